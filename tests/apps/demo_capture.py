@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-# Test, size, and opcodes that its capture must hold.
+# Test, size, and opcodes that the capture must contain.
 RUNS = [
     ("write", "bw", 65536, {"RC_WRITE_FIRST", "RC_WRITE_MIDDLE", "RC_WRITE_LAST", "RC_ACK"}),
     ("read", "bw", 65536, {"RC_READ_REQUEST", "RC_READ_RESP_FIRST", "RC_READ_RESP_MIDDLE", "RC_READ_RESP_LAST"}),

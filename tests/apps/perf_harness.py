@@ -1,4 +1,4 @@
-"""Runs roci-perf and roci-switch for tests: configurations in a folder of their own, every process bounded in time."""
+"""Harness that runs roci-perf and roci-switch: configurations in a temporary folder, a timeout for every process."""
 
 import json
 import os
@@ -17,7 +17,7 @@ TIMEOUT = 60  # seconds; generous, because tests may share two cores with a buil
 
 
 def take_programs(*names):
-    """Takes the programs' paths off the command line, in this order."""
+    """Removes the paths of the programs, in this order, from the command line and returns them by name."""
     paths = [pathlib.Path(sys.argv.pop(1)).resolve() for _ in names]
     return dict(zip(names, paths))
 
@@ -30,10 +30,10 @@ class PerfTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.tcp_port = str(free_port())
-        # DPDK's runtime folder is below, so that nobody finds the processes of others.
+        # DPDK's runtime folder is in the temporary folder, so that tests do not see each other's processes.
         self.environment = {**os.environ, "RUNTIME_DIRECTORY": str(self.folder)}
 
-    # Configurations
+    # --- Configurations
 
     def write(self, name, text):
         path = self.folder / name
@@ -50,7 +50,8 @@ device:
 {more}""")
 
     def write_switch(self, more="", p1="", p2=""):
-        """The configuration of a switch between two hosts, with more of its own keys and of its ports'."""
+        """Writes the configuration of a switch between two hosts, with additional keys of the switch and of its ports.
+        """
         path = self.folder / "memif.sock"
         return self.write("switch.yaml", f"""
 eal: {{memory: 256MiB}}
@@ -64,7 +65,7 @@ switch:
 """)
 
     def memif_hosts(self, **of_switch):
-        """The configurations of two hosts on a switch that runs until the test ends."""
+        """Starts a switch that runs until the test ends; returns the configurations of its two hosts."""
         path = self.folder / "memif.sock"
         config = self.write_switch(**of_switch)
         ready = self.folder / "ready"
@@ -73,7 +74,7 @@ switch:
         return (self.host("client", f"net_memif0,role=client,id=0,socket={path}", "10.0.0.1"),
                 self.host("server", f"net_memif0,role=client,id=1,socket={path}", "10.0.0.2"))
 
-    # Processes
+    # --- Processes
 
     def start(self, command, **options):
         options.setdefault("env", self.environment)
@@ -91,7 +92,7 @@ switch:
         return self.start([self.programs["roci-perf"], *arguments], **options)
 
     def finish(self, process, timeout=TIMEOUT):
-        """Waits for the end; the process gets .out and .err."""
+        """Waits for the process to exit; stores its output in .out and .err."""
         process.out, process.err = process.communicate(timeout=timeout)
         return process
 
@@ -105,7 +106,7 @@ switch:
             time.sleep(0.01)
 
     def run_pair(self, hosts, test, client_options=(), server_options=()):
-        """A server and a client; both must be content. Returns the client's JSON."""
+        """Runs a server and a client, and expects that both succeed. Returns the JSON output of the client."""
         client_config, server_config = hosts
         where = ["-p", self.tcp_port, "--host-timeout", "30"]
         server = self.perf(*test, "--config", server_config, *where, *server_options)
@@ -116,16 +117,16 @@ switch:
         self.assertEqual((client.returncode, server.returncode), (0, 0),
                          f"client: {client.out}{client.err}\nserver: {server.out}{server.err}")
         self.assertEqual(client.err, "")
-        self.assertIn("#bytes", server.out)  # the server shows the figures too
+        self.assertIn("#bytes", server.out)  # The server prints the results too.
         return json.loads(client.out)
 
     def start_client(self, _server, *arguments):
         return self.perf(*arguments)
 
-    # What came of it
+    # --- Assertions
 
     def assert_refused(self, process, exit_code, *parts):
-        """The exit code, nothing on standard output, and one sentence on standard error that has all the parts."""
+        """Expects the exit code, nothing on standard output, and one sentence on standard error with all the parts."""
         self.assertEqual(process.returncode, exit_code, process.out + process.err)
         self.assertEqual(process.out, "")
         self.assertRegex(process.err, r"\Aroci-perf: [^\n]+\n\Z")
@@ -133,7 +134,7 @@ switch:
             self.assertIn(part, process.err)
 
     def assert_sentence(self, process, exit_code, *parts):
-        """The same for a process that had something to say on standard output before."""
+        """Like assert_refused(), but allows output on standard output."""
         self.assertEqual(process.returncode, exit_code, process.out + process.err)
         self.assertRegex(process.err, r"\Aroci-perf: [^\n]+\n\Z")
         for part in parts:
@@ -154,7 +155,7 @@ switch:
 
 
 def read_line(process):
-    """The next line of standard output, or '' at its end. What is behind it stays in the pipe, for communicate()."""
+    """Returns the next line of standard output, or '' at its end. Later lines stay in the pipe, for communicate()."""
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(process.stdout.fileno(), 1)
@@ -165,7 +166,8 @@ def read_line(process):
 
 
 def queue_pair_line(process):
-    """The address that a process with --peer prints of itself, as --peer takes it."""
+    """Returns the address of its own queue pair that a process with --peer prints, in the format that --peer accepts.
+    """
     while line := read_line(process):
         found = re.match(r"our queue pair: (\S+)", line)
         if found:

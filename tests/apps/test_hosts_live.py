@@ -1,4 +1,4 @@
-"""roci-top watches two roci-perf processes while they talk over a roci-switch."""
+"""Test of roci-top on two roci-perf processes that exchange traffic over a roci-switch."""
 
 import json
 import signal
@@ -27,7 +27,7 @@ class HostsLive(PerfTest):
         return done.out
 
     def look(self, *options):
-        """What roci-top says of the hosts, by name."""
+        """Returns the hosts that roci-top reports, by name."""
         said = json.loads(self.top("--json", *options))
         return {host["name"]: {**host, "pid": process["pid"], "program": process["program"]}
                 for process in said["processes"] for host in process["hosts"]}
@@ -61,7 +61,7 @@ class HostsLive(PerfTest):
         self.assertGreater(client["per_second"]["port/tx_bytes"], client["per_second"]["port/rx_bytes"])
         self.assertGreater(server["per_second"]["requests_received"], 0)
         self.assertEqual(len(client["queue_pairs"]), QUEUE_PAIRS)
-        # Each one's peer is one of the other's queue pairs.
+        # The peer of each queue pair is a queue pair of the other process.
         of_server = {pair["qpn"]: pair for pair in server["queue_pairs"]}
         self.assertEqual({pair["peer_qpn"] for pair in client["queue_pairs"]}, set(of_server))
         for pair in client["queue_pairs"]:

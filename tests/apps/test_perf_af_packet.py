@@ -1,4 +1,4 @@
-"""Two roci-perf processes on the two ends of a veth pair; to be run in a network namespace that has them."""
+"""Test of two roci-perf processes on the two ends of a veth pair. Requires a network namespace with veth0 and veth1."""
 
 import socket
 
@@ -12,8 +12,9 @@ class Veth(PerfTest):
                 self.host("server", "net_af_packet0,iface=veth1", "10.0.0.2"))
 
     def start_client(self, server, *arguments):
-        # DPDK numbers its fan-out groups by process id XOR interface index, 16 bits, and the kernel takes no group on
-        # two interfaces: a client with an unlucky process id is ended before it gets that far and another one started.
+        # DPDK computes the id of a fanout group as process id XOR interface index, 16 bits. The kernel rejects one
+        # group on two interfaces. A client whose process id causes a collision is therefore killed at once, and
+        # another client started.
         unlucky = server.pid ^ socket.if_nametoindex("veth0") ^ socket.if_nametoindex("veth1")
         client = self.perf(*arguments)
         while (client.pid ^ unlucky) & 0xffff == 0:

@@ -1,4 +1,4 @@
-"""Every mistake gets one sentence: exit 2 for options and configuration, 1 for what goes wrong later."""
+"""Every error is one sentence: exit code 2 for options and configuration, 1 for errors at run time."""
 
 import json
 import socket
@@ -86,7 +86,7 @@ device:
                              "127.0.0.1")
         self.assert_refused(done, 1, f"HOST 127.0.0.1:{self.tcp_port} does not answer within 0.5 s")
 
-    # The exchange works and the packets do not: nobody answers for the server's address.
+    # The exchange over TCP succeeds and the packets get no answer: no host has the server's address.
     def test_a_peer_address_that_does_not_answer(self):
         server = self.perf("write", "bw", "--config", self.null_host("server", "10.0.0.2"), "-p", self.tcp_port)
         client = self.run_perf("write", "bw", "--config", self.null_host("client"), "-p", self.tcp_port, "127.0.0.1")
@@ -128,7 +128,7 @@ device:
         self.assertIn("different versions", json.loads(answer)["error"])
         self.assert_sentence(server, 1, "different versions")
 
-    # The check must be able to fail: this client claims to have written a message and has not.
+    # Verifies that the check can fail: this client reports that it has written a message, and has not.
     def test_data_that_never_came_fails_the_verification(self):
         server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
         self.assertIn("waiting for a client", read_line(server))
@@ -155,7 +155,7 @@ device:
         done = self.run_perf("write", "bw", "--loopback", "--capture", "/nowhere/c.pcapng")
         self.assert_refused(done, 1, "/nowhere/c.pcapng")
 
-    # With --json a failure is an object too; the sentence still goes to standard error.
+    # With --json, a failure is an object as well. The sentence still goes to standard error.
     def test_a_failure_in_json(self):
         done = self.run_perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port, "--host-timeout", "0.3",
                              "--json", "127.0.0.1")

@@ -1,4 +1,4 @@
-"""roci-perf --loopback: everything in one process."""
+"""Test of roci-perf --loopback: client and server in one process."""
 
 import json
 import os
@@ -11,7 +11,7 @@ class LoopbackTest(PerfTest):
     def run_json(self, *arguments, **options):
         done = self.run_perf(*arguments, "--loopback", "--json", **options)
         self.assertEqual((done.returncode, done.err), (0, ""), done.out)
-        return json.loads(done.out)  # exactly one object, or this fails
+        return json.loads(done.out)  # Fails unless the output is exactly one object.
 
 
 class EveryTest(LoopbackTest):
@@ -24,7 +24,7 @@ class EveryTest(LoopbackTest):
                     self.assertEqual(result["verified"], {"messages": 100, "bytes": 100 * 65536})
                     result = self.run_json(verb, "lat", "-n", "100", "--verify", *way)
                     self.assert_latency(result)
-                    # 100 more to warm up; both sides check, but a READ has only one that can.
+                    # Includes 100 warm-up messages. Both sides verify, except for READ, where only the requester can.
                     self.assertEqual(result["verified"]["messages"], 200 if verb == "read" else 400)
 
 
@@ -52,7 +52,7 @@ class Ways(LoopbackTest):
                 self.assertLess(result["results"][0]["seconds"], 0.6)
         self.assert_latency(self.run_json("send", "lat", "-D", "0.3"))
 
-    # Both threads on one core must still get on.
+    # Two threads on one core must still make progress.
     def test_one_core(self):
         core = {min(os.sched_getaffinity(0))}
         result = self.run_json("write", "bw", "-n", "100", "--verify", preexec_fn=lambda: os.sched_setaffinity(0, core))
@@ -76,7 +76,7 @@ class Ways(LoopbackTest):
         path = self.folder / "c.pcapng"
         self.run_json("write", "bw", "-n", "20", "--capture", path, "--capture-packets", "50")
         data = path.read_bytes()
-        self.assertEqual(data[:4], b"\x0a\x0d\x0d\x0a")  # section header block of pcapng
+        self.assertEqual(data[:4], b"\x0a\x0d\x0d\x0a")  # Section Header Block of pcapng.
         self.assertGreater(len(data), 50 * 64)
 
 

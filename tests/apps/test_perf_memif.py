@@ -1,4 +1,4 @@
-"""Two roci-perf processes and a roci-switch process, joined by shared memory."""
+"""Test of two roci-perf processes and a roci-switch process, connected by memif."""
 
 import time
 
@@ -24,13 +24,13 @@ class TwoProcesses(PerfTest):
                 self.assert_bandwidth(result)
                 self.assertEqual(result["verified"]["messages"], 400)
 
-    # The server takes the client's parameters, down to one round for each size.
+    # The server adopts the client's parameters, including one round per size.
     def test_all_sizes(self):
         result = self.run_pair(self.memif_hosts(), ["send", "bw"], ["--verify", "-a", "-n", "3"])
         self.assertEqual([row["bytes"] for row in result["results"]], [2**power for power in range(1, 24)])
         self.assertEqual(result["verified"]["bytes"], 3 * sum(2**power for power in range(1, 24)))
 
-    # Device threads of their own instead of the applications' polling.
+    # Device threads (progress: dedicated) instead of polling by the applications.
     def test_dedicated_progress(self):
         hosts = self.memif_hosts()
         for name in hosts:
@@ -51,14 +51,15 @@ class Trouble(PerfTest):
         server = self.perf(*test, "--config", server_config, "-p", self.tcp_port, *server_options)
         client = self.perf(*test, "--config", client_config, "-p", self.tcp_port, "-D", "30", "--host-timeout", "30",
                            "127.0.0.1")
-        for line in client.stdout:  # the heading ends where the traffic begins
+        for line in client.stdout:  # The heading ends when the traffic starts.
             if "#bytes" in line:
                 break
         time.sleep(0.3)
         self.assertIsNone(client.poll(), "the client ended by itself")
         return client, server
 
-    # The server dies: its packets stop and its connection closes. The completion says why the test ended.
+    # The server is killed: it sends no more packets, and its TCP connection is closed. The completion gives the
+    # reason why the test ended.
     def test_a_server_that_dies_is_reported_by_the_completion(self):
         client, server = self.start_pair(["write", "bw"])
         server.kill()
@@ -103,7 +104,7 @@ class Trouble(PerfTest):
 
 
 class PeerByHand(PerfTest):
-    # With a seed a process has the same queue pair each time, so its numbers can be learnt before it is needed.
+    # With a seed, a process has the same queue pair in each run, so its numbers can be read before they are needed.
     def learn(self, test, config, seed):
         process = self.perf(*test, "--config", config, "--seed", str(seed), "--wait-file", self.folder / "never",
                             "--peer", "gid=10.0.0.9,qpn=1,psn=1,rkey=1,va=0")

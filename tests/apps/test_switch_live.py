@@ -1,4 +1,5 @@
-"""A roci-switch between two roci-perf processes: watched with roci-top, told to mark, and made to lose, while they talk."""
+"""Test of a roci-switch between two roci-perf processes: roci-top displays it, and it is set to mark and to drop
+packets while traffic flows."""
 
 import json
 import signal
@@ -6,13 +7,13 @@ import signal
 import perf_harness
 from perf_harness import PerfTest
 
-# Traffic in class 3 that is ECN-capable.
+# ECN-capable traffic of class 3.
 TRAFFIC = ["-T", str(26 * 4 + 2)]
 
 
 class SwitchLive(PerfTest):
     def look(self, *options):
-        """What roci-top says in one interval, of the one switch."""
+        """Returns what roci-top reports for one interval of the only switch."""
         top = self.finish(self.start([self.programs["roci-top"], "--once", "--json", "--interval", "0.3", *options]))
         self.assertEqual((top.returncode, top.err), (0, ""))
         (process,) = json.loads(top.out)["processes"]

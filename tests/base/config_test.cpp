@@ -10,7 +10,7 @@ namespace {
 
 enum class Idle { kSpin, kYield };
 
-// A type that brings its own parser, as addresses do.
+// A type with its own parser, like addresses.
 struct Even {
   int value = 0;
   static Result<Even> parse(std::string_view text) {

@@ -19,7 +19,7 @@ TEST_F(FileLock, is_one_processes_and_says_whose) {
   test::Child other{[&] {
     auto lock = ProcessLock::take(file_);
     const bool got = lock && *lock;
-    if (got) new ProcessLock{std::move(**lock)};  // for as long as the child lives
+    if (got) new ProcessLock{std::move(**lock)};  // held until the child exits
     return got;
   }};
   ASSERT_TRUE(other.done());

@@ -1,4 +1,4 @@
-// The queue that grows, against one of the standard library.
+// The growing queue, compared with std::deque.
 #include "base/growing_ring.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(GrowingRing, does_what_a_queue_does_however_long_it_gets) {
     GrowingRing<uint64_t> ring(capacity);
     std::deque<uint64_t> model;
     for (uint64_t i = 0; i < 20'000; ++i) {
-      // Longer by and by, then shorter.
+      // First the queue grows, then it shrinks.
       if (rng.chance(i < 10'000 ? 0.52 : 0.48)) {
         if (rng.chance(0.5)) {
           ring.push(i);

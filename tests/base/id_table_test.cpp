@@ -16,7 +16,7 @@ TEST(IdTable, agrees_with_a_map_under_random_inserts_and_erases) {
   IdTable<int> table;
   std::map<uint32_t, int*> model;
   for (int step = 0; step < 200'000; ++step) {
-    // Few distinct ids with close values, so that clusters form and erasing has gaps to close.
+    // Few distinct, close ids, so that clusters form and erasing must close gaps.
     const auto id = static_cast<uint32_t>(rng.below(3000));
     int* object = &objects[rng.below(objects.size())];
     if (rng.chance(0.5)) {
@@ -40,13 +40,14 @@ TEST(IdTable, agrees_with_a_map_under_random_inserts_and_erases) {
   EXPECT_EQ(visited, model.size());
 }
 
-// Others come and go between the pieces, of a table as full as it gets, so that erasing moves what stays.
+// Other ids are inserted and erased between the parts of the walk. The table is as full as it gets, so erasing moves
+// entries.
 TEST(IdTable, a_walk_in_pieces_visits_what_stays_and_once) {
   Rng rng{11};
   int object = 0;
   for (int round = 0; round < 200; ++round) {
     IdTable<int> table;
-    std::map<uint32_t, int> stay;  // id and visits
+    std::map<uint32_t, int> stay;  // id and number of visits
     std::vector<uint32_t> others;
     const auto add = [&](bool stays) {
       const auto id = static_cast<uint32_t>(rng.below(1U << 24));
@@ -57,7 +58,7 @@ TEST(IdTable, a_walk_in_pieces_visits_what_stays_and_once) {
         others.push_back(id);
       }
     };
-    while (table.size() < 1024) add(rng.chance(0.5));  // more would make it grow
+    while (table.size() < 1024) add(rng.chance(0.5));  // one more would enlarge the table
     IdTable<int>::Walk walk;
     const size_t piece = 1 + rng.below(20);
     EXPECT_FALSE(walk.begun());

@@ -7,7 +7,7 @@
 namespace roci {
 namespace {
 
-// The first numbers of the authors' own program.
+// First outputs of the authors' reference program.
 TEST(LightRng, is_splitmix64) {
   LightRng rng{1234567};
   EXPECT_EQ(rng.next(), 6457827717110365317U);
@@ -27,7 +27,8 @@ TEST(LightRng, chances_come_true_as_often_as_they_say_and_certainties_draw_nothi
   for (const double p : {0.001, 0.3, 0.9}) {
     int came_true = 0;
     for (int i = 0; i < kDraws; ++i) came_true += rng.chance(p);
-    EXPECT_NEAR(came_true, kDraws * p, 4 * std::sqrt(kDraws * p * (1 - p))) << p;  // of 4 standard deviations
+    // Within 4 standard deviations.
+    EXPECT_NEAR(came_true, kDraws * p, 4 * std::sqrt(kDraws * p * (1 - p))) << p;
   }
 }
 

@@ -20,8 +20,8 @@ TEST(Psn, distance_follows_the_wrap_table) {
       {0, 0xffffff, 1},
       {0xffffff, 0, -1},
       {5, 0xfffffb, 10},
-      {0x7fffff, 0, 0x7fffff},   // the furthest ahead
-      {0x800000, 0, -0x800000},  // half the circle counts as behind
+      {0x7fffff, 0, 0x7fffff},   // the maximum distance ahead
+      {0x800000, 0, -0x800000},  // half of the range counts as behind
       {0, 0x800000, -0x800000},
       {0, 0x800001, 0x7fffff},
       {0x800001, 1, -0x800000},
@@ -59,8 +59,8 @@ TEST(Lsn, unwraps_the_low_bits_to_the_nearest_value) {
   };
   const Row rows[] = {
       {0, 0, 0},
-      {5, 0xffffffffULL, 0x100000005ULL},           // just past 4 GiB
-      {0xfffffff0, 0x100000010ULL, 0xfffffff0ULL},  // an old one, from before the wrap
+      {5, 0xffffffffULL, 0x100000005ULL},           // just above 4 GiB
+      {0xfffffff0, 0x100000010ULL, 0xfffffff0ULL},  // a value from before the wrap
       {0x7fffffff, 0x100000000ULL, 0x17fffffffULL},
       {0x80000001, 0x100000000ULL, 0x80000001ULL},
       {0x12345678, 0xabc12345600ULL, 0xabc12345678ULL},

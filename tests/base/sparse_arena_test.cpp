@@ -1,4 +1,4 @@
-// Blocks of reserved addresses: apart from each other, used again, and without memory until somebody writes to them.
+// Blocks of reserved addresses: disjoint, reusable, and without physical memory until they are written.
 #include "base/sparse_arena.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-// Pages of [at, at + bytes) that have memory behind them.
+// Number of resident pages in [at, at + bytes).
 size_t pages_with_memory(const void* at, size_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(at) / kPage * kPage;
   const size_t pages = (reinterpret_cast<uintptr_t>(at) + bytes - begin + kPage - 1) / kPage;
@@ -40,11 +40,11 @@ TEST(SparseArena, a_block_that_nobody_has_written_to_has_no_memory) {
   *blocks[500] = std::byte{1};
   EXPECT_EQ(pages_with_memory(blocks[500], 1), 1U);
   EXPECT_EQ(arena.taken(), kCount * kBytes);
-  // Nor does giving it back write to it.
+  // Returning a block does not write to it either.
   for (std::byte* block : blocks) SparseArena::give_back(block, kBytes);
   touched = 0;
   for (const std::byte* block : blocks) touched += pages_with_memory(block, 1);
-  EXPECT_LE(touched, 2U);  // the page that was written to, seen from each of its two blocks
+  EXPECT_LE(touched, 2U);  // the written page, counted for each of its two blocks
   EXPECT_EQ(arena.taken(), 0U);
 }
 

@@ -1,4 +1,4 @@
-// The ring between two threads, against a queue of the standard library, and with a thread at each end.
+// The ring between two threads: compared with a standard queue, and with one thread at each end.
 #include "base/spsc_ring.hpp"
 
 #include <gtest/gtest.h>

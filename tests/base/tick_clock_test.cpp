@@ -9,8 +9,8 @@
 namespace roci {
 namespace {
 
-// Reads both until so much time has gone by. How long a thread is stopped in between is not for us to say, so the clock is
-// held between two readings of the system's.
+// Reads both clocks for 30 ms. The thread may be preempted at any time, so the clock is compared with two readings of
+// the system clock around it.
 TEST(TickClock, stays_with_the_systems_clock_and_never_goes_back) {
   TickClock clock;
   const Nanos end = TickClock::read_system() + Nanos{30'000'000};
@@ -21,7 +21,8 @@ TEST(TickClock, stays_with_the_systems_clock_and_never_goes_back) {
     const Nanos now = clock.now();
     const Nanos after = TickClock::read_system();
     ASSERT_GE(now, last);
-    // Two settings, each off by what a reading of both takes, make a rate that is off by their sum per millisecond.
+    // Two calibrations, each with the error of one reading of both clocks, cause a rate error of their sum per
+    // millisecond.
     ASSERT_GE(now, before - Nanos{20'000}) << "behind, reading " << readings;
     ASSERT_LE(now, after + Nanos{20'000}) << "ahead, reading " << readings;
     last = now;
@@ -43,11 +44,12 @@ TEST(TickClock, is_right_after_a_long_silence) {
   }
 }
 
-// Each thread has a clock of its own and reads it when the other one has read: never before what the other one read.
+// Each thread has its own clock, and they read in turns. A reading must not be earlier than the previous one of the
+// other thread.
 TEST(TickClock, of_two_threads_tell_the_same_time) {
   constexpr uint32_t kReadings = 400;
   std::atomic<uint32_t> done{0};
-  Nanos last{0};  // of whose turn it is
+  Nanos last{0};  // The threads write it in turn.
   const auto take_turns = [&](uint32_t first) {
     TickClock clock;
     for (uint32_t mine = first; mine < kReadings; mine += 2) {

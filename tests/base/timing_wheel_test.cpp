@@ -16,7 +16,7 @@ struct Numbered : Timer {
   size_t number = 0;
 };
 
-// The order in which the timers fired, by number.
+// Records the numbers of expired timers, in order.
 class Recorder {
  public:
   size_t advance(TimingWheel& wheel, Nanos now) {
@@ -146,7 +146,7 @@ TEST(TimingWheel, a_jump_over_hours_is_as_cheap_as_a_step) {
   auto timers = make_timers(1);
   TimingWheel wheel;
   Recorder r;
-  // A million hours in one-hour jumps; walking even the 64^3 ns slots would take minutes.
+  // A million hours in steps of one hour. A walk over all 64^3 ns slots would take minutes.
   for (int i = 1; i <= 1'000'000; ++i) {
     wheel.schedule(timers[0], Nanos{1h} * i);
     ASSERT_EQ(r.advance(wheel, Nanos{1h} * i), 1U);
@@ -165,11 +165,11 @@ TEST(TimingWheel, jumping_to_next_deadline_always_gets_on) {
     wheel.advance(next, [&](Timer& t) { EXPECT_EQ(t.deadline(), next); });
     ++jumps;
   }
-  // At most one stop per timer and one per slot that was opened on the way.
+  // At most one stop per timer and one per slot that was split.
   EXPECT_LT(jumps, 3000U);
 }
 
-// A model that cannot be wrong: a list, sorted stably.
+// Naive model: a list, sorted stably.
 class NaiveTimers {
  public:
   void schedule(size_t number, Nanos deadline) {
@@ -214,7 +214,8 @@ class NaiveTimers {
   };
   void fire_one(Entry entry, const std::function<void(size_t)>& fire) {
     const auto same = [&](const Entry& e) { return e.number == entry.number && e.late == entry.late; };
-    if (std::none_of(pending_.begin(), pending_.end(), same)) return;  // cancelled or moved by a callback
+    // Canceled or rescheduled by a callback.
+    if (std::none_of(pending_.begin(), pending_.end(), same)) return;
     std::erase_if(pending_, same);
     fire(entry.number);
   }
@@ -223,7 +224,7 @@ class NaiveTimers {
 };
 
 Nanos random_span(Rng& rng) {
-  // All magnitudes alike: from nanoseconds to hours.
+  // All magnitudes are equally likely: from nanoseconds to hours.
   const uint64_t bits = rng.below(43);
   return Nanos{static_cast<int64_t>(rng.below(uint64_t{1} << bits))};
 }
@@ -251,7 +252,7 @@ TEST(TimingWheel, agrees_with_a_sorted_list_under_random_use) {
           break;
         default: {
           now += random_span(rng);
-          // Each callback does what the number drawn for it says, the same on both sides.
+          // The actions of callbacks depend only on a seed, so they are the same in both implementations.
           const uint64_t act_seed = rng.next();
           std::vector<size_t> got, expected;
           Rng a{act_seed};
@@ -286,7 +287,7 @@ TEST(TimingWheel, holds_a_hundred_thousand_timers) {
   Rng rng{1};
   auto timers = make_timers(kCount);
   TimingWheel wheel;
-  // Every timer is moved three times, as a retransmission timer is by ACKs, and a third is cancelled at last.
+  // Every timer is rescheduled three times, like a retransmission timer. Finally a third is canceled.
   for (int round = 0; round < 3; ++round) {
     for (Timer& t : timers) wheel.schedule(t, 1ms + Nanos{static_cast<int64_t>(rng.below(1'000'000'000))});
   }

@@ -10,7 +10,7 @@
 namespace roci {
 namespace {
 
-// A poller whose behaviour is two functions.
+// A poller that consists of two functions.
 class Scripted : public Poller {
  public:
   Scripted(std::string name, std::function<bool(Nanos)> poll, std::function<Nanos()> deadline)
@@ -25,7 +25,7 @@ class Scripted : public Poller {
   std::function<Nanos()> deadline_;
 };
 
-// Works every `period`, and logs when it did.
+// Works every `period` and records the times.
 class Ticker : public Poller {
  public:
   using Log = std::vector<std::pair<std::string, Nanos>>;
@@ -68,7 +68,7 @@ TEST(VirtualRunner, an_hour_of_sleep_costs_one_jump) {
 }
 
 TEST(VirtualRunner, settles_an_instant_before_time_passes) {
-  // A token goes back and forth five times at 10 ns; each side is due only while it holds the token.
+  // A token moves back and forth five times at 10 ns. A poller is due only while it has the token.
   int holder = 0, moves = 0;
   const auto side = [&](int me) {
     return Scripted{me == 0 ? "left" : "right",
@@ -104,7 +104,7 @@ TEST(VirtualRunner, does_not_poll_what_is_not_due) {
 }
 
 TEST(VirtualRunner, a_blocked_poller_is_polled_again_with_the_next_event_of_another) {
-  // Due from the start, but it can only work from 50 ns on.
+  // Due from the start, but it can work only from 50 ns on.
   std::vector<Nanos> worked;
   Scripted blocked{"blocked",
                    [&](Nanos now) {

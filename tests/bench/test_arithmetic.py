@@ -1,4 +1,4 @@
-"""Rounds, medians, ratios, targets, and what tables and JSON make of them."""
+"""Tests of rounds, medians, ratios and targets, and of their tables and JSON."""
 
 import json
 import unittest
@@ -24,7 +24,7 @@ CASE = Case("a case", OWN, (PEER,), (at_least(100), at_least(0.5, "peer")))
 
 
 class Measuring(unittest.TestCase):
-    """Commands are not run: each has a row of outputs, and None stands for a failure."""
+    """Runs no commands: each command has a list of outputs, in which None stands for a failure."""
 
     def measure(self, group, rounds, **outputs):
         self.order = []
@@ -160,7 +160,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(verdict(LESS, before, more), "worse")
         self.assertEqual(verdict(LESS, before, [9, 13, 12, 12, 12]), "no difference shown")
 
-    # Two noisy rounds come out on one side every second time.
+    # Two noisy rounds lie on the same side by chance half of the time.
     def test_few_rounds_decide_nothing_unless_they_are_all_alike(self):
         def verdict(before, after):
             return compare.Compared("g", "c", "", MORE, 0, 0, Ratio(after, before)).verdict
@@ -187,7 +187,7 @@ class Groups(unittest.TestCase):
 
 
 class NearCores(unittest.TestCase):
-    """A run counts when the cores were near before and behind it."""
+    """A run counts only if the cores were near each other before and after it."""
 
     def run_with(self, distances, most=150):
         left, self.runs = list(distances), 0

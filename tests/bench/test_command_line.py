@@ -1,4 +1,4 @@
-"""Names, options, help, and the packages that peers come from."""
+"""Tests of names, options and help, and of the packages of the programs compared with."""
 
 import contextlib
 import io
@@ -10,7 +10,7 @@ from harness.programs import command
 
 
 def main(*arguments):
-    """Exit status, standard output and standard error."""
+    """Returns exit status, standard output and standard error."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = command_line.main(list(arguments))
@@ -83,7 +83,7 @@ class Packages(unittest.TestCase):
         self.assertEqual(main("--packages", "lab")[1].split(), ["libns3-dev"])
         self.assertEqual(main("--packages", "lab", "--compare", "HEAD")[1].split(), [])
 
-    # Installed, Open vSwitch would start its services.
+    # Installing Open vSwitch would start its services.
     def test_packages_with_services_are_unpacked_and_not_installed(self):
         unpacked = main("--unpacked", "forwarding")[1].split()
         self.assertEqual(unpacked, ["openvswitch-common", "openvswitch-switch", "openvswitch-switch-dpdk"])
@@ -91,7 +91,7 @@ class Packages(unittest.TestCase):
         self.assertEqual(main("--unpacked", "forwarding", "--compare", "HEAD")[1].split(), [])
         self.assertEqual([name for name in main("--packages")[1].split() if name in unpacked], [])
 
-    # A peer that is not ours and has no package could not be installed.
+    # A third-party program without a package could not be installed.
     def test_every_program_is_ours_or_has_a_package(self):
         for one in command_line.commands_of(GROUPS, False):
             self.assertTrue(one.program.startswith("{bin}/") or one.program in peers.PACKAGES or

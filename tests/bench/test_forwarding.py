@@ -1,5 +1,5 @@
-"""The load of `./roci bench forwarding` and the switches that it is for: frames come out as the configuration says, and a
-run that did not do what it is measured for is refused."""
+"""Test of the load generator of `./roci bench forwarding` and of its switch configurations: frames leave the switch as
+configured, and a run in which the measured feature had no effect is rejected."""
 
 import pathlib
 import subprocess
@@ -13,10 +13,10 @@ INT_BYTES = 32
 
 
 class Forwarding(unittest.TestCase):
-    """`--seconds 0`: what comes out is looked at, and nothing measured."""
+    """Uses `--seconds 0`: verifies the forwarded frames and measures nothing."""
 
     def load(self, configuration, *options):
-        """Exit status, the lines, and what was said on standard error."""
+        """Returns exit status, the output lines by name, and standard error."""
         with tempfile.TemporaryDirectory() as folder:
             text = (FOLDER / f"{configuration}.yaml").read_text()
             for name in ("in", "out"):
@@ -54,7 +54,7 @@ class Forwarding(unittest.TestCase):
         lines = self.lines("everything", "--marked", "--longer", str(INT_BYTES))
         self.assertGreater(lines["64_marked_percent"], 0)
 
-    # A figure of a switch with a feature that did nothing would be a lie.
+    # A result of a switch whose feature had no effect would be misleading.
     def test_a_feature_that_does_nothing_is_refused(self):
         status, _, said = self.load("bridge", "--marked")
         self.assertEqual((status, said), (1, "roci-forwarding-load: no frame came out marked\n"))

@@ -1,4 +1,5 @@
-"""bench/lab/cost.py: what a simulation cost is what was used, and a run that did not simulate is refused."""
+"""Test of bench/lab/cost.py: the cost of a simulation is the resources used, and a run that simulated nothing is
+rejected."""
 
 import pathlib
 import subprocess
@@ -13,7 +14,8 @@ BUSY = "import time\nwhile time.process_time() < 0.3: pass\n"
 
 class Cost(unittest.TestCase):
     def cost(self, program, *options):
-        """Exit status, the lines by name, and what was said, of a program in Python that HOSTS is an argument of."""
+        """Runs cost.py on a Python program with the argument HOSTS/2. Returns exit status, output lines by name, and
+        stderr."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([sys.executable, COST, *options, sys.executable, "-c", program, "HOSTS/2"],
                                   capture_output=True, text=True, timeout=60, check=False, cwd=folder)

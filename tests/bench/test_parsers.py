@@ -1,4 +1,4 @@
-"""What is read from the output of programs: captured outputs come to their figures, anything else is refused."""
+"""Tests of the parsers of program output: captured outputs give their values, any other text is rejected."""
 
 import json
 import pathlib
@@ -19,7 +19,7 @@ def output(name):
     return Output(sample(name))
 
 
-# Every parser, a sample, and what the sample says by its own words.
+# Every parser, a sample, and the expected value from the text of the sample (None: any above 0).
 PARSERS = {
     "ucx bandwidth": (peers.ucx_final(4, 8 * 2**20 / 1e9), output("ucx_tag_bw.txt"), 515.64 * 8 * 2**20 / 1e9),
     "ucx latency": (peers.ucx_final(0, 1000), output("ucx_tag_lat.txt"), None),
@@ -56,7 +56,7 @@ class Parsers(unittest.TestCase):
                 if expected is not None:
                     self.assertAlmostEqual(value, expected, places=6)
 
-    # A figure of 0 from output that nobody understands would be a lie.
+    # A value of 0 from unknown output would be misleading.
     def test_each_refuses_what_it_does_not_know(self):
         for name, (take, out, _) in PARSERS.items():
             text = out.server or out.text
@@ -75,7 +75,7 @@ class Parsers(unittest.TestCase):
                     with self.assertRaises(Unreadable):
                         take(out)
 
-    # ucx_perftest prints lines of the same shape while it runs when it is not told -f.
+    # Without -f, ucx_perftest prints lines of the same format while it runs.
     def test_the_last_line_of_ucx_counts_and_two_would_not(self):
         row = sample("ucx_tag_bw.txt").splitlines()[-1]
         with self.assertRaises(Unreadable):
@@ -86,7 +86,7 @@ class Parsers(unittest.TestCase):
         with self.assertRaisesRegex(Unreadable, "nothing"):
             peers.testpmd_received(Output(text))
 
-    # The load is there to be quicker than what it measures.
+    # The load generator must be faster than the switch that it measures.
     def test_a_load_that_was_the_limit_itself_is_no_figure_of_a_switch(self):
         with self.assertRaisesRegex(Unreadable, "at only 49.9 % of its looks"):
             switches.forwarded(1024)(output("forwarding_load.txt"))
@@ -96,7 +96,7 @@ class Parsers(unittest.TestCase):
         with self.assertRaisesRegex(Unreadable, "nothing came out"):
             switches.forwarded(64)(Output(text))
 
-    # The first second has the start in it and says 0.
+    # The first second includes the start and shows 0.
     def test_the_seconds_of_testpmd_without_packets_do_not_count(self):
         block = "NIC statistics for port 0 ####\n  Rx-pps:    {}   Rx-bps:  0\nNIC statistics for port 1 ##\n  Rx-pps: 7\n"
         text = "".join(block.format(rate) for rate in (0, 300, 100, 200))

@@ -1,4 +1,4 @@
-"""Commands: in time, as pairs, and with nothing left behind."""
+"""Tests of commands: timeouts, pairs of processes, and no processes left running."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ from harness.case import Command, Pair
 from harness.run import Failed, Place, Process, named, run, taken
 
 PLACE = Place(seconds=1)
-# It and its child ignore being asked to end; the file has their process ids.
+# The program and its child ignore SIGTERM; the file has their process ids.
 DEAF = ("import os, signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
             "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); "
             "open(os.environ['PIDS'], 'w').write(str(os.getpid()) + ' ' + str(child.pid)); time.sleep(60)")
@@ -56,7 +56,7 @@ class One(unittest.TestCase):
 
     def test_what_takes_too_long_is_ended_with_its_children(self):
         with tempfile.NamedTemporaryFile("r") as pids, mock.patch.object(harness_run, "END_LIMIT", 0.2):
-            # Both of its processes must have started by then, on a busy machine too.
+            # The limit leaves time for both processes to start, on a busy machine too.
             with self.assertRaisesRegex(Failed, "longer than 8 s"):
                 run(python(DEAF, limit=8, environment=(("PIDS", pids.name),)), PLACE)
             started = [int(pid) for pid in pids.read().split()]
@@ -116,7 +116,7 @@ class Sockets(unittest.TestCase):
 
 
 class Interrupted(unittest.TestCase):
-    # Ctrl-C and a killed harness: in both cases nothing goes on running.
+    # After Ctrl-C and after a killed harness, no process continues to run.
     def stop_harness(self, number):
         with tempfile.NamedTemporaryFile("r") as pids:
             script = ("from harness import run; from harness.case import Command; import sys\n"
@@ -143,7 +143,7 @@ class Interrupted(unittest.TestCase):
     def test_a_killed_harness_takes_its_command_along(self):
         command, child = self.stop_harness(signal.SIGKILL)
         self.wait_until(lambda: not alive(command))
-        os.kill(child, signal.SIGKILL)  # nobody is left to end it, and it was started here
+        os.kill(child, signal.SIGKILL)  # The child has lost its parent; this test ends it.
 
 
 class OtherRevisions(unittest.TestCase):

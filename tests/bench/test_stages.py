@@ -1,4 +1,4 @@
-"""Where the nanoseconds go: what perf, readelf and addr2line print, and which stage a piece of code belongs to."""
+"""Tests of the per-packet cost breakdown: output of perf, readelf and addr2line, and the stage of a code address."""
 
 import pathlib
 import unittest
@@ -72,7 +72,7 @@ class Parsing(unittest.TestCase):
         self.assertEqual(stages.packets_sent(sample("roci_perf_bw.json")), 761860)
 
 
-# Places, and the stage that their time belongs to: functions with files, innermost first.
+# Code locations (functions with files, innermost first), and the stage that their time belongs to.
 PLACES = (
     ((("roci::crc_piece(long, unsigned)", "/home/user/roci/lib/wire/crc_sum.hpp"),
       ("roci::RoceWriter::finish()", "lib/wire/roce_writer.cpp")), stage_table.ICRC),
@@ -84,7 +84,7 @@ PLACES = (
     ((("roci::IdTable<roci::MemoryEntry>::find(unsigned)", "lib/base/id_table.hpp"),
       ("roci::MemoryTable::check(unsigned)", "lib/memory/memory_table.cpp"),
       ("roci::gather()", "lib/transport/scatter.hpp")), stage_table.CHECKS),
-    # A work queue is read by the one who sends and written by the one who posts.
+    # The requester reads a work queue, post_send() writes it.
     ((("roci::WorkRing<roci::SendWqe>::at(unsigned)", "lib/transport/work_queue.hpp"),
       ("roci::Requester::send_at()", "lib/transport/requester.cpp")), stage_table.REQUESTER),
     ((("roci::WorkRing<roci::SendWqe>::next_free()", "lib/transport/work_queue.hpp"),
@@ -150,7 +150,7 @@ class Mapping(unittest.TestCase):
 
 
 def at(thread, stage, count, since=1.0):
-    """So many samples of a thread in one stage, a millisecond apart."""
+    """Returns `count` samples of a thread in one stage, 1 ms apart."""
     return [(stages.Sample(thread, since + number / 1000, 0, "", ""), stage) for number in range(count)]
 
 
@@ -162,7 +162,7 @@ class Adding(unittest.TestCase):
         self.assertEqual(table["requester"]["all"], 1000 * stages.PERIOD / 1000)
         self.assertEqual(table["requester"]["ICRC"], 200 * stages.PERIOD / 1000)
         self.assertEqual(table["responder"]["responder"], 600 * stages.PERIOD / 1000)
-        self.assertEqual(table["responder"]["waiting"], 0)  # of a helper thread
+        self.assertEqual(table["responder"]["waiting"], 0)  # This sample belongs to a helper thread.
 
     def test_what_comes_before_the_first_packet_and_behind_the_last_does_not_count(self):
         samples = (at(1, stage_table.REST, 900, since=0) + at(1, stage_table.HEADERS, 500) + at(2, stage_table.PARSING, 500)

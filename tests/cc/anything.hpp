@@ -1,4 +1,4 @@
-// Events at random, for what must hold whatever happens.
+// Random events, for tests of properties that must always hold.
 #pragma once
 
 #include <random>
@@ -15,7 +15,7 @@ inline std::vector<const roci_cc_plugin*> every_plugin() {
   return plugins;
 }
 
-// Anything may come in any order and number: forged feedback, a peer that counts wrong, time that stands still.
+// Events in any order and with any values: forged feedback, wrong counts of the peer, constant time.
 inline roci_cc_event anything(std::mt19937_64& rng, const roci_cc_event& before, roci_cc_path& path) {
   const auto any = [&](uint64_t most) { return rng() % (most + 1); };
   const auto wild = [&] { return static_cast<uint32_t>(rng() >> any(63)); };

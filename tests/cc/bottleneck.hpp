@@ -1,6 +1,6 @@
-// Flows that share one link, in virtual time: to see what an algorithm does when its own packets come back to it. Senders
-// do what decisions say (window, rate, gap, Not-ECT), each on a port as fast as the link; one acknowledgement a packet;
-// what is lost is sent again from there on (go-back-N).
+// Model of flows that share one link, in virtual time, for algorithms that react to their own packets. Senders obey
+// the decisions (window, rate, gap, Not-ECT), each on a port with the link's rate. Each packet gets an
+// acknowledgment; after a loss the sender goes back (go-back-N).
 //
 //   sender --84 ns, 1 us--> [queue: marks, drops, telemetry] --84 ns, 1 us--> receiver --2 us--> sender
 #pragma once
@@ -16,8 +16,8 @@
 namespace roci::test {
 
 struct BottleneckQueue {
-  double mark_from = 13'000;  // bytes: with probability 0 here …
-  double mark_all = 52'000;   // … and 1 here
+  double mark_from = 13'000;  // queue in bytes with marking probability 0
+  double mark_all = 52'000;   // queue in bytes with marking probability 1
   double drop_not_ect = 26'000;
   double capacity = 64e6;
   uint64_t seed = 1;  // of the marks
@@ -27,11 +27,11 @@ class Bottleneck {
  public:
   using Queue = BottleneckQueue;
   struct Result {
-    double goodput;     // of payload, Gb/s
-    double mean_queue;  // bytes, as packets leave
-    double most_queue;  // from the beginning
+    double goodput;     // payload, Gb/s
+    double mean_queue;  // bytes, sampled when packets leave
+    double most_queue;  // of the complete run
     double fairness;    // Jain's index
-    uint64_t drops;     // from the beginning
+    uint64_t drops;     // of the complete run
     uint64_t late_drops;
   };
   static constexpr uint64_t kPacketTime = 84;  // ns: 1048 bytes at 100 Gb/s
@@ -53,7 +53,7 @@ class Bottleneck {
     }
   }
 
-  // The figures are of the second half, unless they say otherwise.
+  // The results are those of the second half, unless stated otherwise.
   Result run(uint64_t nanos) {
     while (!events_.empty() && events_.top().time < nanos) {
       const Event event = events_.top();
@@ -118,13 +118,13 @@ class Bottleneck {
     Sender(const roci_cc_plugin& plugin, const Driver::Values& values, const roci_cc_flow& on)
         : driver(plugin, values, on) {}
     Driver driver;
-    uint64_t next = 0;   // sequence of the next packet to leave, sent again or not
-    uint64_t fresh = 0;  // of the next one that never left
+    uint64_t next = 0;   // sequence number of the next packet to send, possibly a retransmission
+    uint64_t fresh = 0;  // of the next packet that was never sent
     uint64_t acked = 0;
     uint64_t expected = 0;  // by the receiver
     bool nak_sent = false;
     uint64_t may_leave = 0, port_free = 0, left = 0;
-    uint64_t wake = 0;  // when it is to look again; 0: not
+    uint64_t wake = 0;  // time of the next scheduled check; 0: none
     uint64_t heard = 0;
     uint64_t delivered = 0, delivered_before = 0;
   };
@@ -143,7 +143,7 @@ class Bottleneck {
     while (true) {
       const uint64_t in_flight = (s.next - s.acked) / kPayload * kPacket;
       if (in_flight > 0 && in_flight + kPacket > d.window) return;
-      // The gap that is in force now counts, not the one at the last departure.
+      // The current gap applies, not that of the last departure.
       const uint64_t by_gap = s.left == 0 ? 0 : s.left + d.gap_ns;
       const uint64_t when = std::max({s.may_leave, s.port_free, by_gap});
       if (when > now_) {

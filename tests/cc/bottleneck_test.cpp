@@ -1,5 +1,5 @@
-// What the windows do when many flows share a link: the figures of the papers and of the drafts as far as one link shows
-// them, and that nobody starves.
+// Algorithms with many flows on one link: results of the papers and drafts as far as one link reproduces them, and no
+// starvation.
 #include "cc/bottleneck.hpp"
 
 namespace roci::test {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint64_t kMilli = 1'000'000;
 
-// All that the payload leaves of 100 Gb/s: 1000 of 1048 bytes, in whole nanoseconds.
+// Payload rate at 100 Gb/s, in Gb/s: 1000 of 1048 bytes, in whole nanoseconds per packet.
 constexpr double kAll = 95.2;
 
 BottleneckQueue without_marks() { return {.mark_from = 1e12, .mark_all = 2e12, .drop_not_ect = 1e12}; }
@@ -34,7 +34,8 @@ TEST(Bottleneck, ldcp_drops_first_packets_only_and_keeps_a_short_queue) {  // L1
   EXPECT_EQ(result.late_drops, 0U);
 }
 
-// With the base round trip 1024 flows keep a packet each in the queue, whatever gamma is; with the measured one it drains.
+// With the base round-trip time 1024 flows keep one packet each in the queue, for any gamma. With the measured one it
+// drains.
 TEST(Bottleneck, ldcp_drains_the_queue_of_very_many_flows) {  // A1, L7
   const auto measured = Bottleneck("ldcp", 1024).run(10 * kMilli);
   EXPECT_LT(measured.mean_queue, 150'000);
@@ -59,7 +60,7 @@ TEST(Bottleneck, ldcp_parts_its_flows_by_jitter) {
   EXPECT_LT(jittered.mean_queue, even.mean_queue);
 }
 
-// Figure 13 of the paper: reacting to each ACK without a reference loses throughput and keeps a queue.
+// Figure 13 of the paper: a reaction to each ACK without a reference window loses throughput and keeps a queue.
 TEST(Bottleneck, hpcc_empties_the_queue_and_does_not_overreact) {  // H1, H22
   const auto run = [](double update) {
     return Bottleneck("hpcc", 16, {{"w_ai", 80}, {"update", update}}, without_marks()).run(2 * kMilli);
@@ -95,7 +96,8 @@ TEST(Bottleneck, swift_keeps_the_queue_near_its_target) {
   EXPECT_GT(result.fairness, 0.98);
 }
 
-// 1024 windows of a whole round trip overrun the buffer; the least window times a round trip of 5 ms would be half a second.
+// 1024 windows of one round trip overflow the buffer. The minimum window with a round-trip time of 5 ms would take
+// half a second.
 TEST(Bottleneck, swift_starves_nobody_after_an_incast) {
   const auto result = Bottleneck("swift", 1024, {}, without_marks()).run(40 * kMilli);
   EXPECT_GT(result.fairness, 0.9);

@@ -1,4 +1,4 @@
-// DCQCN against the published numbers, its rules, and what nobody may do to it.
+// DCQCN: published values, rules, and bounds for any input.
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -11,7 +11,7 @@ namespace {
 constexpr double kLine = 100e9;
 constexpr uint64_t kUs = 1000;
 
-// The paper's numbers as they stand in the header of the plugin.
+// Parameter values of the paper, as in the header of the plugin.
 Driver::Values paper(const Driver::Values& more = {}) {
   Driver::Values values = {
       {"dce_tcp_g", 1020},        {"dce_tcp_rtt", 55e3},    {"initial_alpha_value", 1024},
@@ -23,10 +23,10 @@ Driver::Values paper(const Driver::Values& more = {}) {
   return values;
 }
 
-// Cuts as they come and no increase by time for long: one rule at a time.
+// The NIC's values, changed by `more`.
 Driver::Values nic(const Driver::Values& more = {}) { return more; }
 
-// The factor of a cut says what alpha is: rate * (1 - alpha/2).
+// Alpha, derived from a cut: the rate is multiplied by 1 - alpha/2.
 double alpha_of(double before, double after) { return 2 * (1 - after / before); }
 
 class Dcqcn : public testing::Test {
@@ -44,7 +44,8 @@ TEST_F(Dcqcn, starts_at_line_rate_with_nothing_to_wake_up_for) {
   EXPECT_EQ(driver.decision.sent_notice, 0U);
 }
 
-// Golden vector of the reference: g = 1/256, alpha = 1, target = line, AI = 40 Mb/s, F = 5, three CNPs, seven timers.
+// Golden vector of the reference: g = 1/256, alpha = 1, target = line rate, AI = 40 Mb/s, F = 5, three CNPs, seven
+// timers.
 TEST_F(Dcqcn, follows_the_vector_of_the_paper) {
   Driver driver = start(paper());
   EXPECT_NEAR((driver.cnp(), gbit(driver)), 50, 1e-6);
@@ -73,7 +74,7 @@ TEST_F(Dcqcn, lets_alpha_fall_as_the_vector_of_the_paper) {
   }
 }
 
-// alpha is 1 at the first CNP and stays there; fallen to 255/256 it rises by 1/256^2: (1-g) 255/256 + g.
+// Alpha is 1 at the first CNP and stays 1. From 255/256 it rises by 1/256^2: (1-g) 255/256 + g.
 TEST_F(Dcqcn, raises_alpha_after_the_cut_as_the_paper_or_before_it_as_the_nic) {
   const double fallen = 255.0 / 256, risen = fallen * 255 / 256 + 1.0 / 256;
   for (const double first : {0.0, 1.0}) {
@@ -89,8 +90,8 @@ TEST_F(Dcqcn, raises_alpha_after_the_cut_as_the_paper_or_before_it_as_the_nic) {
   }
 }
 
-// The cut comes at the end of the monitor's period, the fourth of alpha. Golden vector: from 1023 without CNPs
-// 1018, 1013, 1008, and 1019 * 1008 / 1024 = 1003. The first CNP is in the first alpha already.
+// The cut happens at the end of the monitor period, after the fourth update of alpha. Golden vector: from 1023
+// without CNPs 1018, 1013, 1008, and 1019 * 1008 / 1024 = 1003. The first alpha includes the first CNP.
 TEST_F(Dcqcn, has_the_fixed_point_alpha_of_the_nic) {
   for (const auto& [period, alpha] : {std::pair{1000, 1018}, {2000, 1013}, {3000, 1008}, {4000, 1003}}) {
     Driver driver = start(nic({{"rate_reduce_monitor_period", period}}));
@@ -101,7 +102,7 @@ TEST_F(Dcqcn, has_the_fixed_point_alpha_of_the_nic) {
   }
 }
 
-// Of an alpha that ends its period with the monitor's, the cut takes the one before: three updates, not four.
+// If the periods of alpha and of the monitor end together, the cut uses the previous alpha: three updates, not four.
 TEST_F(Dcqcn, cuts_before_alpha_is_updated_if_it_is_told_to) {
   Driver driver = start(nic({{"alpha_first", 0}}));
   driver.cnp();
@@ -118,23 +119,24 @@ TEST_F(Dcqcn, lets_alpha_fall_only_when_no_cnp_came_for_a_period_of_its_own) {
   EXPECT_NEAR(gbit(driver), 100.0 / 16, 1e-9) << "half of the rate each time";
 }
 
-// Golden vector: with a CNP in each period alpha stays at 1008: 1019 * 1008 / 1024 + 5 = 1003 + 5.
+// Golden vector: with one CNP per period alpha stays 1008: 1019 * 1008 / 1024 + 5 = 1003 + 5.
 TEST_F(Dcqcn, holds_the_fixed_point_alpha_of_the_nic_with_a_cnp_in_each_period) {
   Driver driver = start(nic({{"rate_reduce_monitor_period", 1e6}}));
   driver.cnp();
   driver.wait(3500);
   EXPECT_EQ(driver.decision.rate, static_cast<uint64_t>(kLine));
-  for (unsigned i = 0; i < 995; ++i) {  // one in each of the periods 4 to 998
+  for (unsigned i = 0; i < 995; ++i) {  // one per period, for the periods 4 to 998
     driver.cnp();
     driver.wait(1000);
   }
   EXPECT_EQ(driver.event.now_ns, 998'500U);
   driver.cnp();
-  driver.wait_until(1'000'000);  // the last one, 1000, is without
+  driver.wait_until(1'000'000);  // the last period, 1000, has no CNP
   EXPECT_EQ(driver.decision.rate, static_cast<uint64_t>(kLine * (1 - 1003 / 2048.0)));
 }
 
-// Golden vector: alpha 1023 leaves 0.50048828125 of the rate, 512 leaves 0.75. (The sum of the reference with gd = 11.)
+// Golden vector: alpha 1023 leaves 0.50048828125 of the rate, 512 leaves 0.75. (The sum of the reference with gd =
+// 11.)
 TEST_F(Dcqcn, cuts_by_alpha_over_two_to_the_gd_but_leaves_the_least_factor) {
   const auto left = [](const Driver::Values& values) {
     Driver driver = start(paper(values));
@@ -165,7 +167,7 @@ TEST_F(Dcqcn, cuts_once_in_a_monitor_period_however_many_cnps_come) {
   EXPECT_EQ(many.decision.rate, cut);
 }
 
-// The periods of the monitor go on from the first CNP: one at 0, so the one at 9 us cuts at 12 us.
+// The monitor periods start with the first CNP, at 0. So a CNP at 9 us causes a cut at 12 us.
 TEST_F(Dcqcn, cuts_at_the_ends_of_periods_that_began_with_the_first_cnp) {
   Driver driver = start(nic());
   driver.cnp();
@@ -185,14 +187,14 @@ TEST_F(Dcqcn, cuts_for_each_cnp_of_an_event_as_if_they_had_come_alone) {
   EXPECT_NEAR(gbit(together), 100.0 / 32, 1e-9);
 }
 
-// D10: the target is the rate before the cut. With clamp_tgt_rate 0 only if the rate has risen since the cut before,
-// and with clamp_tgt_rate_after_time_inc 0 only if it was by bytes.
+// D10: the target is the rate before the cut. With clamp_tgt_rate 0 only if the rate has risen since the previous
+// cut, and with clamp_tgt_rate_after_time_inc 0 only if it has risen by the byte counter.
 TEST_F(Dcqcn, aims_at_the_rate_before_the_cut_as_it_is_told_to) {
   const auto recovered = [](double clamp, double after_time, bool rise) {
     Driver driver = start(paper({{"clamp_tgt_rate", clamp}, {"clamp_tgt_rate_after_time_inc", after_time}}));
     driver.cnp();                     // 50, target 100
     if (rise) driver.wait(55 * kUs);  // 75
-    driver.cnp();                     // 25, or 37.5 by alpha 255/256
+    driver.cnp();                     // 25, or 37.5 with alpha 255/256
     driver.wait(55 * kUs);            // halfway to the target
     return 2 * gbit(driver);
   };
@@ -204,7 +206,8 @@ TEST_F(Dcqcn, aims_at_the_rate_before_the_cut_as_it_is_told_to) {
   EXPECT_NEAR(recovered(0, 0, true), cut + 100, 1e-6);
 }
 
-// D11: both count. F = 5: below five of both fast recovery; one beyond it additive; both beyond it hyper, i times R_HAI.
+// D11: both counters apply. F = 5: below 5 in both fast recovery; above in one additive increase; above in both hyper
+// increase by i times R_HAI.
 TEST_F(Dcqcn, rises_by_time_and_by_bytes_and_hyper_when_both_have_had_enough) {
   Driver driver = start(paper({{"rpg_time_reset", 1e6}}));
   driver.cnp(4);  // 6.25, target 12.5
@@ -222,14 +225,15 @@ TEST_F(Dcqcn, rises_by_time_and_by_bytes_and_hyper_when_both_have_had_enough) {
   EXPECT_EQ(driver.state_name(), "fast_recovery");
   send(10'000'000);
   EXPECT_EQ(driver.reason_name(), "added");
-  send(20'000'000);  // seven by bytes, none by time
+  send(20'000'000);  // seven of the byte counter, none of the timer
   EXPECT_EQ(driver.reason_name(), "added");
   for (unsigned stage = 1; stage <= 5; ++stage) driver.wait(1'000'000);
   EXPECT_EQ(driver.reason_name(), "added");
   driver.wait(1'000'000);  // min(6, 7) > 5
   EXPECT_EQ(driver.reason_name(), "hyper_added");
   EXPECT_EQ(driver.state_name(), "hyper_increase");
-  // The target was 12.5 + 8 * 0.04 after eight additive steps, + 1 * 0.4, and + 2 * 0.4 with the seventh of both.
+  // The target was 12.5 + 8 * 0.04 after eight additive steps, + 1 * 0.4, and + 2 * 0.4 with the seventh step of both
+  // counters.
   const double before = gbit(driver);
   driver.wait(1'000'000);
   EXPECT_NEAR(2 * gbit(driver) - before, 12.5 + 8 * 0.04 + 1 * 0.4 + 2 * 0.4, 1e-6);
@@ -239,7 +243,7 @@ TEST_F(Dcqcn, takes_hyper_steps_that_are_all_alike_as_the_nic) {
   Driver driver =
       start(nic({{"rpg_hai_rate", 1e9}, {"rate_reduce_monitor_period", 0}, {"clamp_tgt_rate", 1}}));
   driver.cnp(5);
-  // Set of the NIC: one period of fast recovery, one additive, then hyper.
+  // The NIC's values: one period of fast recovery, one additive increase, then hyper increase.
   const char* reasons[] = {"recovered", "added", "hyper_added", "hyper_added", "hyper_added"};
   double target = 0;
   for (const char* reason : reasons) {
@@ -255,7 +259,8 @@ TEST_F(Dcqcn, takes_hyper_steps_that_are_all_alike_as_the_nic) {
   }
 }
 
-// Bytes sent before the cut are not of the period that begins with it, though the notice comes as it was ordered.
+// Bytes sent before the cut do not count for the period that starts with it, although the notice arrives as
+// requested.
 TEST_F(Dcqcn, counts_bytes_from_the_cut_on) {
   Driver driver = start(paper({{"rpg_time_reset", 1e10}}));
   driver.cnp();
@@ -271,7 +276,7 @@ TEST_F(Dcqcn, counts_bytes_from_the_cut_on) {
   EXPECT_NEAR(gbit(driver), 37.5, 1e-9);
 }
 
-// What nobody was woken for is made up for within bounds, and is done with then.
+// Missed notices are made up for within bounds, and only once.
 TEST_F(Dcqcn, is_done_with_a_gap_however_long_it_was) {
   Driver driver = start(paper({{"rpg_time_reset", 1e10}}));
   driver.cnp(5);
@@ -328,7 +333,7 @@ TEST_F(Dcqcn, stays_between_its_least_and_its_highest_rate) {
   EXPECT_STREQ(dcqcn.check(nullptr, wrong.parameters.data()), "rpg_min_rate is more than rpg_max_rate");
 }
 
-// 52500 bytes are 100 Gb/s in 4.2 us.
+// 52500 bytes per 4.2 us are 100 Gb/s.
 TEST_F(Dcqcn, has_a_window_if_it_is_told_to_and_packets_are_acknowledged) {
   Driver fixed = start(paper({{"window", 1}})), share = start(paper({{"window", 2}}));
   EXPECT_EQ(fixed.decision.window, 52'500U);
@@ -347,7 +352,7 @@ TEST_F(Dcqcn, has_a_window_if_it_is_told_to_and_packets_are_acknowledged) {
   EXPECT_NE(plugin("dcqcn").check(&responses, fixed.parameters.data()), nullptr);
 }
 
-// Q33. 21/63 is a third: the rate falls by a sixth.
+// Q33. A feedback of 21/63 is a third: the rate falls by a sixth.
 TEST_F(Dcqcn, takes_alpha_from_a_notice_if_it_is_told_to) {
   Driver driver = start(paper({{"notice_alpha", 1}}));
   driver.event.notice.feedback = 21;
@@ -363,10 +368,10 @@ TEST_F(Dcqcn, takes_alpha_from_a_notice_if_it_is_told_to) {
   periodic.event.notice.feedback = 63;
   periodic.call(ROCI_CC_ON_NOTICE);
   periodic.wait(4 * kUs);
-  EXPECT_EQ(periodic.decision.rate,
-            static_cast<uint64_t>(kLine * (1 - 1004 / 2048.0)));  // 1024, 1019, 1014, …
+  // Alpha: 1024, 1019, 1014, ….
+  EXPECT_EQ(periodic.decision.rate, static_cast<uint64_t>(kLine * (1 - 1004 / 2048.0)));
 
-  // Whatever the CNPs before it would have done to alpha: 1024 at 4.3 us, and 1019, 1014, 1009 up to the cut at 8.
+  // The notice sets alpha, regardless of earlier CNPs: 1024 at 4.3 us, then 1019, 1014, 1009 up to the cut at 8 us.
   Driver mixed = start(nic({{"notice_alpha", 1}}));
   mixed.cnp();
   mixed.wait(4200);
@@ -384,7 +389,7 @@ TEST_F(Dcqcn, takes_alpha_from_a_notice_if_it_is_told_to) {
   EXPECT_EQ(deaf.decision.rate, 100'000'000'000U);
 }
 
-// The closed form: one look after a long time is the same as looking all the time.
+// Closed form: one update after a long time equals continuous updates.
 TEST_F(Dcqcn, need_not_be_looked_at_for_alpha_to_be_right) {
   for (const double fixed : {0.0, 1.0}) {
     Driver seldom = start(nic({{"alpha_fixed", fixed}, {"rpg_time_reset", 1e10}}));

@@ -1,4 +1,4 @@
-// DCTCP: the vectors of Linux's fixed point, and the rules of RFC 8257.
+// DCTCP: vectors of the fixed-point arithmetic in Linux, and rules of RFC 8257.
 #include <cstring>
 #include <random>
 
@@ -12,13 +12,13 @@ constexpr uint64_t kPayload = 1000;
 
 class Dctcp : public Driver {
  public:
-  // Growing whether the window is used or not, with a window's worth of packets sent.
+  // The window grows even if it is not used; a window of packets was sent.
   explicit Dctcp(Values values = {}, uint32_t sent = 10) : Driver(plugin("dctcp"), used(std::move(values))) {
     event.next = sent * kPayload;
     call(ROCI_CC_ON_SENT);
   }
 
-  // All that was in flight is acknowledged, and as much was sent behind it.
+  // All packets in flight are acknowledged, and the same number was sent after them.
   const roci_cc_decision& window(uint32_t packets, uint32_t marked = 0) {
     event.next = event.acked + 2 * packets * kPayload;
     return ack(packets, marked);
@@ -44,7 +44,8 @@ class Dctcp : public Driver {
   }
 };
 
-// reference, section 6: ten packets a window, of which none, all, half and none are marked, and what is left of 100.
+// Reference, section 6: ten packets per window, of which none, all, half and none are marked; `left` is what remains
+// of 100.
 TEST(Dctcp, vector_of_linux) {
   Dctcp flow;
   struct Vector {
@@ -56,8 +57,8 @@ TEST(Dctcp, vector_of_linux) {
     EXPECT_EQ(flow.alpha(), each.alpha);
     Dctcp other;
     std::memcpy(other.state(), flow.state(), 56);
-    other.member<uint64_t>(8) = 0;     // no cut is waited for
-    other.member<uint32_t>(40) = 100;  // the window
+    other.member<uint64_t>(8) = 0;     // no pending cut
+    other.member<uint32_t>(40) = 100;  // cwnd
     other.event.acked = flow.event.acked;
     other.event.next = flow.event.next;
     other.ack(1, 1);  // within the next window: alpha stays
@@ -66,7 +67,7 @@ TEST(Dctcp, vector_of_linux) {
   }
 }
 
-// The packets of a window may be acknowledged one by one or at once.
+// The packets of a window may be acknowledged one by one or together.
 TEST(Dctcp, measures_alpha_over_whole_windows) {
   Dctcp single({}, 10);
   for (int i = 0; i < 10; ++i) {
@@ -98,7 +99,7 @@ TEST(Dctcp, starts_slowly_and_then_grows_by_a_packet_a_round_trip) {
   EXPECT_EQ(flow.packets(), 25U);
   EXPECT_EQ(flow.state_name(), "avoidance");
   for (int i = 0; i < 8; ++i)
-    EXPECT_EQ((flow.window(1), flow.packets()), 25U) << i;  // 24 of the 40 made a step
+    EXPECT_EQ((flow.window(1), flow.packets()), 25U) << i;  // 24 of the 40 packets made a step, 16 remain
   EXPECT_EQ((flow.window(1), flow.packets()), 26U);
 }
 
@@ -186,7 +187,7 @@ TEST(Dctcp, never_has_a_larger_window_by_more_marks) {
   std::mt19937_64 rng(12);
   for (int round = 0; round < 500; ++round) {
     Dctcp less, more;
-    for (int i = 0; i < 10; ++i) {  // the same to begin with
+    for (int i = 0; i < 10; ++i) {  // the same start for both
       const auto packets = static_cast<uint32_t>(1 + rng() % 50);
       const auto marked = rng() % 3 == 0 ? static_cast<uint32_t>(rng() % (packets + 1)) : 0;
       less.window(packets, marked), more.window(packets, marked);

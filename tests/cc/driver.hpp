@@ -1,4 +1,4 @@
-// A flow without an engine: calls a plugin as the engine does, with the parameters of its table unless a test sets them.
+// A flow without an engine: calls a plugin like the engine, with the default parameters unless a test sets others.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace roci::test {
 
-// One that is built in.
+// Returns a built-in plugin.
 inline const roci_cc_plugin& plugin(const std::string& name) {
   for (const roci_cc_plugin* const* each = roci_cc_plugins(); *each != nullptr; ++each)
     if (name == (*each)->name) return **each;
@@ -25,7 +25,7 @@ class Driver {
  public:
   using Values = std::map<std::string, double>;
 
-  // 100 Gb/s, 1000 bytes of payload in packets of 1048 as the published vectors have it, and 4.2 us.
+  // 100 Gb/s, 4.2 us, and packets of 1048 bytes with 1000 bytes of payload, as in the published vectors.
   static roci_cc_flow usual_flow() {
     return {.line_rate = 100'000'000'000,
             .base_rtt_ns = 4200,
@@ -53,7 +53,7 @@ class Driver {
     return 0;
   }
 
-  // Hands over `event` as it stands; afterwards it holds nothing but the time and where the flow is.
+  // Passes `event` to the plugin. Then clears it, except for the time and the positions of the flow.
   const roci_cc_decision& call(uint32_t kinds) {
     event.kinds = kinds;
     for (unsigned timer = 0; timer < 2; ++timer)
@@ -70,7 +70,7 @@ class Driver {
     event.least_rtt_ns = before.least_rtt_ns;
     return decision;
   }
-  // `packets` full ones are acknowledged, of which `marked` had CE.
+  // `packets` full packets are acknowledged, of which `marked` had CE.
   const roci_cc_decision& ack(uint32_t packets = 1, uint32_t marked = 0) {
     event.acked += uint64_t{packets} * flow.payload_bytes;
     event.acked_packets = packets;
@@ -87,7 +87,7 @@ class Driver {
     if (event.least_rtt_ns == 0 || nanos < event.least_rtt_ns) event.least_rtt_ns = nanos;
     return call(kinds);
   }
-  // Lets time pass up to this, with the timers that are due on the way. Returns how many there were.
+  // Advances the time to `then` with all timers that expire. Returns their number.
   unsigned wait_until(uint64_t then) {
     unsigned fired = 0;
     while (true) {

@@ -1,4 +1,4 @@
-// A flow of HPCC++, and telemetry for it.
+// An HPCC++ flow, and telemetry for it.
 #pragma once
 
 #include <cstring>
@@ -9,8 +9,8 @@ namespace roci::test {
 
 constexpr uint64_t kPayload = 1000;
 
-// A flow of 50 Gb/s and 8.4 us on links of 100 Gb/s. A link sends whole units of 8 bytes in 2 us, though not in one; with
-// twice the times and twice the queues W_init and every U are those of the reference's vectors.
+// A flow of 50 Gb/s and 8.4 us on links of 100 Gb/s. A link sends a whole number of 8-byte units in 2 us, but not in
+// 1 us. With twice the times and queues of the reference's vectors, W_init and all U are the same.
 constexpr uint64_t kPort = 50'000'000'000;
 constexpr uint64_t kLink = 100'000'000'000;
 constexpr uint32_t kTick = 2000;
@@ -24,7 +24,7 @@ inline roci_cc_flow flow_of_vectors() {
 
 class Hpcc : public Driver {
  public:
-  // W_ai of 80, as in the vectors.
+  // W_ai is 80, as in the vectors.
   explicit Hpcc(Values values = {}, const char* name = "hpcc", const roci_cc_flow& on = flow_of_vectors())
       : Driver(plugin(name), with_step(std::move(values)), on) {
     hops(1);
@@ -41,7 +41,7 @@ class Hpcc : public Driver {
                      .queue_bytes = 0,
                      .reserved = 0};
   }
-  // Time goes on at every hop, which sends as much.
+  // Advances the time at every hop, and the sent units by the same amount.
   void pass(uint32_t nanos, uint32_t units) {
     for (uint32_t i = 0; i < path.hops; ++i) {
       path.hop[i].time_ns += nanos;
@@ -49,7 +49,7 @@ class Hpcc : public Driver {
     }
     event.now_ns += nanos;
   }
-  // The telemetry comes with an ACK of as many packets.
+  // The telemetry arrives with an ACK of `packets` packets.
   const roci_cc_decision& tell(uint32_t packets = 1) {
     event.acked += packets * kPayload;
     if (event.next < event.acked) event.next = event.acked;
@@ -62,13 +62,13 @@ class Hpcc : public Driver {
     pass(nanos, units);
     return tell(packets);
   }
-  // The first sample is kept, with a window's worth of packets under way.
+  // The first sample is stored, with a window of packets in flight.
   void first() {
     event.next = 52 * kPayload;
     tell();
     EXPECT_EQ(reason_name(), "first_sample");
   }
-  // The members of the state behind 8 hops of 16 bytes.
+  // Members of the state after 8 hops of 16 bytes.
   [[nodiscard]] double load() { return member(0); }
   [[nodiscard]] double window() { return member(1); }
   [[nodiscard]] double committed() { return member(2); }

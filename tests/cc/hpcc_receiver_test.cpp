@@ -1,4 +1,4 @@
-// HPCC++ computed at the receiving end, and the sender that does as it is told.
+// HPCC++ computed by the receiver, and the sender that obeys its window.
 #include <random>
 
 #include "cc/hpcc.hpp"
@@ -16,7 +16,7 @@ class Receiver {
     parameters[2] = 80;     // w_ai
     parameters.back() = 1;  // grant_every, as in the draft
   }
-  // A packet with telemetry arrives, some time after the last.
+  // A packet with telemetry arrives `nanos` after the previous one.
   const roci_cc_grant& arrives(uint32_t nanos, uint32_t units) {
     path.hop[0].time_ns += nanos;
     path.hop[0].sent_units += units;
@@ -65,7 +65,7 @@ TEST(HpccReceiver, grants_a_window_once_a_round_trip) {  // H30, lines 28 to 34
   EXPECT_EQ(grants, 20U);
 }
 
-// What has waited for 10 us left before a grant of 10 us ago could change anything.
+// A packet that waited 10 us was sent before a grant of 10 us ago could have an effect.
 TEST(HpccReceiver, a_queue_is_not_answered_twice) {
   for (const auto& [queue, every, ticks] : {std::tuple{0U, 1.0, 5U}, {0U, 1.5, 7U}, {125'000U, 1.0, 10U}}) {
     Receiver end;
@@ -77,7 +77,7 @@ TEST(HpccReceiver, a_queue_is_not_answered_twice) {
   }
 }
 
-// The window is that of the sending end, from the same telemetry: the reference's vector, and the commit behind it.
+// The window equals that of a sender with the same telemetry: the reference's vector, and the following commit.
 TEST(HpccReceiver, computes_what_the_sender_would) {
   Receiver end;
   end.arrives(kTick, kFull);
@@ -85,7 +85,7 @@ TEST(HpccReceiver, computes_what_the_sender_would) {
   end.arrives(kTick, kFull), end.arrives(kTick, kFull);
   end.path.hop[0].queue_bytes = 0;
   end.arrives(kTick, kFull);
-  end.parameters[0] = 0.5;        // so that the whole window does not hide the result
+  end.parameters[0] = 0.5;        // otherwise the maximum window would hide the result
   end.arrives(2 * kTick, kFull);  // U = 0.834303
   EXPECT_EQ(end.grant.send, 1U);
   EXPECT_NEAR(static_cast<double>(end.grant.window), (52'500 * 0.5 / 0.834303 + 80) * 1000 / 1048, 1);
@@ -148,7 +148,7 @@ TEST(HpccReceiver, does_at_the_sending_end_as_it_is_told) {  // H8
   EXPECT_EQ(flow.decision.window, 52'500U);
   flow.event.receiver_window = 20'000;
   flow.call(ROCI_CC_ON_WINDOW);
-  EXPECT_EQ(flow.decision.window, 20'960U);  // with 48 bytes of headers for each 1000
+  EXPECT_EQ(flow.decision.window, 20'960U);  // with 48 bytes of headers per 1000 bytes of payload
   EXPECT_EQ(flow.decision.rate, static_cast<uint64_t>(20'960 * 8e9 / 8400));
   EXPECT_EQ(flow.state_name(), "granted");
   EXPECT_EQ(flow.reason_name(), "reduced");
@@ -157,7 +157,7 @@ TEST(HpccReceiver, does_at_the_sending_end_as_it_is_told) {  // H8
   EXPECT_EQ(flow.decision.window, 52'500U);
   flow.event.receiver_window = 0;
   flow.call(ROCI_CC_ON_WINDOW);
-  EXPECT_EQ(flow.decision.window, 105U);  // 100 Mb/s in 8.4 us
+  EXPECT_EQ(flow.decision.window, 105U);  // 100 Mb/s for 8.4 us
   flow.path.hop[0].queue_bytes = 0;
   for (int i = 0; i < 10; ++i) flow.tell_after(kTick, 0);
   EXPECT_EQ(flow.decision.window, 105U) << "and not by what it hears itself";

@@ -1,10 +1,10 @@
-// HPCC++ with telemetry on few packets, or on probes.
+// HPCC++ with telemetry on few packets or on probes.
 #include "cc/hpcc.hpp"
 
 namespace roci::test {
 namespace {
 
-// But for what stays set.
+// Requests without the persistent one.
 uint32_t asked_by(const roci_cc_decision& decision) {
   return decision.requests & ~static_cast<uint32_t>(ROCI_CC_TELEMETRY_ONLY_ASKED);
 }
@@ -15,7 +15,7 @@ TEST(HpccSampled, subscribes_the_first_packet_of_each_round_trip) {  // H21, H37
   EXPECT_EQ(asked_by(flow.decision), ROCI_CC_TELEMETRY_NEXT);
   flow.event.next = 50 * kPayload;
   flow.tell();
-  for (int i = 0; i < 4; ++i) flow.tell_after(5 * kTick, kFull);  // an idle link
+  for (int i = 0; i < 4; ++i) flow.tell_after(5 * kTick, kFull);  // idle link
   ASSERT_EQ(flow.state_name(), "below_target");
   unsigned asked = 0;
   for (int round = 0; round < 10; ++round) {
@@ -76,7 +76,7 @@ TEST(HpccSampled, takes_a_probe_for_an_ack_of_what_was_sent_before_it) {
   flow.event.in_flight = 50 * kPayload;
   flow.event.next = 50 * kPayload;
   flow.call(ROCI_CC_ON_SENT);
-  flow.answer(5 * kTick, 5 * kFull);  // kept; and the next probe is sent
+  flow.answer(5 * kTick, 5 * kFull);  // stored; the next probe is sent
   flow.event.next = 100 * kPayload;
   flow.answer(5 * kTick, 5 * kFull);
   EXPECT_NEAR(flow.committed(), 49'955, 0.01) << "this one left behind the first: a new round";

@@ -1,4 +1,5 @@
-// HPCC++ at the sending end: requirements H1 to H52 as far as they are the sender's, and pauses, wraps and refusals.
+// HPCC++ in the sender: requirements H1 to H52 as far as they concern the sender, and pauses, counter wraps and
+// rejected telemetry.
 #include <cmath>
 #include <random>
 
@@ -14,11 +15,12 @@ TEST(Hpcc, starts_with_a_whole_window_at_the_rate_of_the_line) {  // H17
   EXPECT_EQ(flow.state_name(), "blind");
 }
 
-// reference, section 6: W_ai 80, max_stage 0. Wc is 52500 all the time.
+// Reference, section 6: W_ai 80, max_stage 0. Wc is 52500 throughout.
 TEST(Hpcc, vector_of_the_reference) {  // H14
   Hpcc flow;
   flow.first();
-  flow.path.hop[0].queue_bytes = 80'000;  // the smaller of two counts: it begins to with the third sample
+  // HPCC uses the smaller of two samples, so this counts from the third sample on.
+  flow.path.hop[0].queue_bytes = 80'000;
   flow.tell_after(kTick, kFull);
   EXPECT_NEAR(flow.load(), 1.0, 5e-7);
   EXPECT_NEAR(flow.window(), 49955.0, 0.05);
@@ -41,7 +43,7 @@ TEST(Hpcc, vector_of_the_reference) {  // H14
 
 TEST(Hpcc, commits_once_a_round_trip_when_what_was_sent_behind_is_acknowledged) {  // H22
   Hpcc flow;
-  flow.first();  // 52 packets are out, 1 is acknowledged
+  flow.first();  // 52 packets were sent, 1 is acknowledged
   for (int i = 2; i <= 52; ++i) {
     flow.tell_after(160, 250);
     EXPECT_EQ(flow.committed(), 52'500) << i;
@@ -60,7 +62,8 @@ TEST(Hpcc, grows_by_steps_before_it_multiplies_when_told_to) {  // lines 12 to 1
   Hpcc flow({{"max_stage", 2}, {"timeout_cut", 0.2}});
   flow.call(ROCI_CC_ON_TIMEOUT);  // 10500
   flow.tell();
-  for (int i = 0; i < 3; ++i) flow.tell_after(10 * kTick, 5 * kFull);  // U = 1/2; each ACK is of a new round
+  // U = 1/2; each ACK belongs to a new round.
+  for (int i = 0; i < 3; ++i) flow.tell_after(10 * kTick, 5 * kFull);
   EXPECT_NEAR(flow.window(), (10'500 + 160) * 0.95 / 0.5 + 80, 1e-6);
   flow.tell_after(10 * kTick, 5 * kFull);
   EXPECT_NEAR(flow.window(), (10'500 + 160) * 0.95 / 0.5 + 160, 1e-6) << "and from the first step again";
@@ -81,7 +84,7 @@ TEST(Hpcc, takes_it_from_the_receivers_count_where_the_last_hop_is_the_busiest) 
     flow.call(ROCI_CC_ON_TIMEOUT);
     flow.event.flows_at_receiver = 5;
     flow.tell();
-    for (int i = 0; i < 2; ++i) {  // which hop is the busiest is known from the second on
+    for (int i = 0; i < 2; ++i) {  // the busiest hop is known from the second sample on
       flow.path.hop[last ? 1 : 0].sent_units += kFull;
       flow.tell_after(10 * kTick, kFull);
     }
@@ -94,7 +97,8 @@ TEST(Hpcc, follows_the_busiest_hop) {  // lines 3 to 7
   flow.hops(5);
   flow.tell();
   flow.path.hop[3].sent_units += 3 * kFull;
-  flow.tell_after(5 * kTick, kFull);  // 0.2, and 0.8 at the fourth; more than T, so U is that
+  // 0.2, and 0.8 at the fourth hop; the time is more than T, so U is that of this sample.
+  flow.tell_after(5 * kTick, kFull);
   EXPECT_NEAR(flow.load(), 0.8, 1e-12);
 }
 
@@ -116,7 +120,7 @@ TEST(Hpcc, takes_what_arrived_for_what_was_sent_for_comparison) {  // paper, fig
   for (Hpcc* flow : {&sent, &arrived}) {
     flow->tell();
     flow->path.hop[0].queue_bytes = 25'000;
-    flow->tell_after(5 * kTick, kFull);  // more than T, so U is of this sample
+    flow->tell_after(5 * kTick, kFull);  // more than T, so U is that of this sample
   }
   EXPECT_NEAR(sent.load(), 0.2, 1e-12);
   EXPECT_NEAR(arrived.load(), 0.4, 1e-12) << "as much again is in the queue";
@@ -150,7 +154,7 @@ TEST(Hpcc, learns_as_much_from_the_latest_hops_of_several_packets) {  // H6, H29
   EXPECT_LT(delayed.committed(), 52'500) << "and does not stand still (HPCC issue 65)";
 }
 
-// -------------------------------------------------------------------------------------- what cannot be, or is old
+// -------------------------------------------------------------------------------------- invalid and old telemetry
 
 TEST(Hpcc, keeps_a_new_path_to_compare_the_next_with) {
   for (const int what : {0, 1, 2}) {
@@ -185,7 +189,7 @@ TEST(Hpcc, leaves_out_a_hop_at_which_no_time_has_passed_and_one_of_unknown_rate)
   Hpcc flow;
   flow.hops(2);
   flow.first();
-  flow.path.hop[0].sent_units += kFull;  // no time: and what it has sent belongs to the next sample
+  flow.path.hop[0].sent_units += kFull;  // no time has passed; its sent units count for the next sample
   flow.path.hop[1].time_ns += kTick;
   flow.path.hop[1].rate = 0;
   flow.tell();
@@ -256,14 +260,14 @@ TEST(Hpcc, forgets_what_it_knew_before_a_pause) {
 TEST(Hpcc, does_not_take_many_flows_on_a_link_for_a_pause) {
   Hpcc flow({{"min_rate", 1e7}});
   flow.first();
-  for (int i = 0; i < 60; ++i) {  // 2000 flows: 168 us from packet to packet
+  for (int i = 0; i < 60; ++i) {  // 2000 flows: 168 us between packets
     flow.path.hop[0].queue_bytes = 2'000'000;
     flow.tell_after(84 * kTick, 84 * kFull);
   }
-  EXPECT_LE(flow.decision.window, 110U);  // 5 of the floor, and twice the step
+  EXPECT_LE(flow.decision.window, 110U);  // 5 from the minimum rate, and twice the step
   flow.path.hop[0].queue_bytes = 0;
   for (int i = 0; i < 60; ++i)
-    flow.tell_after(2'000'000, 1);  // a packet each 40 ms at worst, at the least rate
+    flow.tell_after(2'000'000, 1);  // at most 40 ms between packets at the minimum rate
   EXPECT_EQ(flow.decision.window, 52'500U);
 }
 
@@ -271,7 +275,7 @@ TEST(Hpcc, looks_at_the_last_hops_of_a_long_path) {
   Hpcc flow;
   flow.hops(12);
   flow.tell();
-  flow.path.hop[2].sent_units += 4 * kFull;  // out of sight
+  flow.path.hop[2].sent_units += 4 * kFull;  // beyond the hops that are stored
   flow.path.hop[11].sent_units += 2 * kFull;
   flow.tell_after(5 * kTick, kFull);
   EXPECT_NEAR(flow.load(), 0.6, 1e-12);
@@ -287,7 +291,7 @@ TEST(Hpcc, keeps_the_window_between_its_floor_and_a_whole_one) {
     flow.path.hop[0].queue_bytes = 900'000'000;
     flow.tell_after(kTick, kFull);
   }
-  EXPECT_EQ(flow.decision.window, 1050U);  // 1 Gb/s in 8.4 us
+  EXPECT_EQ(flow.decision.window, 1050U);  // 1 Gb/s for 8.4 us
   EXPECT_EQ(flow.decision.rate, 1'000'000'000U);
   flow.path.hop[0].queue_bytes = 0;
   for (int i = 0; i < 100; ++i) flow.tell_after(10 * kTick, 0);
@@ -305,7 +309,7 @@ TEST(Hpcc, halves_when_nothing_comes_back_at_all) {
   EXPECT_EQ(flow.reason_name(), "first_sample");
 }
 
-// --------------------------------------------------------------------------------------------- answers of switches
+// --------------------------------------------------------------------------------------------- INT responses
 
 TEST(Hpcc, slows_down_by_an_answer_of_a_switch_once_a_window_and_no_more_than_told) {  // H32 to H34
   Hpcc flow;
@@ -316,7 +320,7 @@ TEST(Hpcc, slows_down_by_an_answer_of_a_switch_once_a_window_and_no_more_than_to
   const auto answer = [&](uint32_t queue) {
     flow.path.hops = 1;
     flow.path.flags = ROCI_CC_PATH_FROM_SWITCH;
-    flow.path.hop[0].node = 9;  // not even of the path that is known
+    flow.path.hop[0].node = 9;  // a node that is not in the known path
     flow.path.hop[0].queue_bytes = queue;
     flow.event.path = &flow.path;
     flow.call(ROCI_CC_ON_TELEMETRY);

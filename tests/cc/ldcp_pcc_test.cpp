@@ -1,4 +1,4 @@
-// LDCP by probes and CNPs (draft-dai 3.2): its rules, and what it does where the draft is silent.
+// LDCP with probes and CNPs (draft-dai section 3.2): its rules, and behavior that the draft does not specify.
 #include <random>
 
 #include "cc/driver.hpp"
@@ -11,24 +11,24 @@ constexpr double kBdp = 100e9 * kBase / 1e9 / (8 * 1048);  // packets: 50.0954..
 
 class LdcpPcc : public testing::Test {
  protected:
-  // With CNPs that are all alike.
+  // With the same cut for all CNPs.
   static Driver start(Driver::Values values = {}, const roci_cc_flow& flow = Driver::usual_flow()) {
     values.emplace("line_factor", 1);
     return Driver(plugin("ldcp_pcc"), values, flow);
   }
-  // While the flow sends.
+  // The flow sends data.
   static void answer(Driver& driver, uint32_t nanos = kBase) {
     driver.event.sent_bytes = 1048;
     driver.rtt(nanos, ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE);
   }
   static bool asks(const Driver& driver) { return (driver.decision.requests & ROCI_CC_SEND_PROBE) != 0; }
-  // The window, of a flow that is paced over `nanos`.
+  // The window that corresponds to the rate with a round-trip time of `nanos`.
   static double window(const Driver& driver, double nanos = kBase) {
     return static_cast<double>(driver.decision.rate) * nanos / 1e9 / (8 * 1048);
   }
 };
 
-// L54: a request at the start of a flow. L3: at full speed.
+// L54: a probe at the start of a flow. L3: start at line rate.
 TEST_F(LdcpPcc, starts_at_line_rate_and_asks_for_the_round_trip) {
   const Driver driver = start();
   EXPECT_EQ(driver.decision.rate, 100'000'000'000U);
@@ -38,7 +38,7 @@ TEST_F(LdcpPcc, starts_at_line_rate_and_asks_for_the_round_trip) {
   EXPECT_EQ(driver.decision.window, ROCI_CC_NO_LIMIT);
 }
 
-// L52: MD on every CNP. 50.0954 packets less 0.5 are 49.5954, and three at once 48.0954.
+// L52: MD on every CNP. 50.0954 packets minus 0.5 are 49.5954; three CNPs at once: 48.0954.
 TEST_F(LdcpPcc, takes_beta_for_every_cnp) {
   Driver driver = start();
   driver.cnp();
@@ -49,7 +49,7 @@ TEST_F(LdcpPcc, takes_beta_for_every_cnp) {
   EXPECT_EQ(driver.state_name(), "stable");
 }
 
-// L53: AI by answers; L54: the next request follows at once.
+// L53: AI on probe responses. L54: the next probe follows at once.
 TEST_F(LdcpPcc, adds_alpha_for_every_answer_and_asks_again) {
   Driver driver = start();
   driver.cnp(10);
@@ -63,7 +63,7 @@ TEST_F(LdcpPcc, adds_alpha_for_every_answer_and_asks_again) {
   EXPECT_NEAR(window(driver), kBdp - 4.5, 1e-6) << "a sample that answers no probe is none";
 }
 
-// L55: 45.0954 + 0.125 packets of 8384 bits in 8.4 us.
+// L55: 45.0954 + 0.125 packets of 8384 bits per 8.4 us.
 TEST_F(LdcpPcc, divides_the_window_by_the_round_trip_it_measures_or_by_the_base) {
   Driver measured = start(), base = start({{"measured_rtt", 0}});
   for (Driver* driver : {&measured, &base}) {
@@ -76,7 +76,7 @@ TEST_F(LdcpPcc, divides_the_window_by_the_round_trip_it_measures_or_by_the_base)
   EXPECT_NEAR(window(measured), kBdp - 5 + 0.25, 1e-6) << "a probe is short: never less than the base";
 }
 
-// L54: or a time-out. 300 us, 600, 1200, ... and no more than 256 times it.
+// L54: or a timeout. 300 us, 600, 1200, ... up to 256 times that.
 TEST_F(LdcpPcc, asks_again_when_no_answer_comes_and_waits_longer_each_time) {
   Driver driver = start();
   driver.cnp(10);
@@ -145,8 +145,8 @@ TEST_F(LdcpPcc, goes_below_a_packet_but_not_below_gamma_and_up_again) {
   EXPECT_EQ(slow.decision.rate, 1'000'000'000U);
 }
 
-// A3. CNPs every 8.4 us: each stands for two windows of packets, of which it takes half the window at most. Every 420 ns:
-// for a tenth of it, 5.00954 packets, and takes half of them.
+// A3. A CNP every 8.4 us represents the packets of two windows, and reduces the window by at most half. A CNP every
+// 420 ns represents a tenth of a window, 5.00954 packets, and reduces it by half of those.
 TEST_F(LdcpPcc, takes_more_for_a_cnp_that_stands_for_many_packets) {
   Driver seldom = start({{"cnp_interval", 8400}}), often = start({{"cnp_interval", 420}}),
          always = start({{"cnp_interval", 1}});
@@ -188,7 +188,7 @@ TEST_F(LdcpPcc, halves_the_window_once_in_a_round_trip_of_losses) {
   EXPECT_EQ(deaf.decision.rate, 100'000'000'000U);
 }
 
-// 100 Gb/s in 10 us are 119.3 packets.
+// 100 Gb/s for 10 us are 119.3 packets.
 TEST_F(LdcpPcc, learns_its_first_window_where_no_base_round_trip_is_given) {
   roci_cc_flow flow = Driver::usual_flow();
   flow.base_rtt_ns = 0;
@@ -217,7 +217,7 @@ TEST_F(LdcpPcc, holds_bytes_in_flight_to_the_window_if_it_is_told_to) {
   EXPECT_EQ(start({{"window", 1}}, responses).decision.window, ROCI_CC_NO_LIMIT);
 }
 
-// What the window may be follows the round trip: it does not grow in a long one for the time after it.
+// The maximum window follows the round-trip time: a long one does not permit a larger window later.
 TEST_F(LdcpPcc, does_not_save_windows_up) {
   Driver driver = start();
   for (unsigned i = 0; i < 10'000; ++i) answer(driver, 42'000);

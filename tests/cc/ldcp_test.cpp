@@ -1,4 +1,5 @@
-// LDCP, the window variant: requirements L6 to L48 as far as they are the sender's, and the rules of our own.
+// LDCP, the window variant: requirements L6 to L48 as far as they concern the sender, and the project's additional
+// rules.
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -13,16 +14,16 @@ namespace {
 constexpr uint64_t kPacket = 1048;
 constexpr uint64_t kPayload = 1000;
 
-// Of the usual flow: 52500 bytes in a base round trip, begun packets counted whole.
+// Packets of the usual flow: 52500 bytes per base round-trip time, rounded up to packets.
 constexpr uint32_t kWhole = 51;
 
 class Ldcp : public Driver {
  public:
-  // Without jitter, and growing whether the window is used or not: as the draft has it.
+  // As in the draft: without jitter, and growing even if the window is not used.
   explicit Ldcp(Values values = {}, const roci_cc_flow& on = usual_flow())
       : Driver(plugin("ldcp"), with_draft(std::move(values)), on) {}
 
-  // The stable stage with this window, which must be a whole number.
+  // Enters the stable stage with this window, which must be an integer.
   Ldcp& stable(uint32_t window) {
     ack(window);
     loss();
@@ -63,7 +64,7 @@ TEST(Ldcp, starts_with_what_the_line_carries_in_a_base_round_trip) {  // L24
 TEST(Ldcp, sends_not_ect_until_the_first_ack) {  // L29, L48
   Ldcp flow;
   EXPECT_GE(flow.decision.not_ect_below, kWhole * kPayload);
-  flow.rtt(5000);  // anything but an ACK
+  flow.rtt(5000);  // not an ACK
   EXPECT_GE(flow.decision.not_ect_below, kWhole * kPayload);
   flow.ack();
   EXPECT_EQ(flow.decision.not_ect_below, 0U);
@@ -116,7 +117,7 @@ TEST(Ldcp, counts_packets_behind_the_initial_window_as_stable_ones) {
   Ldcp one_by_one, at_once;
   for (uint32_t i = 0; i < kWhole; ++i) one_by_one.ack();
   for (int i = 0; i < 3; ++i) one_by_one.ack(1, 1);
-  at_once.ack(kWhole + 3, 40);  // of 40 marks no more than 3 can be of packets behind it
+  at_once.ack(kWhole + 3, 40);  // at most 3 of the 40 marks can belong to packets after the window
   EXPECT_EQ(at_once.decision.window, one_by_one.decision.window);
   EXPECT_EQ(at_once.window(), kWhole - 1.5);
 }
@@ -139,12 +140,12 @@ TEST(Ldcp, does_not_take_small_packets_for_full_ones) {
   }
   EXPECT_EQ(flow.state_name(), "fast_start");
   flow.loss();
-  EXPECT_EQ(flow.decision.window, 51 * 96 / 1048 * kPacket);  // 4 packets' worth
+  EXPECT_EQ(flow.decision.window, 51 * 96 / 1048 * kPacket);  // the payload of 4 packets
 }
 
 // ----------------------------------------------------------------------------------------------- stable stage
 
-// reference, section 6: alpha 1, beta 1/2, cw 52.
+// Reference, section 6: alpha 1, beta 1/2, cw 52.
 TEST(Ldcp, vector_above_one_packet) {  // L16
   Ldcp up({{"alpha", 1}, {"initial_window", 60}}), down({{"alpha", 1}, {"initial_window", 60}});
   EXPECT_DOUBLE_EQ((up.stable(52).ack(), up.window()), 52.01923076923077);
@@ -152,7 +153,7 @@ TEST(Ldcp, vector_above_one_packet) {  // L16
   EXPECT_EQ(down.decision.window, 53972U);  // 51.5 * 1048
 }
 
-// reference, section 6: alpha = gamma = 1/4, beta = eta = 1/2, from 1.3.
+// Reference, section 6: alpha = gamma = 1/4, beta = eta = 1/2, from 1.3.
 TEST(Ldcp, vector_down_to_the_least_window_and_up_through_one_packet) {  // L21 to L23
   Ldcp flow({{"alpha", 0.25}, {"gamma", 0.25}});
   flow.stable(1);
@@ -192,7 +193,7 @@ TEST(Ldcp, clamps_at_one_packet_on_the_way_up) {  // L23
   Ldcp flow({{"gamma", 0.4}, {"alpha", 0.25}});
   flow.stable(1).ack(1, 1);  // 0.5
   EXPECT_DOUBLE_EQ((flow.ack(), flow.window()), 0.9);
-  EXPECT_DOUBLE_EQ((flow.ack(), flow.window()), 1.0);  // and not 1.3
+  EXPECT_DOUBLE_EQ((flow.ack(), flow.window()), 1.0);  // not 1.3
   EXPECT_DOUBLE_EQ((flow.ack(), flow.window()), 1.25);
   EXPECT_EQ(flow.state_name(), "stable");
 }
@@ -212,7 +213,7 @@ TEST(Ldcp, ticks_out_a_packet_each_rtt_over_window_below_one) {  // L20
   EXPECT_EQ(flow.decision.window, kPacket);
   EXPECT_EQ(flow.decision.gap_ns, 8400U);  // 4200 / 0.5
   flow.ack(1, 1), flow.ack(1, 1), flow.ack(1, 1);
-  EXPECT_EQ(flow.decision.gap_ns, 33600U);  // 4200 * 8: gamma is the least window (L22)
+  EXPECT_EQ(flow.decision.gap_ns, 33600U);  // 4200 * 8: gamma is the minimum window (L22)
   for (int i = 0; i < 7; ++i) flow.ack();
   EXPECT_EQ(flow.decision.gap_ns, 0U);
   EXPECT_EQ(flow.state_name(), "stable");
@@ -225,7 +226,7 @@ TEST(Ldcp, measures_the_round_trip_of_the_gap_when_told_to) {  // A1
   EXPECT_EQ(flow.decision.gap_ns, 20'000U);
   flow.rtt(18'000);
   EXPECT_EQ(flow.decision.gap_ns, 36'000U);
-  flow.rtt(1);  // shorter than an idle network's is not believed
+  flow.rtt(1);  // below the base round-trip time: ignored
   EXPECT_EQ(flow.decision.gap_ns, 8400U);
 }
 
@@ -250,7 +251,7 @@ TEST(Ldcp, answers_losses_once_per_window) {
   Ldcp flow({{"initial_window", 40}});
   flow.stable(20);
   flow.event.next = flow.event.acked + 20 * kPayload;
-  flow.call(ROCI_CC_ON_LOSS);  // of the burst whose first loss ended fast start
+  flow.call(ROCI_CC_ON_LOSS);  // part of the burst whose first loss ended fast start
   EXPECT_EQ(flow.decision.window, 20 * kPacket);
   flow.event.acked = flow.event.next + 100 * kPayload;
   flow.loss();
@@ -274,7 +275,7 @@ TEST(Ldcp, does_not_grow_a_window_that_is_not_used) {
   flow.ack(20);
   flow.call(ROCI_CC_ON_LOSS);
   flow.event.in_flight = 8 * kPacket;
-  EXPECT_EQ(flow.ack().window, 20 * kPacket);  // 9 of 20
+  EXPECT_EQ(flow.ack().window, 20 * kPacket);  // 9 of 20 packets were in flight
   flow.event.in_flight = 9 * kPacket;
   EXPECT_GT(flow.ack().window, 20 * kPacket);
   flow.event.in_flight = 0;
@@ -350,7 +351,7 @@ TEST(Ldcp, stays_between_gamma_and_the_most_whatever_is_acknowledged) {
   }
 }
 
-// The mean of what A2 derives: cw = alpha / beta * (1 - p) / p for a share p of marked packets, on both sides of one
+// The mean that A2 derives: cw = alpha / beta * (1 - p) / p for a share p of marked packets, above and below one
 // packet. 1/4 * 0.98 / 0.02 = 12.25; 1/4 * 0.5 / 0.5 = 0.25.
 TEST(Ldcp, settles_where_growing_and_shrinking_are_even) {
   for (const auto& [p, expected] : {std::pair{0.02, 12.25}, {0.5, 0.25}}) {

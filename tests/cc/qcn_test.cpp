@@ -1,4 +1,4 @@
-// QCN: the reaction point of 802.1Q by its published numbers, and what a switch may say beyond it.
+// QCN: the reaction point of 802.1Q with its published values, and additional values in notifications.
 #include <random>
 
 #include "cc/driver.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t kMs = 1'000'000;
 
-// The line that the MIB's values are for.
+// The line rate for which the MIB's values are specified.
 roci_cc_flow ten_gigabit() {
   roci_cc_flow flow = Driver::usual_flow();
   flow.line_rate = 10'000'000'000;
@@ -49,7 +49,8 @@ TEST_F(Qcn, starts_at_line_rate_with_nothing_to_wake_up_for) {
   EXPECT_EQ(driver.decision.sent_notice, 0U);
 }
 
-// Q14. Golden vectors of the reference (QntzFb, dec): 1 leaves 0.992188, 5 0.960938, 21 0.835938, 63 0.507812; 0 all.
+// Q14. Golden vectors of the reference (QntzFb, dec): 1 leaves 0.992188, 5 0.960938, 21 0.835938, 63 0.507812; 0
+// leaves all.
 TEST_F(Qcn, falls_by_the_feedback_of_a_notice) {
   const std::pair<uint32_t, double> vectors[] = {
       {0, 1}, {1, 0.992188}, {5, 0.960938}, {21, 0.835938}, {63, 0.507812}};
@@ -74,7 +75,8 @@ TEST_F(Qcn, leaves_a_feedback_out_that_does_not_exist) {
   EXPECT_EQ(driver.decision.rate, 10'000'000'000U);
 }
 
-// Two in a row aim at the rate before the first: 10 G * 65/128 = 5.078125, * 65/128 = 2.5787354; halfway to 10.
+// After two notifications in a row the target is the rate before the first: 10 G * 65/128 = 5.078125, * 65/128 =
+// 2.5787354; then halfway to 10.
 TEST_F(Qcn, aims_at_the_rate_before_the_first_of_several_notices) {
   Driver driver = start();
   hear(driver, 63);
@@ -84,19 +86,20 @@ TEST_F(Qcn, aims_at_the_rate_before_the_first_of_several_notices) {
   driver.wait(15 * kMs);
   const double risen = (cut + 10) / 2;
   EXPECT_NEAR(gbit(driver), risen, 1e-8);
-  hear(driver, 63);  // now the target is what it had risen to
+  hear(driver, 63);  // now the target is the current rate
   driver.wait(15 * kMs);
   EXPECT_NEAR(gbit(driver), (risen * 65 / 128 + risen) / 2, 1e-8);
 }
 
-// Five cycles of 15 ms, then of 7.5 ms, with an increase by time alone: five times halfway, then 5 Mb/s more each time.
+// Five cycles of 15 ms, then of 7.5 ms, with the timer alone: five times halfway to the target, then 5 Mb/s per
+// cycle.
 TEST_F(Qcn, recovers_in_five_cycles_of_time_and_goes_on_in_halves_of_it) {
   Driver driver = start();
   hear(driver, 63);
   hear(driver, 63);
   hear(driver, 63);
   driver.wait(15 * kMs);
-  for (unsigned i = 0; i < 4; ++i) hear(driver, 63);  // the target is low now, and the line far away
+  for (unsigned i = 0; i < 4; ++i) hear(driver, 63);  // now the target is low, and far below the line rate
   double target = 10 * 65.0 / 128 * 65 / 128 * 65 / 128;
   target = (target + 10) / 2;
   double rate = gbit(driver);
@@ -120,7 +123,7 @@ TEST_F(Qcn, recovers_in_five_cycles_of_time_and_goes_on_in_halves_of_it) {
   }
 }
 
-// Cycles of 150000 bytes, from the sixth on of 75000; the 6th of both adds 50 Mb/s, the 7th 100.
+// Cycles of 150000 bytes, from the sixth on of 75000. The sixth cycle of both counters adds 50 Mb/s, the seventh 100.
 TEST_F(Qcn, counts_bytes_as_well_and_rises_by_more_when_both_have_had_enough) {
   Driver driver = start();
   for (unsigned i = 0; i < 4; ++i) hear(driver, 63);
@@ -135,7 +138,7 @@ TEST_F(Qcn, counts_bytes_as_well_and_rises_by_more_when_both_have_had_enough) {
   for (unsigned cycle = 3; cycle <= 5; ++cycle) send(driver, 150'000);
   EXPECT_EQ(driver.decision.sent_notice, 75'000U);
   EXPECT_EQ(driver.state_name(), "fast_recovery");
-  hear_available(driver, 1'000'000'000);  // away from the line, and both from the start
+  hear_available(driver, 1'000'000'000);  // below the line rate, and both counters restart
   for (unsigned cycle = 1; cycle <= 5; ++cycle) send(driver, 150'000);
   send(driver, 150'000);
   EXPECT_EQ(driver.reason_name(), "added");
@@ -154,7 +157,7 @@ TEST_F(Qcn, counts_bytes_as_well_and_rises_by_more_when_both_have_had_enough) {
   EXPECT_NEAR(target_after(15 * kMs / 2) - before, 0.1, 1e-6);
 }
 
-// 802.1Q 32.12.2. After five cuts by 65/128 the rate is 0.338 G, and the target ten times it and more.
+// 802.1Q 32.12.2. After five cuts by 65/128 the rate is 0.338 G, and the target is more than ten times that.
 TEST_F(Qcn, brings_a_target_that_is_far_away_down_at_the_first_cycle) {
   Driver driver = start();
   for (unsigned i = 0; i < 5; ++i) hear(driver, 63);
@@ -215,7 +218,7 @@ TEST_F(Qcn, does_on_a_fast_line_what_it_does_on_its_own_in_the_same_time) {
     const uint64_t pause = rng() % (3 * kMs), bytes = rng() % 20'000;
     slow.wait(pause);
     quick.wait(pause);
-    // Now and then, then all the time, then never, up to hyper increase.
+    // Notifications sometimes, then always, then never, up to hyper increase.
     const bool hears = i < 400 ? rng() % 40 == 0 : i < 450;
     const auto feedback = hears ? static_cast<uint32_t>(rng() % 64) : 0;
     slow.event.sent_bytes = bytes;

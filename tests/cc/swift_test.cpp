@@ -1,4 +1,4 @@
-// Swift: the vectors, the rules of the paper's algorithm 1, and the traps that public versions have fallen into.
+// Swift: vectors, rules of the paper's algorithm 1, and known defects of public implementations.
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -12,11 +12,11 @@ constexpr uint64_t kPacket = 1048;
 
 class Swift : public Driver {
  public:
-  // A target of 25 us that nothing is added to, 10 packets, growing whether the window is used or not.
+  // A target of 25 us without additional terms, 10 packets, growing even if the window is not used.
   explicit Swift(Values values = {}, const roci_cc_flow& on = usual_flow())
       : Driver(plugin("swift"), with_vectors(std::move(values)), on, 1'000'000) {}
 
-  // Packets are acknowledged a whole round trip after those before, with these delays in us.
+  // Packets are acknowledged one round trip after the previous ones, with these delays in us.
   const roci_cc_decision& acked(double network, double host = 0, uint32_t packets = 1) {
     event.now_ns += static_cast<uint64_t>((network + host) * 1000) + 1;
     return acked_at_once(network, host, packets);
@@ -50,7 +50,7 @@ class Swift : public Driver {
   }
 };
 
-// reference, section 6: base 25 us, no flow scaling, beta 0.8, max_mdf 0.5, ai 1.
+// Reference, section 6: base 25 us, no flow scaling, beta 0.8, max_mdf 0.5, ai 1.
 TEST(Swift, vector_of_the_reference) {
   Swift flow;
   EXPECT_NEAR((flow.acked(20), flow.network()), 10.1, 5e-7);
@@ -62,12 +62,12 @@ TEST(Swift, vector_of_the_reference) {
   EXPECT_EQ(flow.reason_name(), "grown");
 }
 
-// reference, section 6: fs_range 100 us. The target is where growing turns into shrinking.
+// Reference, section 6: fs_range 100 us. The target is the delay at which growth changes to reduction.
 TEST(Swift, vector_of_flow_scaling) {
   const std::pair<double, double> vectors[] = {{0.1, 100.0}, {1, 29.390}, {16, 4.898}, {100, 0.0}};
   for (const auto& [window, scaling] : vectors) {
     for (const double beside : {-0.002, 0.002}) {
-      Swift flow({{"fs_range", 4}});  // of 25 us
+      Swift flow({{"fs_range", 4}});  // multiple of 25 us
       std::memcpy(flow.state(), &window, sizeof window);
       flow.acked(25 + scaling + beside);
       EXPECT_EQ(flow.network() > window, beside < 0) << window;

@@ -1,4 +1,4 @@
-// What holds for every algorithm that is built in, whatever it does.
+// Properties of every built-in algorithm.
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -86,7 +86,7 @@ TEST_P(EveryPlugin, decides_what_can_be_done_whatever_happens) {
   }
 }
 
-// The same events, the same decisions: nothing is kept outside the state, and nothing in it is left as it was found.
+// The same events lead to the same decisions: no state is kept elsewhere, and all of the state is initialized.
 TEST_P(EveryPlugin, decides_the_same_again) {
   std::mt19937_64 rng(1), again(1);
   Driver x(plugin_), y(plugin_), other(plugin_);
@@ -102,7 +102,7 @@ TEST_P(EveryPlugin, decides_the_same_again) {
   }
 }
 
-// The bytes behind the state are somebody else's.
+// The bytes after the state belong to another owner.
 TEST_P(EveryPlugin, keeps_to_its_state) {
   std::mt19937_64 rng(7);
   Driver driver(plugin_);
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Built, EveryPlugin, testing::ValuesIn(every_plugin()),
 TEST(StaticLimits, are_the_line_unless_they_are_given) {
   EXPECT_EQ(Driver(plugin("static_rate")).decision.rate, 100'000'000'000U);
   EXPECT_EQ(Driver(plugin("static_rate"), {{"rate", 3e9}}).decision.rate, 3'000'000'000U);
-  EXPECT_EQ(Driver(plugin("static_window")).decision.window, 52'500U);  // 100 Gb/s in 4.2 us
+  EXPECT_EQ(Driver(plugin("static_window")).decision.window, 52'500U);  // 100 Gb/s for 4.2 us
   EXPECT_EQ(Driver(plugin("static_window"), {{"window", 4096}}).decision.window, 4096U);
 }
 

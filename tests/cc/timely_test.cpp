@@ -1,4 +1,4 @@
-// TIMELY against the published numbers and its rules.
+// TIMELY: published values and rules.
 #include <random>
 
 #include "cc/driver.hpp"
@@ -6,7 +6,7 @@
 namespace roci::test {
 namespace {
 
-// The paper's numbers as they stand, and an update for each sample.
+// Values of the paper, and one update per sample.
 Driver::Values paper(const Driver::Values& more = {}) {
   Driver::Values values = {{"rescale", 0}, {"made_for", 0}, {"segment", 0}};
   for (const auto& [name, value] : more) values[name] = value;
@@ -21,7 +21,8 @@ roci_cc_flow ten_gigabit() {
 
 double gbit(const Driver& driver) { return static_cast<double>(driver.decision.rate) / 1e9; }
 
-// Golden vector of the reference: alpha .875, beta .8, t_low 50 us, t_high 500 us, min_rtt 20 us, delta 10 Mb/s at 10 Gb/s.
+// Golden vector of the reference: alpha .875, beta .8, t_low 50 us, t_high 500 us, min_rtt 20 us, delta 10 Mb/s at 10
+// Gb/s.
 TEST(Timely, follows_the_vector_of_the_paper) {
   Driver driver(plugin("timely"), paper(), ten_gigabit());
   EXPECT_EQ(driver.decision.rate, 10'000'000'000U);
@@ -62,7 +63,7 @@ TEST(Timely, goes_up_by_five_steps_at_a_time_until_the_round_trip_grows_again) {
   EXPECT_EQ(driver.reason_name(), "added") << "or was too long";
 }
 
-// 52.5 packets of 1000 bytes are a round trip; an update is for 16384 bytes, which 16 packets of 1048 are.
+// A round trip is 52.5 packets of 1000 bytes. An update is due per 16384 bytes, which are 16 packets of 1048 bytes.
 TEST(Timely, updates_once_for_a_segment) {
   Driver driver(plugin("timely"), {{"start_rate", 1e9}});
   const auto ack = [&](uint32_t nanos) {
@@ -92,7 +93,7 @@ TEST(Timely, counts_bytes_sent_where_nothing_is_acknowledged) {
   EXPECT_EQ(driver.reason_name(), "nothing");
 }
 
-// With 4.2 us for 20: t_low is 10.5 us, t_high 105 us, and a growth by 1 us a gradient of 0.875 / 4.2 = 0.20833.
+// 4.2 us instead of 20 us: t_low is 10.5 us, t_high 105 us, and a growth by 1 us a gradient of 0.875 / 4.2 = 0.20833.
 TEST(Timely, measures_by_the_base_round_trip) {
   Driver driver(plugin("timely"), {{"segment", 0}, {"start_rate", 50e9}});
   driver.rtt(10'400);
@@ -119,7 +120,7 @@ TEST(Timely, never_loses_more_than_the_least_factor_leaves) {
     driver.rtt(4'000'000'000U);  // above t_high: 1 - 0.8 (1 - 0.5/4000) = 0.2001
     EXPECT_NEAR(gbit(driver), 10 * std::max(0.2001, least), 1e-6);
     driver.rtt(100'000);
-    driver.rtt(499'000);  // a gradient of 17: all of it, but for the least rate
+    driver.rtt(499'000);  // a gradient of 17: reduces to the minimum rate
     EXPECT_GE(driver.decision.rate, 10'000'000U);
   }
 }
@@ -147,7 +148,7 @@ TEST_P(TimelyProperty, the_rate_stays_in_bounds_and_comes_back_when_the_round_tr
     ASSERT_GE(driver.decision.rate, 10'000'000U);
     ASSERT_LE(driver.decision.rate, 100'000'000'000U);
   }
-  for (unsigned i = 0; i < 40; ++i) driver.rtt(20'000);  // what it knows of growth fades
+  for (unsigned i = 0; i < 40; ++i) driver.rtt(20'000);  // the average of the gradient decays
   uint64_t before = driver.decision.rate;
   for (unsigned i = 0; i < 300; ++i) {
     driver.rtt(20'000);
@@ -157,7 +158,7 @@ TEST_P(TimelyProperty, the_rate_stays_in_bounds_and_comes_back_when_the_round_tr
   EXPECT_EQ(before, 100'000'000'000U);
 }
 
-// Of two flows that hear the same but for one sample, the one that heard the longer round trip is not faster.
+// Two flows with the same samples except for one: the flow with the longer round-trip time is not faster.
 TEST_P(TimelyProperty, a_longer_round_trip_never_gives_a_higher_rate_at_once) {
   std::mt19937_64 rng(GetParam());
   for (unsigned round = 0; round < 50; ++round) {

@@ -1,10 +1,10 @@
-// Retries and time-outs of the connection manager's agent.
+// Retries and timeouts of the connection manager's agent.
 #include "cm/agent_user.hpp"
 
 namespace roci::cm::agents {
 namespace {
 
-// Each message of the handshake and of the end lost the first time, each in a run of its own.
+// Each message of connection establishment and release is lost once, in separate runs.
 TEST_F(CmAgent, says_again_what_was_lost) {
   for (const char* victim : {"REQ", "REP", "RTU", "DREQ", "DREP"}) {
     network.sent.clear();
@@ -74,7 +74,7 @@ TEST_F(CmAgent, gives_up_on_who_thinks_for_ever) {
   EXPECT_EQ(late->at - begun, tries + kLongestDelay);
 }
 
-// The one asks for ten minutes, the other for none: then it goes on, and gives up as if there had been neither.
+// One MRA requests ten minutes, a later one none: the agent retries and gives up as without MRAs.
 TEST_F(CmAgent, two_requests_for_time_do_not_make_it_repeat_itself_for_as_long) {
   CmRequest request{.local_id = 77, .service_id = kService, .queue_pair = Qpn{5}};
   request.max_cm_retries = 15;

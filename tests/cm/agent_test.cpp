@@ -124,7 +124,7 @@ TEST_F(CmAgent, a_peer_that_has_forgotten_a_connection_is_told_and_may_connect_a
   Connection* old = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
   const Qpn reused = old->local_queue_pair();
-  // It starts again, and its queue pair gets the number that it had.
+  // The host restarts, and its queue pair gets the same number.
   network.remove(kClient);
   Agent& again = network.add(kClient);
   AgentUser second(network, again, reused.value());
@@ -180,11 +180,11 @@ TEST_F(CmAgent, a_flood_of_requests_has_no_more_than_its_share) {
   EXPECT_EQ(server_agent.connections(), 101U);
   EXPECT_EQ(server_agent.unanswered(), 100U);
   EXPECT_GT(server_agent.counts().overflowed, 90'000U);
-  // Who is there stays, and may go.
+  // An established connection stays, and can be released.
   EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
   network.run_for(Nanos{1'000'000});
   EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
-  // And where there is room again somebody gets it.
+  // A free slot is used by the next request.
   Connection* victim = nullptr;
   for (Connection* one : server.connections) {
     if (one->state() == State::kRequestReceived) victim = one;
@@ -208,7 +208,7 @@ TEST_F(CmAgent, answers_to_strangers_have_a_rate) {
 }
 
 TEST_F(CmAgent, a_connection_destroyed_in_any_state_leaves_nothing_behind) {
-  // By how many messages it has come: REQ, REP and RTU, or all of them and DREQ.
+  // Number of messages until the connection is destroyed: REQ, REP and RTU, or all of these and DREQ.
   for (unsigned messages = 0; messages < 5; ++messages) {
     for (const bool by_client : {true, false}) {
       network.sent.clear();
@@ -225,7 +225,7 @@ TEST_F(CmAgent, a_connection_destroyed_in_any_state_leaves_nothing_behind) {
       const auto all = std::exchange(party.connections, {});
       for (Connection* one : all) agent.destroy(*one, network.now);
       network.run_for(Nanos{1'000'000});
-      // The other side hears of it, or finds out.
+      // The peer is notified, or detects it by a timeout.
       AgentUser& other = by_client ? server : client;
       Agent& others = by_client ? server_agent : client_agent;
       network.run_for(Nanos{100'000'000'000});
@@ -238,8 +238,7 @@ TEST_F(CmAgent, a_connection_destroyed_in_any_state_leaves_nothing_behind) {
   }
 }
 
-// The passive side may give up before it hears that the active side is ready.
-// As a kernel tells peers of a process that was killed.
+// As when the crash notifications of a killed process are sent.
 TEST_F(CmAgent, a_peer_that_is_killed_has_said_so_in_every_state) {
   struct Case {
     const char* when;
@@ -281,7 +280,7 @@ TEST_F(CmAgent, a_peer_that_is_killed_has_said_so_in_every_state) {
   }
 }
 
-// What is kept costs something for each of them, and they cost who sends them nothing.
+// Each crash notification has a cost, and requests of a flood cost their sender nothing.
 TEST_F(CmAgent, requests_of_a_flood_leave_no_last_words) {
   server.answers = false;
   listener.backlog = 4096;
@@ -317,7 +316,7 @@ TEST_F(CmAgent, a_side_that_is_not_ready_yet_hears_that_the_other_one_disconnect
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
 
-// Whose RTUs are all lost learns from the peer that it has given up, and not from its own time-outs.
+// If all RTUs are lost, the peer's notification ends the connection before local timeouts.
 TEST_F(CmAgent, an_active_side_is_told_that_the_passive_one_never_heard_of_its_being_ready) {
   network.loses = [](const CmNetwork::Sent& one) { return cm_message_name(one.mad.message) == "RTU"; };
   Connection* connection = client.connect(kServer);
@@ -329,7 +328,8 @@ TEST_F(CmAgent, an_active_side_is_told_that_the_passive_one_never_heard_of_its_b
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
 
-// A user may keep a connection that has ended: to its peer it is a stranger's, which is answered.
+// A user may keep a connection object after its end. For the peer it is an unknown connection, and its DREQ is
+// answered.
 TEST_F(CmAgent, a_disconnect_is_answered_when_the_connection_has_ended_but_is_not_destroyed) {
   server.forgets = false;
   network.loses = [](const CmNetwork::Sent& one) { return cm_message_name(one.mad.message) == "RTU"; };
@@ -347,7 +347,8 @@ TEST_F(CmAgent, a_disconnect_is_answered_when_the_connection_has_ended_but_is_no
   EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
 }
 
-// The peer's queue pair is that of a connection in its last wait, which ends for it: told of that, a user refuses the new one.
+// The REP names a queue pair of a connection in time-wait, which ends that connection. In this event the user rejects
+// the new one.
 TEST_F(CmAgent, a_connection_that_its_user_has_refused_meanwhile_does_not_come_back) {
   Connection* first = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
@@ -372,7 +373,7 @@ TEST_F(CmAgent, a_connection_that_its_user_has_refused_meanwhile_does_not_come_b
   client_agent.destroy(*second, network.now);
 }
 
-// Whatever is lost, doubled and swapped: both sides know of the same connections in the end, and nothing is left.
+// Random loss, duplication and reordering: finally both agents agree about the connections, and no state remains.
 TEST(CmAgents, agree_whatever_the_network_does) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CmNetwork network(seed);
@@ -399,7 +400,8 @@ TEST(CmAgents, agree_whatever_the_network_does) {
       }
     }
     network.run_to_the_end();
-    // Who said DREQ and heard nothing is done; who never heard a DREQ still has the connection, as with any network.
+    // An agent that sent DREQ and got no response has ended its connection. An agent that never received a DREQ still
+    // has one.
     const auto left_at_client = client.connections, left_at_server = server.connections;
     for (Connection* one : left_at_client) client_agent.destroy(*one, network.now);
     for (Connection* one : left_at_server) server_agent.destroy(*one, network.now);

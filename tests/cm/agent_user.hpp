@@ -1,4 +1,4 @@
-// Two agents in virtual time, each with a user that behaves as a program.
+// Two agents in virtual time, each with a user that behaves like a program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using Names = std::vector<std::string>;
 inline const IpAddress kClient = *IpAddress::parse("10.0.0.2"), kServer = *IpAddress::parse("10.0.0.1");
 inline constexpr uint64_t kService = cm_service_id(CmPortSpace::kTcp, 7174);
 
-// A user of an agent: records the events, and reacts to them as a program does.
+// User of an agent: records events, and reacts to them like a program.
 class AgentUser final : public EventHandler {
  public:
   AgentUser(CmNetwork& network, Agent& agent, uint32_t first_qpn)
@@ -78,15 +78,15 @@ class AgentUser final : public EventHandler {
     return *made;
   }
 
-  std::function<void(EventKind)> does = nullptr;  // beside that
+  std::function<void(EventKind)> does = nullptr;  // called for each event in addition
 
   [[nodiscard]] bool was_told(EventKind kind) const {
     return std::find(events.begin(), events.end(), kind) != events.end();
   }
 
-  bool answers = true;  // requests
+  bool answers = true;  // answers connection requests
   bool answers_replies = true;
-  bool forgets = true;  // connections that have ended
+  bool forgets = true;  // destroys connections that have ended
   std::vector<EventKind> events;
   CmMad last;
   std::set<Connection*> connections;

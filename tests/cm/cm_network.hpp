@@ -1,4 +1,4 @@
-// Connection managers on a network of their own, in virtual time: messages take a while, and may be lost, doubled or swapped.
+// Network of connection managers, in virtual time. Messages have a delay, and may be lost, duplicated or reordered.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class CmNetwork {
  public:
   struct Faults {
     double lost = 0, doubled = 0;
-    Nanos jitter{0};  // more than the delay of 10 us, by chance: so they may be swapped
+    Nanos jitter{0};  // maximum random delay in addition to 10 us; causes reordering
   };
   struct Sent {
     Nanos at;
@@ -29,22 +29,22 @@ class CmNetwork {
     bool lost = false;
   };
 
-  // What becomes of a message.
+  // Treatment of a message.
   struct Fate {
-    bool refused = false;  // its sender has no room for it now
+    bool refused = false;  // the sender has no space for it now
     bool lost = false, doubled = false;
-    Nanos late{0};                                       // beyond what it takes anyway
-    std::optional<std::pair<uint8_t, uint8_t>> altered;  // where, by which bits
+    Nanos late{0};                                       // in addition to the delay
+    std::optional<std::pair<uint8_t, uint8_t>> altered;  // offset, bits to flip
   };
 
   explicit CmNetwork(uint64_t seed) : rng_(seed), ids_(seed) {}
 
   Faults faults;
-  std::vector<Sent> sent;                            // everything that was ever said
-  std::function<bool(const Sent&)> loses = nullptr;  // beside chance
-  std::function<Fate()> decides = nullptr;           // likewise
-  std::function<void(bool heard)> looks =
-      nullptr;  // after each message that was heard, and when all is done at a time
+  std::vector<Sent> sent;                            // all messages so far
+  std::function<bool(const Sent&)> loses = nullptr;  // in addition to random faults
+  std::function<Fate()> decides = nullptr;           // in addition to random faults
+  // Called after each delivered message, and when nothing more is due at a time.
+  std::function<void(bool heard)> looks = nullptr;
   Nanos now{1'000'000'000};
 
   cm::Agent& add(const IpAddress& address, const cm::Limits& limits = {}) {
@@ -52,9 +52,9 @@ class CmNetwork {
     host.agent = std::make_unique<cm::Agent>(host, ids_, hosts_.size(), limits);
     return *host.agent;
   }
-  // It is gone, and nobody answers for it.
+  // The host disappears without crash notifications.
   void remove(const IpAddress& address) { hosts_.erase(address); }
-  // So is this one, and somebody says its last words.
+  // The host is killed, and its crash notifications are sent.
   void kill(const IpAddress& address) {
     const auto last_words = std::move(hosts_.at(address).kept);
     remove(address);
@@ -64,7 +64,7 @@ class CmNetwork {
     return hosts_.at(address).kept.size();
   }
 
-  // What happens until then, or until nothing would ever happen again.
+  // Runs until `end`, or until no event is left.
   void run_until(Nanos end) {
     for (;;) {
       const Nanos next = next_event();
@@ -83,7 +83,7 @@ class CmNetwork {
     return out;
   }
 
-  // As if it had come from there.
+  // Sends a message in the name of another host.
   void forge(const cm::Route& route, const CmMad& mad) { put(route, build_cm_mad(mad), now); }
 
  private:

@@ -1,4 +1,4 @@
-// A host under a flood of REQs at the rate of its line, with RC traffic beside it.
+// A host under a flood of REQs at line rate, together with RC traffic.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -20,7 +20,7 @@ constexpr BitsPerSec kLine = 10_Gbps;
 constexpr size_t kMessage = 65536;
 constexpr Limits kLimits{.unanswered = 512, .unready = 2048};
 
-// Frames of a flood, as many as are so much of a line.
+// Sends the frames of a flood at a given rate.
 class Flooder final : public Poller {
  public:
   Flooder(Port& port, std::shared_ptr<MbufPool> pool, const RequestFlood::Config& flood, BitsPerSec rate)
@@ -50,7 +50,7 @@ class Flooder final : public Poller {
   LineClock line_;
 };
 
-// A server that accepts whoever asks at once, or lets all wait.
+// A server that accepts each request at once, or leaves all unanswered.
 class Server final : public EventHandler {
  public:
   explicit Server(TwoHosts& net) : net_(net) {}
@@ -105,13 +105,13 @@ class Client final : public EventHandler {
 
 struct Case {
   const char* name;
-  bool to_victim;  // the RC traffic: into the host under the flood, or out of it
+  bool to_victim;  // whether the RC traffic goes to the victim or comes from it
   bool accepts;
 };
 
 class CmFlood : public testing::TestWithParam<Case> {
  protected:
-  // a sends the RC traffic; the victim is b when it goes there.
+  // a sends the RC traffic. The victim is b if the traffic goes to it.
   CmFlood() {
     net.link().set_rate(SimLink::kAToB, kLine);
     net.link().set_rate(SimLink::kBToA, kLine);
@@ -152,7 +152,7 @@ class CmFlood : public testing::TestWithParam<Case> {
         [&](Agent& agent, Nanos now) { return *agent.connect(route, request, 0, client, now); });
   }
 
-  // Bits of messages that ended in so much time, back to back or as many as are half of the line.
+  // Completed message bits per second. The sender keeps the queue full, or posts at half of the line rate.
   double goodput(Nanos time) {
     constexpr Nanos kStep = 100us;
     constexpr uint32_t kDepth = 16;
@@ -182,13 +182,13 @@ class CmFlood : public testing::TestWithParam<Case> {
     return test::must(MbufPool::create("flood", 8191, 2048));
   }
 
-  std::shared_ptr<MbufPool> pool = make_pool();  // outlives the link
+  std::shared_ptr<MbufPool> pool = make_pool();  // must outlive the link
   TwoHosts net{options()};
   Manager victim{victim_side().device->host(), 1, {}, kLimits}, other{other_side().device->host(), 2};
   Server server{net};
   Client client{net};
   Listener listener;
-  // Half of the line where the RC traffic has the other half, and all of it where that goes the other way.
+  // Half of the line rate if RC traffic uses the same direction, otherwise all of it.
   Flooder flooder{port_to_victim(), pool,
                   RequestFlood::Config{.seed = 7,
                                        .from_mac = MacAddress::local(77),
@@ -216,19 +216,19 @@ TEST_P(CmFlood, takes_neither_goodput_nor_memory_and_who_is_honest_comes_through
   EXPECT_GE(with, 0.9 * without);
   EXPECT_GT(flooder.sent, GetParam().to_victim ? 20'000U : 40'000U);
 
-  // Bounded, and all others were dropped without a look.
+  // The number is bounded, and other requests are dropped without processing.
   EXPECT_LE(server.agent->unanswered(), kLimits.unanswered);
   EXPECT_LE(server.agent->unready(), kLimits.unready);
   EXPECT_EQ(server.agent->connections(), 1 + (GetParam().accepts ? kLimits.unready : kLimits.unanswered));
   EXPECT_GT(victim_side().counter("mads_dropped"), flooder.sent * 7 / 10);
 
-  // Who is connected may go.
+  // An established connection can be released.
   EXPECT_TRUE(other.with([&](Agent& agent, Nanos now) { return agent.disconnect(*early, {}, now); }));
   goodput(1ms);
   EXPECT_EQ(server.disconnected, 1U);
   EXPECT_EQ(client.disconnected, 1U);
 
-  // Who asks when it is over gets in with what he asked first, however patient the others said they were.
+  // A request after the flood succeeds with its retries, even if requests of the flood had long timeouts.
   flooder.on = false;
   net.run(100us);
   connect();

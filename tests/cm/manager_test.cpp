@@ -63,7 +63,7 @@ class CmManager : public testing::TestWithParam<bool> {
   std::vector<std::pair<Packet, char>> mads;
 };
 
-// Two programs, each with a queue pair of its own, agree on a connection and use it.
+// Two programs, each with a queue pair, establish a connection and use it.
 TEST_P(CmManager, connects_queue_pairs_of_two_hosts) {
   CmRequest request{
       .service_id = kStorage, .queue_pair = Qpn{net.a.qp->qp_num()}, .starting_psn = Psn{0x123456}};
@@ -111,7 +111,7 @@ TEST_P(CmManager, connects_queue_pairs_of_two_hosts) {
   EXPECT_EQ(server.told.back().kind, EventKind::kTimeWaitOver);
 }
 
-// Byte for byte but for who speaks with whom, the IPv4 identification, how many there were before, and what is said.
+// Expects equal bytes, except for addresses, IPv4 identification, PSN and payload.
 void expect_as_heard(Packet packet, const ByteVector& frame) {
   const auto heard = decode_packet(frame);
   ASSERT_TRUE(heard);
@@ -122,7 +122,7 @@ void expect_as_heard(Packet packet, const ByteVector& frame) {
   EXPECT_EQ(encode_packet(packet.finish()), frame);
 }
 
-// What is left for the case that the process is killed is what it would have said.
+// The crash notification is the message that the process would have sent.
 TEST_P(CmManager, leaves_the_frame_of_a_disconnect_for_when_the_process_is_gone) {
   const test::Folder root;
   auto words = LastWords::open(root.path(), "place0.17");
@@ -161,7 +161,7 @@ TEST_P(CmManager, leaves_the_frame_of_a_disconnect_for_when_the_process_is_gone)
   expect_as_heard(said->first, frame);
 }
 
-// tests/pcaps/rping.pcap: what a Linux host puts around its management datagrams.
+// tests/pcaps/rping.pcap: the headers that a Linux host uses for its MADs.
 TEST_P(CmManager, frames_are_as_those_of_the_linux_kernel) {
   for (unsigned i = 0; i < 3; ++i) {
     a.with([&](Agent& agent, Nanos now) {
@@ -187,7 +187,7 @@ TEST_P(CmManager, frames_are_as_those_of_the_linux_kernel) {
   }
 }
 
-// Nothing would repeat an answer but the whole question, later.
+// A response is not retransmitted by itself, only after a repeated request.
 TEST(CmManagerAtAFullPort, what_finds_no_room_is_said_later_and_in_order) {
   test::LoneHost host;
   const Manager manager(host.side.device->host(), 1);

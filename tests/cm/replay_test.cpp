@@ -1,5 +1,6 @@
-// Two Linux hosts' connections again, with our connection manager in the place of either: what it says, on behalf of the programs that
-// ran there, is what the other one's said, byte for byte. What a host chooses by chance or by what it is, is named below, one by one.
+// Replays connections of two Linux hosts, with Rocinante's connection manager in place of either. Its messages for
+// the same program must equal the recorded ones byte for byte, except for the fields below that a host chooses
+// itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,11 +24,11 @@ using rdmacm::Terms;
 using test::heard_in;
 using test::HeardMad;
 
-// What our side chooses itself, and so is put in place of the other's before bytes are compared. All else that names a host or is
-// random is given to our side as it was: its GUID, queue pair numbers, starting PSNs and ports.
+// Fields that a host chooses, which are replaced before bytes are compared. Other identifiers are passed to the
+// replay: GUID, queue pair numbers, starting PSNs and ports.
 constexpr size_t kTransactionAt = 8, kOwnIdAt = sizeof(MadHeader), kPeersIdAt = sizeof(MadHeader) + 4;
 
-// What the programs asked for: rdma-core 44, rping.c and cmatose.c. Both accept with no wishes at all.
+// Parameters of the programs: rdma-core 44, rping.c and cmatose.c. Both accept with NULL parameters.
 struct Program {
   const char* name;
   const char* capture;
@@ -36,8 +37,8 @@ struct Program {
 constexpr Program kPrograms[] = {{"rping", "rping.pcap", 7, 7},
                                  {"ucmatose", "ucmatose.pcap", 5, 0},
                                  {"rping_refused", "cm_refused.pcap", 7, 7}};
-constexpr rdmacm::Most kMost{128, 128};     // rxe's
-constexpr uint8_t kPathMtu = IBV_MTU_1024;  // of 1500 bytes of Ethernet
+constexpr rdmacm::Most kMost{128, 128};     // limits of rxe
+constexpr uint8_t kPathMtu = IBV_MTU_1024;  // for an Ethernet MTU of 1500
 
 bool is_of(const CmMad& mad, uint32_t id) {
   return std::visit(
@@ -53,7 +54,7 @@ bool is_of(const CmMad& mad, uint32_t id) {
       mad.message);
 }
 
-// The messages of each connection.
+// Groups the messages by connection.
 std::vector<std::vector<HeardMad>> conversations(const char* capture) {
   std::vector<std::vector<HeardMad>> out;
   const auto all = heard_in(capture);
@@ -110,7 +111,7 @@ class Replay final : public EventHandler, private Sender {
       if (const auto* request = std::get_if<CmRequest>(&heard.mad.message)) return request->ca_guid;
       if (const auto* reply = std::get_if<CmReply>(&heard.mad.message)) return reply->ca_guid;
     }
-    return 1;  // a host that says nothing of itself
+    return 1;  // the host has sent no GUID
   }
 
   bool send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos) override {
@@ -129,7 +130,7 @@ class Replay final : public EventHandler, private Sender {
     return true;
   }
 
-  // ---- What the program does for which the message was said; librdmacm's part of it is librdmacm's own.
+  // ---- Calls that make the program's side send the message, with the parameter functions of librdmacm.
 
   void say(const CmRequest& captured) {
     const auto ip = read_cm_ip_header(captured.private_data);
@@ -161,13 +162,13 @@ class Replay final : public EventHandler, private Sender {
   void say(const CmReady&) { EXPECT_TRUE(agent_.ready(*connection_, {}, now_)); }
   void say(const CmDisconnect&) { EXPECT_TRUE(agent_.disconnect(*connection_, {}, now_)); }
   void say(const CmDisconnected&) { EXPECT_TRUE(agent_.answer_disconnect(*connection_, {}, now_)); }
-  void say(const CmRejected&) {}  // nobody listens: the agent says so itself
+  void say(const CmRejected&) {}  // no listener: the agent rejects by itself
   template <class Other>
   void say(const Other&) {
     FAIL() << "not in these captures";
   }
 
-  // ---- Numbers that each side chose.
+  // ---- Numbers that each host chose.
 
   static uint64_t number_at(const ByteVector& bytes, size_t at, size_t count) {
     uint64_t out = 0;
@@ -182,14 +183,14 @@ class Replay final : public EventHandler, private Sender {
   }
 
   void expect_as_heard(const HeardMad& heard, ByteVector said) {
-    // Our id: the same in all of our messages, and in none of strangers.
+    // The local ID: the same in all messages of the connection, and in no other.
     const uint64_t their_choice = number_at(heard.bytes, kOwnIdAt, 4);
     if (their_choice != 0) {
       const uint64_t id = number_at(said, kOwnIdAt, 4);
       EXPECT_EQ(own_ids_.try_emplace(their_choice, id).first->second, id);
       copy_to(said, kOwnIdAt, 4, heard.bytes);
     }
-    // The transaction: ours where it was theirs, and as many different ones; the peer's stays.
+    // The transaction ID: different exactly where the recorded ones differ. The peer's is unchanged.
     const uint64_t their_transaction = number_at(heard.bytes, kTransactionAt, 8);
     const uint64_t transaction = number_at(said, kTransactionAt, 8);
     EXPECT_EQ(transactions_.try_emplace(their_transaction, transaction).first->second, transaction);
@@ -199,7 +200,7 @@ class Replay final : public EventHandler, private Sender {
     for (size_t at = 0; at < kMadBytes; ++at) EXPECT_EQ(said[at], heard.bytes[at]) << "byte " << at;
   }
 
-  // With our numbers where theirs were.
+  // Delivers a recorded message, with the numbers of this host in place of the recorded ones.
   void hear(const HeardMad& heard) {
     ByteVector bytes = heard.bytes;
     if (const auto own = own_ids_.find(number_at(bytes, kPeersIdAt, 4)); own != own_ids_.end())
@@ -220,7 +221,7 @@ class Replay final : public EventHandler, private Sender {
   Terms terms_;
   Nanos now_{0};
   std::vector<ByteVector> sent_;
-  std::map<uint64_t, uint64_t> own_ids_, transactions_;  // ours, by what was there
+  std::map<uint64_t, uint64_t> own_ids_, transactions_;  // this host's number by recorded number
 };
 
 class CmReplay : public testing::TestWithParam<Program> {
@@ -263,7 +264,7 @@ TEST_P(CmReplay, every_message_of_the_capture_is_in_a_conversation) {
   EXPECT_EQ(messages, heard_in(GetParam().capture).size());
 }
 
-// The first data packet of each side, after the messages that have set its queue pair's PSNs.
+// First data packet of each host, after the messages that set the PSNs of its queue pair.
 TEST_P(CmReplay, data_starts_with_the_psn_in_the_message_of_the_peer) {
   const auto frames = test::load_frames(std::filesystem::path(GetParam().capture).stem());
   size_t started = 0;

@@ -1,4 +1,4 @@
-// Parameters of a queue pair that follow from the messages of a connection (lib/rdmacm/messages.hpp).
+// Queue pair attributes derived from connection messages (lib/rdmacm/messages.hpp).
 #include <gtest/gtest.h>
 
 #include "rdmacm/messages.hpp"

@@ -1,4 +1,5 @@
-// What workers and the core that runs their plugins have between them: rings, lists, decisions; and the core itself.
+// Interface between workers and the control core that runs their algorithms: rings, lists, decisions; and the core
+// itself.
 #include "congestion/control_core.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@
 namespace roci {
 namespace {
 
-// A plugin that decides what it was told: the window is `acked`, and a timer is due `idle` after each event.
+// A plugin that decides what the event contains: the window is `acked`, and a timer expires `idle` after each event.
 struct Echo {
   static constexpr roci_cc_parameter kParameters[] = {{"timer", "ns", 0, 0, 1e9, "0: none"}};
   static constexpr roci_cc_label kStates[] = {{"told", "something was told"}};
@@ -108,7 +109,7 @@ class ControlCoreTest : public testing::Test {
   uint32_t next_id_ = 0;
 };
 
-// ------------------------------------------------------------------------------------------------- the ring
+// ------------------------------------------------------------------------------------------------- ring
 
 using EventRingTest = ControlCoreTest;
 
@@ -184,7 +185,7 @@ TEST_F(EventRingTest, a_thread_at_each_end_sees_every_event_once_and_in_order) {
   EXPECT_TRUE(ring.empty());
 }
 
-// ------------------------------------------------------------------------------------------------ the lists
+// ------------------------------------------------------------------------------------------------ lists
 
 using FlowListTest = ControlCoreTest;
 
@@ -203,7 +204,7 @@ TEST_F(FlowListTest, a_flow_is_on_it_once_and_may_come_back_while_it_is_looked_a
   EXPECT_TRUE(list.empty());
 }
 
-// What was done to a flow before it was added is seen by whoever takes it, or by whoever takes it the next time.
+// The thread that takes a flow, now or the next time, sees all writes that preceded its addition.
 TEST_F(FlowListTest, nothing_that_is_added_by_other_threads_is_missed) {
   constexpr uint64_t kRounds = 20'000;
   std::vector<OwnedFlow> flows;
@@ -234,7 +235,7 @@ TEST_F(FlowListTest, nothing_that_is_added_by_other_threads_is_missed) {
   EXPECT_TRUE(list.empty());
 }
 
-// --------------------------------------------------------------------------------------------- the decision
+// --------------------------------------------------------------------------------------------- decision
 
 TEST(PublishedDecisionTest, is_whole_and_never_older_than_one_that_was_read) {
   constexpr uint64_t kCount = 100'000;
@@ -268,7 +269,7 @@ TEST(PublishedDecisionTest, is_whole_and_never_older_than_one_that_was_read) {
   EXPECT_EQ(published.read().window, kCount);
 }
 
-// A core of its own may lose its CPU at any instruction.
+// A control core may be preempted at any instruction.
 TEST(PublishedDecisionTest, who_may_not_wait_goes_on_with_what_was_read_before) {
   struct Interrupted : PublishedDecision {
     using PublishedDecision::begin;
@@ -287,7 +288,7 @@ TEST(PublishedDecisionTest, who_may_not_wait_goes_on_with_what_was_read_before) 
   EXPECT_EQ(seen.window, 2U);
 }
 
-// ------------------------------------------------------------------------------------------------- the core
+// ------------------------------------------------------------------------------------------------- core
 
 TEST_F(ControlCoreTest, tells_the_plugin_and_the_worker_what_it_decided) {
   ControlCore core("cc0", 2, 0);
@@ -326,7 +327,7 @@ TEST_F(ControlCoreTest, serves_a_worker_whose_ring_is_full_in_turns) {
   EXPECT_EQ(said, 255U);
   core.events_of(1).push(*y, EventRing::What::kEvent, event(1, 9));
   core.poll(Nanos{1000});
-  EXPECT_EQ(y->published.read().window, 9U);  // though there was much more of the first
+  EXPECT_EQ(y->published.read().window, 9U);  // although the first worker had many more events
   EXPECT_LT(x->published.read().window, said);
   while (core.poll(Nanos{1000})) {
   }
@@ -348,7 +349,7 @@ TEST_F(ControlCoreTest, runs_timers_and_events_that_are_older_than_them) {
   EXPECT_EQ(x->published.read().reason, 2);
   const Nanos fired = x->last_event;
   ASSERT_GE(fired, Nanos{1000});
-  // It happened before the timer, and was said after it. To the plugin time does not go back.
+  // The event happened before the timer, but was reported after it. The time that the plugin sees does not decrease.
   core.events_of(0).push(*x, EventRing::What::kEvent, event(900, 5));
   core.poll(fired);
   EXPECT_EQ(x->published.read().window, 5U);
@@ -371,10 +372,10 @@ TEST_F(ControlCoreTest, a_flow_that_ends_is_given_back_after_all_that_was_said_o
   core.poll(Nanos{50});
   EXPECT_EQ(x->published.read().window, 2U);
   EXPECT_EQ(y->published.read().window, 3U);
-  // It is on both lists: who takes the ended ones first may free them after the decided ones.
+  // The flow is on both lists. A worker that takes the ended flows first may free them after the decided ones.
   EXPECT_EQ(taken(core.ended_for(0)), std::vector<ControlFlow*>{x.get()});
   EXPECT_EQ(taken(core.decided_for(0)), (std::set<ControlFlow*>{x.get(), y.get()}));
-  // Its timer does not come any more.
+  // Its timer does not expire anymore.
   const uint64_t told = x->events;
   for (int64_t now = 100; now < 10'000; now += 100) core.poll(Nanos{now});
   EXPECT_EQ(x->events, told);
@@ -398,7 +399,7 @@ TEST_F(ControlCoreTest, forgets_a_worker_and_hands_back_what_had_ended) {
   core.forget(*x);
   EXPECT_TRUE(core.events_of(0).empty());
   EXPECT_EQ(taken(core.ended_for(0)), std::vector<ControlFlow*>{gone.get()});
-  EXPECT_EQ(gone->events, 0U);  // nobody wants to know any more
+  EXPECT_EQ(gone->events, 0U);  // the flow has ended, so its event is not processed
   for (int64_t now = 100; now < 5000; now += 100) core.poll(Nanos{now});
   EXPECT_EQ(x->events, 0U);
   EXPECT_EQ(gone->events, 0U);
@@ -407,7 +408,8 @@ TEST_F(ControlCoreTest, forgets_a_worker_and_hands_back_what_had_ended) {
   core.forget(*other);
 }
 
-// A worker with flows that come and go beside its core: every decision arrives, and no flow is freed too early.
+// A worker with flows that start and end, concurrent with its control core: every decision arrives, and no flow is
+// freed too early.
 TEST_F(ControlCoreTest, a_worker_and_its_core_are_two_threads) {
   constexpr uint64_t kEvents = 20'000;
   ControlCore core("cc0", 1, 0, 32);
@@ -459,7 +461,7 @@ TEST_F(ControlCoreTest, a_worker_and_its_core_are_two_threads) {
     say(*at->first, EventRing::What::kEvent, event(0, ++at->second.said + 1));
     if (rng() % 100 == 0) {
       say(*at->first, EventRing::What::kEnd, {});
-      ++at->second.said;  // what the last event was told; the first is 2
+      ++at->second.said;  // window of the last event; the first is 2
       ending.insert(lives.extract(at));
     }
     listen();

@@ -74,7 +74,7 @@ TEST(ProfilesTest, names_of_other_drivers_are_understood_or_refused_with_the_rea
   EXPECT_TRUE(algorithms.find("Static_Rate"));
 }
 
-// Not when the first flow begins, which may be on another day.
+// Reported when the profile is created, not when the first flow starts.
 TEST(ProfilesTest, a_base_round_trip_that_is_left_out_is_asked_for_at_once) {
   CongestionControlConfig config;
   config.profile = "ldcp";

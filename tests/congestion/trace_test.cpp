@@ -1,4 +1,4 @@
-// What was traced can be read and run again; what does not fit is said in a sentence.
+// Recorded traces can be read and replayed; errors are reported in one sentence.
 #include "congestion/trace.hpp"
 
 #include <gtest/gtest.h>
@@ -32,14 +32,14 @@ roci_cc_flow some_flow(uint64_t seed) {
           .seed = seed << 56 | seed};
 }
 
-// Flows of one algorithm, in one runner, to whom anything happens.
+// Flows of one algorithm in one runner, with random events.
 class Drive {
  public:
   Drive(const std::string& algorithm, uint32_t trace, uint64_t seed = 1) : runner_(trace), rng_(seed) {
     CongestionControlConfig config;
     config.base_rtt = 4200ns;
     config.profiles["odd, \"name\"\n"] = {.algorithm = algorithm, .parameters = {}, .fallback = {}};
-    static std::vector<std::unique_ptr<Profiles>> kept;  // records point to them, and outlive this
+    static std::vector<std::unique_ptr<Profiles>> kept;  // records point to them, so they outlive this object
     kept.push_back(*Profiles::create(config));
     const Profiles& profiles = *kept.back();
     for (const char* name : {"odd, \"name\"\n", algorithm.c_str()}) {
@@ -68,7 +68,7 @@ class Drive {
       befores_[which] = anything(rng_, befores_[which], paths_[which]);
       roci_cc_event event = befores_[which];
       event.now_ns = static_cast<uint64_t>(now_.count());
-      // As in EventRing: what lies behind the last hop is of another path.
+      // As in EventRing: the hops after the last one are not initialized.
       roci_cc_path path = paths_[which];
       std::memset(&path.hop[0] + path.hops, 0x5a, (ROCI_CC_MOST_HOPS - path.hops) * sizeof(roci_cc_hop));
       if (event.path != nullptr) event.path = &path;
@@ -163,7 +163,7 @@ TEST_P(TraceOfEveryPlugin, is_a_table_with_as_many_columns_everywhere) {
   const std::vector<TraceRecord> records = Drive(GetParam()->name, 4000).events(200).records();
   std::ostringstream out;
   write_trace_csv(records, out);
-  // Cells in quotes may hold commas and new lines.
+  // Quoted cells may contain commas and newlines.
   size_t columns = 1, rows = 0, of_heading = 0;
   bool quoted = false;
   for (const char c : out.str()) {
@@ -181,7 +181,7 @@ TEST_P(TraceOfEveryPlugin, is_a_table_with_as_many_columns_everywhere) {
   EXPECT_NE(out.str().find(",\"odd, \"\"name\"\"\n\","), std::string::npos);
 }
 
-// However long a flow runs: its newest events can be run again from what it had kept before them.
+// The newest events of a long run can be replayed from the state that was saved before them.
 TEST_P(TraceOfEveryPlugin, the_newer_half_can_be_run_again_without_the_beginning) {
   for (const uint32_t most : {16U, 100U, 999U}) {
     SCOPED_TRACE(most);
@@ -195,7 +195,7 @@ TEST_P(TraceOfEveryPlugin, the_newer_half_can_be_run_again_without_the_beginning
       const ReplayOutcome outcome = replay(each);
       EXPECT_EQ(outcome.different, 0U) << outcome.first;
       EXPECT_GT(outcome.without, 0U);
-      // Of the newer half, all but the event that a state comes behind.
+      // Of the newer half, all except the event that precedes a saved state.
       const auto from = each.begin() + static_cast<ptrdiff_t>(most - most / 2 + 1);
       const auto newer = static_cast<uint64_t>(std::count_if(
           from, each.end(), [](const TraceRecord& r) { return r.kind == TraceRecord::Kind::kEvent; }));
@@ -254,7 +254,7 @@ TEST(TraceTest, a_state_that_was_changed_is_refused) {
 
 TEST(TraceTest, flows_whose_beginning_was_displaced_are_read_and_not_run_again) {
   std::vector<TraceRecord> records = Drive("swift", 10'000).events(300).records();
-  records.erase(records.begin(), records.begin() + 2);  // two of four starts
+  records.erase(records.begin(), records.begin() + 2);  // two of four start records
   const auto kept = static_cast<uint64_t>(std::ranges::count_if(records, [&](const TraceRecord& r) {
     return r.kind != TraceRecord::Kind::kStart && r.flow != records[0].flow && r.flow != records[1].flow;
   }));
@@ -292,7 +292,7 @@ TEST(TraceTest, another_value_of_a_parameter_is_found) {
   const std::string text = json_of(Drive("static_rate", 100).events(3).records());
   const auto trace = read(replaced(text, R"({"rate":0.0})", R"({"rate":1e9})"));
   ASSERT_TRUE(trace) << trace.error().message;
-  EXPECT_EQ((*trace)->profiles.size(), 3U);  // one flow's is another one now
+  EXPECT_EQ((*trace)->profiles.size(), 3U);  // the profile of one flow differs now
   EXPECT_EQ(replay((*trace)->records).first,
             "flow 4294967294 (static_rate), its start: rate is 100000000000 in the trace and 1000000000 now");
 }
@@ -338,7 +338,7 @@ TEST(TraceTest, what_is_wrong_is_said_with_its_line) {
             "line " + std::to_string(lines_of(text).size() + 1) + ": the time of flow 0 goes back");
 }
 
-// Cut and changed files: an error or a trace, and whatever is a trace can be run.
+// Truncated and changed files: an error, or a trace that can be replayed.
 TEST(TraceTest, nothing_that_is_read_does_harm) {
   std::mt19937_64 rng(11);
   uint64_t refused = 0, taken = 0;
@@ -350,7 +350,7 @@ TEST(TraceTest, nothing_that_is_read_does_harm) {
       for (uint64_t changes = 1 + rng() % 3; changes > 0; --changes) {
         const size_t at = rng() % bad.size();
         switch (rng() % 5) {
-          case 0:  // a digit more likely than not, so that much of it stays readable
+          case 0:  // often a digit, so that the file stays readable
             bad[at] = static_cast<char>('0' + rng() % 10);
             break;
           case 1:

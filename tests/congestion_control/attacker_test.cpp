@@ -1,5 +1,5 @@
-// Feedback is not believed blindly: what somebody in the network, or a peer that lies, can do to flows with it, and what it
-// is counted as (draft-pan-tsvwg-hpccplus 9; L3QCN and LDCP leave the chapter open).
+// Validation of feedback: effect of forged packets and of an untruthful peer on flows, and the counters that detect
+// them (draft-pan-tsvwg-hpccplus section 9; L3QCN and LDCP do not specify it).
 #include "congestion_control/settings.hpp"
 #include "wire/congestion_notification.hpp"
 
@@ -14,7 +14,7 @@ uint64_t reasons(FanIn& net, size_t flow, const std::string& name) {
   return 0;
 }
 
-// A CNP to the first sender, as its peer would send it.
+// A CNP to the first sender, as from its peer.
 Packet cnp(FanIn& net) {
   Packet packet = make_packet(Opcode::kCnp);
   packet.destination_mac = net.hosts[0]->device->host().mac();
@@ -53,7 +53,7 @@ TEST(Attacker, cnps_from_a_wrong_address_or_to_a_wrong_queue_pair_do_nothing) {
   EXPECT_GT(net.measure(500us).sum, 0.98 * net.most_goodput());
 }
 
-// The standard has nothing to tell them from right ones: they cost the rate, down to its floor, while they come.
+// The standard has no means to detect them: they reduce the rate to its minimum while they arrive.
 TEST(Attacker, a_flood_of_cnps_costs_the_rate_down_to_its_floor_and_no_longer_than_it_lasts) {
   FanIn net(dcqcn());
   net.drive(200us);
@@ -97,14 +97,15 @@ TEST(Attacker, cnms_of_yesterday_and_made_up_ones_are_refused_and_fresh_copies_c
   Side& host = *net.hosts[0];
   ASSERT_GT(come, 0U);
   EXPECT_LE(host.counter("cnms_taken"), come);
-  const auto from_elsewhere = [](ByteVector frame) {  // the switch takes nothing that says it is from itself
+  // The switch drops frames with its own address as source.
+  const auto from_elsewhere = [](ByteVector frame) {
     const MacAddress source = MacAddress::local(99);
     std::memcpy(frame.data() + 6, &source, 6);
     return frame;
   };
   const ByteVector old = from_elsewhere(cnm);
   for (size_t i = 1; i < 4; ++i) net.stop(i);
-  net.drive(20ms);  // more than the 65 536 packets that count as recent
+  net.drive(20ms);  // longer than the 65,536 packets that count as recent
   const uint64_t come_before = come, taken_before = host.counter("cnms_taken");
   for (int i = 0; i < 300; ++i) {
     net.inject(old);
@@ -115,7 +116,7 @@ TEST(Attacker, cnms_of_yesterday_and_made_up_ones_are_refused_and_fresh_copies_c
 
   for (size_t i = 1; i < 4; ++i) net.go_on(i);
   net.drive(2ms);
-  // Copies of the latest one while it is fresh: no more than cnm_rate of them are taken, and the rate has a floor.
+  // Copies of the latest CNM while it is fresh: at most cnm_rate of them are accepted, and the rate has a minimum.
   const uint64_t before = host.counter("cnms_taken");
   uint64_t least = UINT64_MAX;
   for (int i = 0; i < 20'000; ++i) {
@@ -131,9 +132,9 @@ TEST(Attacker, cnms_of_yesterday_and_made_up_ones_are_refused_and_fresh_copies_c
   EXPECT_GE(least, 50'000'000U) << "rpg_min_rate, for 100 Gb/s";
 }
 
-// ---------------------------------------------------------------------------- acknowledgements that were changed
+// ---------------------------------------------------------------------------- modified acknowledgments
 
-// What the peer of the first flow says of switches, changed to what cannot be, in one acknowledgement of four.
+// Changes the telemetry that the peer of the first flow echoes to impossible values, in every fourth acknowledgment.
 bool absurd_hops(Packet& packet, uint64_t number) {
   if (!packet.extensions || !packet.extensions->int_echo || number % 4 != 0) return false;
   auto& echo = *packet.extensions->int_echo;
@@ -211,7 +212,7 @@ TEST(Attacker, counts_of_marks_that_cannot_be_are_passed_over) {
   note("changed", changed.count), note("impossible", net.hosts[0]->counter("feedback_impossible"));
   note("during_mbps", during.each[0] / 1e6);
   EXPECT_GT(net.hosts[0]->counter("feedback_impossible"), changed.count / 2);
-  // Who hears of no marks gets more than his part, as with a peer that says there were none, but not everything.
+  // A flow without marks gets more than its share, like one whose peer reports none, but not all of the bandwidth.
   EXPECT_LE(during.each[0], 0.6 * during.sum);
   EXPECT_GE(during.sum, 0.97 * net.most_goodput());
   net.link(0).set_script(SimLink::kBToA, nullptr);
@@ -220,7 +221,7 @@ TEST(Attacker, counts_of_marks_that_cannot_be_are_passed_over) {
   EXPECT_EQ(net.total("timeouts"), 0U);
 }
 
-// A window of nothing from the receiver, and one of 4 GB, which is none at all: both are passed over.
+// A receiver window of 0, and one of 4 GB, which means no limit: both are ignored.
 TEST(Attacker, windows_that_cannot_be_neither_stop_a_flow_nor_free_it) {
   for (const uint32_t window : {0U, UINT32_MAX}) {
     SCOPED_TRACE(window);

@@ -1,4 +1,4 @@
-// Congestion control that is changed while a flow runs.
+// Changes of congestion control while a flow runs.
 #include "congestion_control/settings.hpp"
 
 namespace roci::test {
@@ -74,7 +74,8 @@ TEST(Change, who_was_connected_without_stays_without) {
   EXPECT_NE(refused.error().message.find("connected again"), std::string::npos) << refused.error().message;
 }
 
-// What the peer understands is asked when the queue pair is connected, and taken over when it has something to send.
+// The host requests the peer's capabilities when the queue pair is connected, and adopts them when it has data to
+// send.
 TEST(Change, who_says_nothing_for_long_may_still_begin) {
   FanInOptions options;
   options.senders = options.flows = 1;
@@ -84,7 +85,7 @@ TEST(Change, who_says_nothing_for_long_may_still_begin) {
   Worker& worker = net.hosts[0]->device->host().worker_of(number);
   for (int seconds = 0; seconds < 3; ++seconds) {
     net.run(1s);
-    worker.ring(*worker.find(number));  // a turn with nothing to do
+    worker.ring(*worker.find(number));  // served without work
     net.run(1ms);
     ASSERT_EQ(net.core(0).state(), IBV_QPS_RTS) << "refused";
   }
@@ -93,7 +94,7 @@ TEST(Change, who_says_nothing_for_long_may_still_begin) {
   EXPECT_STREQ(net.control(0)->profile.plugin->name, "ldcp");
 }
 
-// The receiving end of an algorithm comes and goes with it, and believes nothing of what was before.
+// The receiver part of an algorithm is created and removed with it, and ignores data from before.
 TEST(Change, receiving_ends_come_and_go) {
   FanInOptions options;
   options.senders = options.flows = 4;

@@ -1,4 +1,4 @@
-// Algorithms on a core of their own give the same kind of result as in the worker, a little later.
+// Algorithms on a control core have similar results as in the worker, with a small delay.
 #include "congestion_control/settings.hpp"
 
 namespace roci::test {

@@ -1,4 +1,4 @@
-// DCQCN from end to end: a flow against the vectors of the paper, and what its timers are a choice between.
+// DCQCN end to end: a flow compared with the vectors of the paper, and the trade-off between its timers.
 #include <array>
 
 #include "congestion_control/settings.hpp"
@@ -7,7 +7,7 @@
 namespace roci::test {
 namespace {
 
-// The paper's set, as in cc/dcqcn.cpp.
+// Parameter values of the paper, as in cc/dcqcn.cpp.
 std::map<std::string, double> paper() {
   return {{"dce_tcp_g", 1020},        {"dce_tcp_rtt", 55e3},    {"initial_alpha_value", 1024},
           {"alpha_fixed", 0},         {"alpha_first", 0},       {"rate_reduce_monitor_period", 0},
@@ -16,7 +16,7 @@ std::map<std::string, double> paper() {
           {"hyper_step", 1},          {"clamp_tgt_rate", 1},    {"release_at_max", 0}};
 }
 
-// Marks what passes at the times that a test wants, as a congested switch would; the receiver answers with CNPs.
+// Marks packets at the times that a test sets, like a congested switch. The receiver responds with CNPs.
 struct Marks {
   explicit Marks(FanIn& net) {
     net.link(0).set_script(SimLink::kAToB, [this, &net](const rte_mbuf& frame, uint64_t) {
@@ -59,7 +59,7 @@ TEST(Dcqcn, a_real_flow_follows_the_vector_of_the_paper) {
     net.drive(2us);
     EXPECT_NEAR(rate(), cuts[i], 1e-6) << i;
   }
-  // After the third one nothing is heard any more. Alpha falls meanwhile, which only the next cut shows.
+  // No CNP arrives after the third one. Alpha falls meanwhile, which only the next cut would show.
   const Nanos last = marks.cnps.back() + 1us;
   const std::array rises = {18.750000, 21.875000, 23.437500, 24.218750, 24.629375, 24.854688, 24.987344};
   for (size_t i = 0; i < rises.size(); ++i) {
@@ -69,11 +69,11 @@ TEST(Dcqcn, a_real_flow_follows_the_vector_of_the_paper) {
     net.drive(2us);
     EXPECT_NEAR(rate(), rises[i], 1e-6) << i;
   }
-  // What leaves is at that rate.
+  // The packets are sent at that rate.
   EXPECT_NEAR(net.measure(50us).sum / 1e9, rises.back() * 1024 / 1106, 0.6);
 }
 
-// Without CNPs alpha is 0.996093750, 0.992202759, 0.988326967 after one, two and three periods: a cut shows it.
+// Without CNPs alpha is 0.996093750, 0.992202759, 0.988326967 after one, two and three periods; a cut shows it.
 TEST(Dcqcn, alpha_of_a_real_flow_falls_as_in_the_vector_of_the_paper) {
   const std::array alphas = {1.0, 0.996093750, 0.992202759, 0.988326967};
   for (size_t periods = 0; periods < alphas.size(); ++periods) {
@@ -100,10 +100,11 @@ TEST(Dcqcn, alpha_of_a_real_flow_falls_as_in_the_vector_of_the_paper) {
   }
 }
 
-// ------------------------------------------------------------------------------------------- a choice of timers
+// ------------------------------------------------------------------------------------------- choice of timers
 
-// Figure 2 of HPCC: Ti between increases, Td between cuts. Small Ti and large Td take free bandwidth soon and give it back
-// late; alpha is updated each Td of 50 us, else each us as in HPCC's simulator, from which the other values are.
+// Figure 2 of HPCC: Ti between increases, Td between cuts. A small Ti and a large Td use free bandwidth early and
+// return it late. Alpha is updated every Td of 50 us, otherwise every us as in HPCC's simulator, the source of the
+// other values.
 struct Timers {
   const char* name;
   double increase, decrease;  // us
@@ -167,7 +168,7 @@ TEST(Dcqcn, small_increase_timers_pay_with_queues_and_pauses) {
     p50[i] = FanIn::percentile(queue, 0.5);
     EXPECT_EQ(net.port_counters().dropped(), 0U);
   }
-  // The pauses are of the beginning, where only Td tells: afterwards marks keep the queue below.
+  // The pauses happen at the start, where only Td has an effect. Afterwards marks keep the queue below the threshold.
   EXPECT_GT(pauses[0], pauses[1]);
   EXPECT_GT(pauses[0], pauses[2]);
   EXPECT_GT(p50[0], p50[1]);

@@ -1,5 +1,5 @@
-// Many senders and one receiver at a real switch, in virtual time: 100 Gb/s links of 1 us unless an experiment wants others.
-// Every flow has work at all times; what is measured is what was acknowledged, and the queue towards the receiver once a
+// Experiment setup: many senders and one receiver at a switch, in virtual time, by default with 100 Gb/s links of 1
+// us. Every flow always has work. Measured are acknowledged bytes, and the queue to the receiver once per
 // microsecond.
 #pragma once
 
@@ -17,33 +17,33 @@
 namespace roci::test {
 
 inline constexpr uint16_t kTelemetryPort = 5201;
-inline constexpr uint8_t kLossless = 3;  // the priority, where there is PFC
+inline constexpr uint8_t kLossless = 3;  // the priority with PFC
 
 class FanIn;
 
 struct FanInOptions {
   size_t senders = 16;
-  size_t flows = 16;  // spread over the senders
+  size_t flows = 16;  // distributed over the senders
   BitsPerSec rate{100'000'000'000};
   Nanos delay = 1us;
   ibv_mtu mtu = IBV_MTU_1024;
   size_t message = 1 << 20;
-  size_t at_a_time = 2;  // messages of a flow
+  size_t at_a_time = 2;  // outstanding messages per flow
   CongestionControlConfig control{};
   ExtensionConfig extensions{};
   HostTelemetryConfig telemetry{};
   AqmConfig aqm{};
-  Bytes buffer = 64_MiB;  // of the port towards the receiver
+  Bytes buffer = 64_MiB;  // of the port to the receiver
   uint8_t traffic_class = 0;
-  bool reads = false;    // the data come as READ responses
-  bool connects = true;  // from the beginning
-  // Tells the two sides of a connection of each other before they make it.
+  bool reads = false;    // the data are transferred by READ responses
+  bool connects = true;  // at construction
+  // Called with both queue pairs before they are connected.
   std::function<void(FanIn&, Side& from, const QueuePair& qp, const QueuePair& peer)> introduce = nullptr;
-  std::optional<LosslessConfig> lossless{};  // PFC for all data, which are of priority 3 then
-  bool attacker = false;  // there is one more port, with nobody behind it but the test: inject()
-  bool qcn = false;       // the switch sends CNMs of Qeq `qeq`, and hosts listen
+  std::optional<LosslessConfig> lossless{};  // PFC for all data, which then have priority 3
+  bool attacker = false;                     // adds a port for the test itself: inject()
+  bool qcn = false;                          // the switch sends CNMs with Qeq `qeq`, and hosts process them
   Bytes qeq{260'000};
-  uint64_t seed = 1;  // of what is drawn: marks, QPNs, the jitter of flows
+  uint64_t seed = 1;  // of marks, QPNs, jitter of flows
 };
 
 class FanIn : public Fabric {
@@ -55,7 +55,7 @@ class FanIn : public Fabric {
     std::vector<Port*> ports;
     for (size_t i = 0; i <= of.senders + (of.attacker ? 1 : 0); ++i) {
       SimLinkConfig link;
-      link.mtu = 4400;  // room for telemetry beside the largest path MTU
+      link.mtu = 4400;  // space for telemetry in addition to the largest path MTU
       link.a_to_b = {.rate = of.rate, .delay = of.delay, .queue = 32_KiB};
       link.b_to_a = {.rate = of.rate, .delay = of.delay};
       SwitchPortConfig port{.name = "p" + std::to_string(i), .rate = of.rate, .queue = of.buffer};
@@ -87,7 +87,7 @@ class FanIn : public Fabric {
       device.congestion.tag = of.qcn;
       if (of.lossless) device.flow_control.priorities = 1U << kLossless;
       device.seed = 1000 * (of.seed - 1) + i + 1;
-      // All of them together have what the test has memory for.
+      // Limited by the memory of the test for all hosts together.
       device.tx_buffers = static_cast<uint32_t>(std::min<size_t>(4096, 65536 / (of.senders + 1)));
       hosts.push_back(&add_host(link(i).a(), device, of.message));
       poll_host(*hosts.back());
@@ -97,7 +97,7 @@ class FanIn : public Fabric {
     if (of.connects) connect_flows(of.flows);
   }
   ~FanIn() {
-    for (size_t i = 0; i < links(); ++i) {  // what scripts write to may be gone
+    for (size_t i = 0; i < links(); ++i) {  // objects that the scripts use may have been destroyed
       link(i).set_script(SimLink::kAToB, nullptr);
       link(i).set_script(SimLink::kBToA, nullptr);
     }
@@ -106,14 +106,14 @@ class FanIn : public Fabric {
       move_to(*flow.peer, IBV_QPS_ERR);
     }
     run(1ms);
-    if (options.attacker) {  // what was flooded to there
+    if (options.attacker) {  // frames that were flooded to this port
       for (rte_mbuf* m = nullptr; link(options.senders + 1).a().rx_burst({&m, 1}, runner.now()) == 1;)
         rte_pktmbuf_free(m);
     }
     for (int i = 0; i < 100 && port_counters().queue_bytes > 0; ++i) run(1ms);
   }
 
-  // Queue pairs and no work; all begin together with start().
+  // Creates connected queue pairs without work; start() starts all of them.
   void connect_flows(size_t count, const std::string& control = "") {
     for (size_t i = 0; i < count; ++i) {
       Side& sender = *hosts[flows_.size() % options.senders];
@@ -137,13 +137,13 @@ class FanIn : public Fabric {
       connect_to(*flow.peer, IBV_QPT_RC, must(sender.device->query_gid(1)), flow.qp->qp_num(), connect);
       flows_.push_back(std::move(flow));
     }
-    run(20ms);  // addresses, and what peers understand
+    run(20ms);  // address resolution and capability exchange
   }
 
   [[nodiscard]] Side& receiver() { return *hosts.back(); }
   [[nodiscard]] size_t flow_count() const { return flows_.size(); }
-  // The sending end of the data, and the other one, which has asked for them if they are READ.
-  // Of a queue pair that a test has made itself.
+  // QueuePairCore of a queue pair, also of one that a test has created. core() is that of the data's sender,
+  // peer_core() that of its receiver, which is the requester of READs.
   static QueuePairCore* find(const Side& side, const QueuePair& qp) {
     Host& host = side.device->host();
     return &host.worker_of(Qpn{qp.qp_num()}).find(Qpn{qp.qp_num()})->core;
@@ -166,7 +166,7 @@ class FanIn : public Fabric {
               0);
     of.posted += length;
   }
-  // Flows that have no work for less than a message get more, for as long as this takes.
+  // Runs for `span`. Flows with less than the configured number of outstanding messages get more.
   void drive(Nanos span) {
     const Nanos end = runner.now() + span;
     const Nanos step = 20us;
@@ -179,19 +179,19 @@ class FanIn : public Fabric {
       run(std::min(step, end - runner.now()));
     }
   }
-  // How long it takes until that is so; fails the test when it never is.
+  // Runs until the condition holds and returns the duration. Fails the test after `limit`.
   Nanos until(const std::function<bool()>& so, Nanos limit = 100ms) {
     const Nanos begin = runner.now();
     EXPECT_TRUE(must(runner.run_while([&] { return !so(); }, begin + limit))) << "not within the limit";
     return runner.now() - begin;
   }
-  // From the call to the acknowledgement of the last byte, with nothing else posted.
+  // Duration from the post to the acknowledgment of the last byte, without other requests.
   Nanos time_of(size_t flow, size_t length) {
     const uint64_t end = acknowledged(flow) + length;
     post(flow, length);
     return until([&] { return acknowledged(flow) >= end; });
   }
-  // Like drive(), until that is so.
+  // Like drive(), until the condition holds.
   void drive_until(const std::function<bool()>& so, Nanos limit = 5ms) {
     const Nanos end = runner.now() + limit;
     while (!so() && runner.now() < end) drive(100ns);
@@ -200,7 +200,7 @@ class FanIn : public Fabric {
   void stop(size_t flow) { flows_[flow].stopped = true; }
   void go_on(size_t flow) { flows_[flow].stopped = false; }
 
-  // Bytes of payload that have arrived, as the sender knows; of READs, as the reader does.
+  // Payload bytes that the sender knows to have arrived; for READs, that the reader has received.
   [[nodiscard]] uint64_t acknowledged(size_t flow) {
     const auto of = [](QueuePairCore & end) -> auto& {
       return static_cast<ReliableQueuePair&>(end).requester;
@@ -213,7 +213,7 @@ class FanIn : public Fabric {
     for (size_t i = 0; i < flows_.size(); ++i) all.push_back(acknowledged(i));
     return all;
   }
-  // Of what was acknowledged since then, in bit/s over all flows, and how fair that was.
+  // Acknowledged bytes since `before`, in bit/s over all flows, and Jain's fairness index.
   struct Rates {
     double sum = 0;
     double jain = 0;
@@ -243,12 +243,12 @@ class FanIn : public Fabric {
     return rates_since(before, span);
   }
 
-  // A frame from the attacker's port.
+  // Sends a frame from the attacker's port.
   void inject(const ByteVector& frame) {
     rte_mbuf* m = to_mbuf(*pool(), frame);
     if (link(options.senders + 1).a().tx_burst({&m, 1}, runner.now()) == 0) rte_pktmbuf_free(m);
   }
-  // Packets on the way to a flow's sender are changed; how often that has happened. The packets keep their length.
+  // Changes packets to a flow's sender and counts the changes. The length must stay the same.
   struct Changed {
     uint64_t count = 0;
   };
@@ -264,15 +264,15 @@ class FanIn : public Fabric {
     });
   }
 
-  // Of the port towards the receiver.
+  // Counters of the port to the receiver.
   [[nodiscard]] const SwitchPortCounters& port_counters() { return at(0).counters(options.senders); }
-  // PFC: how often a sender was told to stop, or to stay so.
+  // Number of PFC pauses sent to senders, including refreshes.
   [[nodiscard]] uint64_t pauses() {
     uint64_t sum = 0;
     for (size_t i = 0; i < options.senders; ++i) sum += at(0).counters(i).classes[kLossless].pauses_sent;
     return sum;
   }
-  // Samples of its queue in bytes since the last call, in the order of time.
+  // Queue samples in bytes since the last call, in the order of time.
   std::vector<uint64_t> take_queue() { return std::exchange(sampler_.samples, {}); }
   static uint64_t percentile(std::vector<uint64_t> samples, double part) {
     if (samples.empty()) return 0;
@@ -284,19 +284,19 @@ class FanIn : public Fabric {
     for (const Side* side : hosts) sum += side->counter(counter);
     return sum;
   }
-  // What runs a direction of a flow's sending end.
+  // Congestion control state of a direction of the sending queue pair.
   [[nodiscard]] ControlFlow* control(size_t flow, uint32_t direction = ROCI_CC_REQUESTS) {
     ControlledQueuePair* controlled = CongestionControl::of(core(flow));
     return controlled == nullptr ? nullptr : controlled->directions[direction].flow;
   }
-  // Payload that the line can carry at most, in bit/s.
+  // Maximum payload rate of the line, in bit/s.
   [[nodiscard]] double most_goodput(uint32_t beside = 0) const {
     const double payload = 128U << options.mtu;
     return static_cast<double>(options.rate.value()) * payload / (payload + 58 + 24 + beside);
   }
 
   const FanInOptions options;
-  std::vector<Side*> hosts;  // the receiver is the last
+  std::vector<Side*> hosts;  // the last is the receiver
 
  private:
   struct Flow {

@@ -1,4 +1,4 @@
-// What window, rate and gap do to packets, with algorithms that decide once.
+// Effect of window, rate and gap on packets, with algorithms that decide only once.
 #include "congestion_control/fan_in.hpp"
 
 namespace roci::test {
@@ -16,7 +16,7 @@ TEST(Gates, a_rate_is_kept_to_the_packet) {
   });
   net.drive(100us);
   const auto rates = net.measure(10ms);
-  // 1024 bytes of payload in 1106 on the line.
+  // 1024 bytes of payload are 1106 bytes on the line.
   EXPECT_NEAR(rates.sum, 7e9 * 1024 / 1106, 7e9 * 0.001);
   ASSERT_GT(sent.size(), 1000U);
   for (size_t i = 1; i < sent.size(); ++i) {
@@ -42,12 +42,12 @@ TEST(Gates, a_window_holds_what_is_in_flight_headers_and_all) {
     net.drive(200us);
     EXPECT_EQ(most, packets);
     const auto rates = net.measure(2ms);
-    // 1 us four times, and 1106 bytes twice at 100 Gb/s; the ACK once. Full windows of one round trip each.
+    // Four times 1 us, twice 1106 bytes at 100 Gb/s, once the ACK. One full window per round trip.
     EXPECT_NEAR(rates.sum, static_cast<double>(packets) * 1024 * 8 / 4.2e-6, 0.05 * rates.sum) << packets;
   }
 }
 
-// A message of nothing has headers too.
+// A message without payload has headers, too.
 TEST(Gates, empty_messages_count_in_a_window) {
   FanInOptions options;
   options.senders = options.flows = 1;
@@ -59,7 +59,7 @@ TEST(Gates, empty_messages_count_in_a_window) {
     return SimVerdict{};
   });
   for (int i = 0; i < 60; ++i) net.post(0, 0);
-  net.run(3us);  // no acknowledgement can have come
+  net.run(3us);  // no acknowledgment can have arrived
   EXPECT_EQ(out, 10U);
   net.run(1ms);
   EXPECT_EQ(out, 60U);
@@ -76,7 +76,7 @@ TEST(Gates, reads_are_paced_where_their_data_are_sent) {
   EXPECT_NEAR(net.measure(10ms).sum, 3e9 * 1024 / 1106, 3e9 * 0.002);
 }
 
-// Standard peers acknowledge no READ responses.
+// Standard peers do not acknowledge READ responses.
 TEST(Gates, a_window_over_reads_needs_their_acknowledgements) {
   for (const auto mode : {ExtensionMode::kAuto, ExtensionMode::kOff}) {
     FanInOptions options;
@@ -97,7 +97,7 @@ TEST(Gates, a_window_over_reads_needs_their_acknowledgements) {
   }
 }
 
-// Nobody takes its packet then, so a time that is still set would have the worker look again and again, for good.
+// The flow sends no further packet, so a remaining deadline would make the worker poll it forever.
 TEST(Gates, who_fails_while_it_is_held_back_waits_no_more) {
   for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC}) {
     FanInOptions options;
@@ -110,7 +110,7 @@ TEST(Gates, who_fails_while_it_is_held_back_waits_no_more) {
     connect_to(*qp, type, must(net.receiver().device->query_gid(1)), 77);
     const QueuePairCore& core = *net.find(sender, *qp);
     const auto held = [&] { return core.gates->requests.opens_at() != kNever; };
-    net.run(20ms);  // its address
+    net.run(20ms);  // address resolution
     ASSERT_EQ(send(sender, *qp, {.opcode = IBV_WR_RDMA_WRITE, .length = 3000}), 0);
     net.run(100us);
     ASSERT_TRUE(held()) << type;

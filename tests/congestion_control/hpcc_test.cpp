@@ -1,5 +1,5 @@
-// HPCC and HPCC++ from end to end: the experiments of the paper (SIGCOMM 2019) that fit on one switch. Switches write
-// telemetry of 12 bytes and a header into every packet, so that even eta of the line is less payload than headers leave.
+// HPCC and HPCC++ end to end: experiments of the paper (SIGCOMM 2019) that are possible with one switch. Switches add
+// 12 bytes of telemetry and a header to every packet, so the payload is less than eta of the line rate.
 #include "congestion_control/settings.hpp"
 
 namespace roci::test {
@@ -14,11 +14,11 @@ FanInOptions hpcc(const std::map<std::string, double>& values, const std::string
   return options;
 }
 
-// 16 to 1 from the same moment on (figure 13).
+// 16 senders to one receiver, starting together (figure 13).
 struct Sixteen {
-  double part = 0;     // of the payload that headers leave
+  double part = 0;     // of the maximum payload rate
   uint64_t peak = 0;   // bytes
-  size_t drained = 0;  // us from the beginning until the queue was below a BDP
+  size_t drained = 0;  // us from the start until the queue was below one BDP
   uint64_t p95 = 0, p99 = 0;
 };
 Sixteen sixteen(const std::string& name, const FanInOptions& options, Nanos span = 5ms) {
@@ -51,7 +51,7 @@ TEST(Hpcc, reacts_fast_and_not_too_much_where_each_part_of_it_alone_does_not) {
   const Sixteen both = sixteen("both", hpcc({{"w_ai", 80}, {"update", 0}}));
   const Sixteen each_ack = sixteen("each_ack", hpcc({{"w_ai", 80}, {"update", 1}}));
   const Sixteen each_rtt = sixteen("each_rtt", hpcc({{"w_ai", 80}, {"update", 2}}));
-  // 15 BDPs too much at once, as in the paper's figure.
+  // 15 BDPs too much at once, as in the figure.
   EXPECT_GE(both.peak, 700'000U);
   EXPECT_LE(both.peak, 900'000U);
   EXPECT_GE(both.part, kEta * 0.95);
@@ -80,7 +80,7 @@ TEST(Hpcc, sampled_and_receiver_driven_forms_do_as_well) {
     EXPECT_GE(of.part, kEta * 0.95);
     EXPECT_LE(of.p99, 30'000U);
   }
-  // Few flows that do the same at the same time go up and down together if they answer a queue twice.
+  // A few synchronized flows oscillate if they react twice to the same queue.
   FanInOptions four = hpcc({{"w_ai", 80}}, "hpcc_receiver");
   four.senders = four.flows = 4;
   const Sixteen few = sixteen("receiver_of_four", four);
@@ -88,8 +88,8 @@ TEST(Hpcc, sampled_and_receiver_driven_forms_do_as_well) {
   EXPECT_LE(few.p99, 30'000U);
 }
 
-// A flow has the line, then a message of 1 MB comes (figure 9a and b). When it has ended: until when the flow sends less
-// than 97 % of what it did before, by what leaves its host in ten round trips, and until when its rate is limited.
+// A long flow, then a message of 1 MB (figure 9a and b). After the message: time until the long flow sends 97 % of
+// its earlier rate, measured over ten round trips, and time until its rate is no longer limited.
 struct Back {
   Nanos to_97_percent{0}, to_the_line{0};
 };
@@ -97,7 +97,7 @@ Back back_after_a_short_flow(const std::string& name, FanInOptions options) {
   options.senders = 2;
   options.flows = 2;
   options.rate = 25_Gbps;
-  options.delay = 1155ns;  // a round trip of 5.4 us
+  options.delay = 1155ns;  // a round-trip time of 5.4 us
   FanIn net(options);
   net.stop(1);
   EXPECT_NEAR(static_cast<double>(net.time_of(1, 1024).count()), 5400, 150);
@@ -141,7 +141,7 @@ TEST(Hpcc, a_long_flow_has_the_line_again_at_once_after_a_short_one) {
   other.aqm = dcqcn_aqm(25_Gbps);
   const Back late = back_after_a_short_flow("dcqcn", other);
   EXPECT_LE(soon.to_97_percent, 10 * 5400ns);
-  // By the NIC's values half of what is missing comes back in 300 us: 97 % after three of them, all of it after ten.
+  // With the NIC's values half of the missing rate returns per 300 us: 97 % after three periods, all of it after ten.
   EXPECT_GT(late.to_97_percent, 800us);
   EXPECT_GT(late.to_the_line, 1ms);
 }

@@ -1,4 +1,4 @@
-// LDCP (draft-dai-tsvwg-pfc-free-congestion-control) from end to end: many senders, one receiver, no port with PFC.
+// LDCP (draft-dai-tsvwg-pfc-free-congestion-control) end to end: many senders, one receiver, no PFC.
 #include "congestion_control/settings.hpp"
 
 namespace roci::test {
@@ -7,19 +7,19 @@ namespace {
 FanInOptions ldcp(size_t flows, const std::map<std::string, double>& values = {}) {
   FanInOptions options;
   options.flows = flows;
-  options.senders = std::min<size_t>(flows, 16);  // flows, not hosts, are what is many
+  options.senders = std::min<size_t>(flows, 16);  // many flows on few hosts
   options.control = with_profile("ldcp", values);
   options.aqm = ldcp_aqm();
   return options;
 }
 
-// Only packets of first round trips were dropped: those that are not ECN-capable.
+// Expects drops only of packets in first round trips, which are not ECN-capable.
 void expect_early_drops_only(FanIn& net) {
   EXPECT_EQ(net.port_counters().dropped(), net.port_counters().dropped(DropReason::kEarlyDrop));
   for (size_t i = 0; i < net.options.senders; ++i) EXPECT_EQ(net.at(0).counters(i).dropped(), 0U) << i;
 }
 
-// 20 ms: within 5 ms the index is 0.987 to 0.997, by the draws of marks and gaps.
+// 20 ms: within 5 ms the index is 0.987 to 0.997, depending on random marks and gaps.
 TEST(LdcpFanIn, sixteen_senders_share_the_line_without_a_queue_to_speak_of) {
   for (uint64_t seed = 1; seed <= (kSlowMachine ? 1 : 3); ++seed) {
     SCOPED_TRACE(seed);
@@ -53,7 +53,7 @@ struct Many {
 
 void expect_fair(const Many& param) {
   FanIn net(ldcp(param.flows, param.values));
-  if (kSlowMachine && param.flows > 64) {  // too short to become fair, and long enough to do wrong
+  if (kSlowMachine && param.flows > 64) {  // too short for fairness, long enough to detect errors
     net.drive(300us);
     expect_early_drops_only(net);
     return;
@@ -77,7 +77,8 @@ TEST(LdcpFanIn, flows_64_share_fairly) {
   expect_fair({64, {}, 1ms, kSlowMachine ? 4ms : 20ms, 0.98, 0.99, 40'000});
 }
 TEST(LdcpFanIn, flows_256_share_fairly) { expect_fair({256, {}, 5ms, 20ms, 0.98, 0.95, 150'000}); }
-// With steps of 1/16 of a packet 1024 flows can be below what the line carries; with 1/8 512 flows only just.
+// With steps of 1/16 packet the total rate of 1024 flows can be below the line rate. With 1/8 this is barely possible
+// for 512 flows.
 const std::map<std::string, double> kSmallSteps = {{"gamma", 1.0 / 16}, {"alpha", 1.0 / 16}};
 TEST(LdcpFanIn, flows_512_share_fairly) { expect_fair({512, kSmallSteps, 5ms, 20ms, 0.98, 0.93, 400'000}); }
 TEST(LdcpFanIn, flows_1024_neither_collapse_nor_starve) {
@@ -90,15 +91,15 @@ TEST(LdcpFanIn, short_messages_take_one_and_two_round_trips_on_an_idle_path) {
   const Nanos one = net.time_of(0, 1024);
   EXPECT_LE(one, 4300ns) << "4 us of links, and a packet and its ACK on two of them each";
   net.run(1ms);
-  // What is in flight in a round trip at full speed.
+  // Bytes in flight per round trip at full rate.
   const auto bdp = static_cast<size_t>(static_cast<double>(one.count()) * 100 / 8 / 1106);
   const Nanos two = net.time_of(0, bdp * 1024);
   EXPECT_LE(two, 2 * one);
   EXPECT_GT(two, one + one / 2);
 }
 
-// A flow at all times, and a message of another one each `every`. What the long one has of the line's payload: in the mean,
-// and in the worst of these spans.
+// A permanent flow, and a message of another flow per `every`. Share of the line's payload rate that the permanent
+// flow gets: mean, and minimum over such intervals.
 struct Churn {
   double mean = 0, least = 1;
 };
@@ -106,7 +107,7 @@ Churn churn(const std::string& name, size_t message, Nanos every, bool policy,
             const std::map<std::string, double>& values = {}) {
   FanInOptions options = ldcp(1, values);
   options.senders = 9;
-  if (!policy) options.aqm.drop = {};  // first packets queue like others, and cannot be marked
+  if (!policy) options.aqm.drop = {};  // first packets are queued, and cannot be marked
   FanIn net(options);
   net.connect_flows(8);  // of the other senders
   for (size_t i = 1; i <= 8; ++i) net.stop(i);
@@ -131,21 +132,22 @@ Churn churn(const std::string& name, size_t message, Nanos every, bool policy,
   return churn;
 }
 
-// The draft's 2.3: what others send at first is dropped rather than queued in front of it.
+// Draft, section 2.3: first packets of other flows are dropped instead of queued before those of the long flow.
 TEST(LdcpFanIn, a_long_flow_hardly_notices_short_ones) {
-  // 10 KB each 20 us are 4.3 % of the line's payload, and nothing else is missed.
+  // 10 KB per 20 us are 4.3 % of the line's payload rate; the long flow loses no more.
   const Churn small = churn("small", 10'000, 20us, true);
   EXPECT_GE(small.mean, 0.95);
   EXPECT_GE(small.least, 0.94);
-  // Bursts of a whole BDP at line rate, 0.9 % of the line: marks that they cause cost it more than that.
+  // Bursts of one BDP at line rate, 0.9 % of the line. Their marks cost the long flow more than that.
   const Churn with = churn("bdp", 50'000, 500us, true), without = churn("bdp_queued", 50'000, 500us, false);
   EXPECT_GE(with.mean, 0.94);
   EXPECT_GE(with.least, 0.85);
   EXPECT_LE(without.mean, with.mean - 0.10);
 }
 
-// Not what the draft hopes for: a flow gets alpha of a packet back in a round trip, and a burst of a BDP takes several
-// packets of it by marks (beta each). With one each 24 round trips it stays at half of the line; larger steps mend it.
+// Contrary to the draft's goal: a flow regains alpha packets per round trip, and the marks of a BDP burst cost
+// several packets (beta each). With one burst per 24 round trips it stays at half of the line rate; larger steps
+// improve it.
 TEST(LdcpFanIn, bursts_of_a_bdp_in_a_row_cost_a_long_flow_half_of_the_line_by_small_steps) {
   const Churn standard = churn("standard", 50'000, 100us, true);
   EXPECT_LE(standard.mean, 0.70);

@@ -1,4 +1,4 @@
-// A switch learns from the connection manager's messages whose queue pairs the flows are, and its CNPs reach just those.
+// A switch learns the queue pairs of flows from connection management messages, and its CNPs reach exactly these.
 #include <map>
 
 #include "cm/manager.hpp"
@@ -16,7 +16,7 @@ cm::Route route(const Side& from, const Side& to) {
   return out;
 }
 
-// A connection manager on each host. One handshake at a time.
+// A connection manager per host. One handshake at a time.
 class Introductions final : public cm::EventHandler {
  public:
   void introduce(FanIn& net, Side& from, const QueuePair& qp, const QueuePair& peer) {
@@ -66,8 +66,8 @@ uint64_t cnps_of(const Side& side, const QueuePair& qp) {
   return sum;
 }
 
-// Four senders with two connections each, of which the second is idle: nothing in the packets says whose they are, receivers send
-// no CNPs, and there are no others than the switch's.
+// Four senders with two connections each, the second of which is idle. The packets do not identify the sender's queue
+// pair, and receivers send no CNPs, so all CNPs are the switch's.
 TEST(LearntSender, has_the_cnps_of_a_congested_switch) {
   FanInOptions options;
   options.senders = 4;
@@ -88,7 +88,7 @@ TEST(LearntSender, has_the_cnps_of_a_congested_switch) {
       }
     }
   });
-  Introductions of_hosts;  // that outlive it
+  Introductions of_hosts;  // must outlive the hosts
   introductions = &of_hosts;
   net.run(20ms);
   net.connect_flows(options.flows);
@@ -114,7 +114,7 @@ TEST(LearntSender, has_the_cnps_of_a_congested_switch) {
   EXPECT_EQ(net.at(0).cnp_counts().of(CnpEvent::kUnknownSender), 0U);
   EXPECT_GE(net.at(0).cnp_counts().of(CnpEvent::kSent), heard);
   EXPECT_LE(net.at(0).cnp_counts().of(CnpEvent::kSent), heard + options.senders) << "some are on their way";
-  // And they do what they are for.
+  // The CNPs have the intended effect.
   EXPECT_GT(rates.sum / net.most_goodput(), 0.85);
   EXPECT_GT(2 * rates.jain, 0.9) << "half of them are idle";
   EXPECT_LT(FanIn::percentile(net.take_queue(), 0.99), 1'000'000U);

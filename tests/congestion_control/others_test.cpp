@@ -1,5 +1,5 @@
-// The algorithms that everybody is measured with: DCTCP, TIMELY, Swift, QCN, and LDCP by a rate; 16 senders to one at
-// 100 Gb/s with a round trip of 4.2 us. What was made for other lines is rescaled as the plugins say.
+// Widely used algorithms: DCTCP, TIMELY, Swift, QCN, and the rate variant of LDCP. 16 senders to one at 100 Gb/s with
+// a round-trip time of 4.2 us. Parameters for other rates are scaled as the plugins specify.
 #include "congestion_control/settings.hpp"
 
 namespace roci::test {
@@ -29,7 +29,7 @@ Result run(const FanInOptions& options, Nanos warm, Nanos span) {
   return result;
 }
 
-// K = 80 KB, beyond the least that RFC 8257 asks for (B * T / 7). The queue stays around K and the line is full.
+// K = 80 KB, above the minimum of RFC 8257 (B * T / 7). The queue stays near K and the line is full.
 TEST(Others, dctcp_keeps_the_queue_around_its_threshold) {
   FanInOptions options;
   options.control = with_profile("dctcp");
@@ -41,8 +41,9 @@ TEST(Others, dctcp_keeps_the_queue_around_its_threshold) {
   EXPECT_LE(result.p99, 120'000U);
 }
 
-// With 50 and 500 us on a path of 4 us nothing would ever be a long queue; rescaled they are 10.5 and 105 us. TIMELY has no
-// single point of rest: any shares that fill the line may stay (Zhu et al., "ECN or Delay", CoNEXT 2016), and do here.
+// With thresholds of 50 and 500 us a path of 4 us would never have a long queue; scaled they are 10.5 and 105 us.
+// TIMELY has no unique equilibrium: any shares that fill the line may persist (Zhu et al., "ECN or Delay", CoNEXT
+// 2016), as they do here.
 TEST(Others, timely_fills_the_line_and_bounds_the_queue_but_is_not_fair) {
   FanInOptions options;
   options.control = with_profile("timely", {}, 4200ns);
@@ -54,7 +55,7 @@ TEST(Others, timely_fills_the_line_and_bounds_the_queue_but_is_not_fair) {
   EXPECT_GT(result.rates.least, 100e6) << "yet nobody starves";
 }
 
-// Larger steps let it come to rest at fair shares; the line is less full for it.
+// With larger steps it converges to fair shares, and uses less of the line.
 TEST(Others, timely_is_fair_with_large_steps) {
   FanInOptions options;
   options.control = with_profile("timely", {{"delta", 100e6}}, 4200ns);
@@ -66,7 +67,7 @@ TEST(Others, timely_is_fair_with_large_steps) {
   EXPECT_GE(result.rates.jain, 0.9);
 }
 
-// The target of 1.25 round trips and what flow scaling adds for windows of some packets.
+// The target is 1.25 round-trip times plus flow scaling for windows of a few packets.
 TEST(Others, swift_holds_the_delay_to_its_target) {
   FanInOptions options;
   options.control = with_profile("swift", {}, 4200ns);
@@ -77,7 +78,7 @@ TEST(Others, swift_holds_the_delay_to_its_target) {
   EXPECT_LE(result.p99, 90'000U);
 }
 
-// Qeq and the rates in proportion to the line, cycles of 300 us instead of 15 ms (round trips of 4 us).
+// Qeq and rates scaled to the line rate, cycles of 300 us instead of 15 ms (round-trip time of 4 us).
 TEST(Others, qcn_converges) {
   FanInOptions options;
   options.control = with_profile("qcn", {{"rpg_time_reset", 300e3}});
@@ -89,7 +90,7 @@ TEST(Others, qcn_converges) {
   EXPECT_LE(result.p99, 1'000'000U) << "Qeq is 260 KB";
 }
 
-// draft-dai 3.2: no acknowledgements are looked at, CNPs and probes only.
+// draft-dai section 3.2: only CNPs and probes, no acknowledgments.
 TEST(Others, ldcp_by_a_rate_and_probes_shares_the_line) {
   FanInOptions options;
   options.control = with_profile("ldcp_pcc");

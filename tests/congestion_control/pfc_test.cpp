@@ -1,5 +1,5 @@
-// What PFC alone does to flows (the two experiments of the note on DCQCN, with hosts that speak RC), and that DCQCN on top
-// of it mends both.
+// Effects of PFC without congestion control (both experiments of the DCQCN note, with RC hosts), and their correction
+// by DCQCN.
 //
 //   unfairness                                victim
 //     h1 ----------------\                      h1 --\             /-- 1 Gb/s -- h3
@@ -66,7 +66,7 @@ class TwoSwitches : public Fabric {
     flows_.push_back(std::move(flow));
     return flows_.size() - 1;
   }
-  // In Gb/s of payload for each flow.
+  // Payload rate per flow, in Gb/s.
   std::vector<double> measure(Nanos span) {
     std::vector<uint64_t> before;
     for (const Flow& flow : flows_) before.push_back(acknowledged(flow));

@@ -1,4 +1,5 @@
-// READ under control: the data's sender is the responder, and decides for itself. Many READs of one host fan in there.
+// Congestion control of READ: the responder sends the data and runs the algorithm. READs of one host from many
+// responders.
 #include "congestion_control/settings.hpp"
 #include "support/frames.hpp"
 
@@ -13,7 +14,7 @@ FanInOptions reads(const CongestionControlConfig& control, const AqmConfig& aqm)
   return options;
 }
 
-// With responses acknowledged (extensions), by the same thresholds as WRITEs.
+// With acknowledged responses (wire extensions), and the same thresholds as WRITEs.
 TEST(ReadFanIn, ldcp_shares_the_line_without_a_queue_to_speak_of) {
   FanIn net(reads(with_profile("ldcp"), ldcp_aqm()));
   net.take_queue();
@@ -32,7 +33,8 @@ TEST(ReadFanIn, ldcp_shares_the_line_without_a_queue_to_speak_of) {
   EXPECT_EQ(net.total("timeouts"), 0U) << "the reader asks again as soon as it sees a gap";
 }
 
-// No more than a window leaves before the first acknowledgement; the last of it is the one that switches do not drop.
+// At most one window is sent before the first acknowledgment. Its last packet is ECN-capable, so switches do not drop
+// it.
 TEST(ReadFanIn, ldcp_begins_with_a_window_of_which_the_last_is_ecn_capable) {
   FanInOptions options = reads(with_profile("ldcp"), ldcp_aqm());
   options.senders = options.flows = 1;
@@ -67,7 +69,7 @@ TEST(ReadFanIn, hpcc_uses_eta_of_the_line_without_a_queue) {
   EXPECT_LE(FanIn::percentile(queue, 0.99), 15'000U);
 }
 
-// Standard peers: nothing acknowledges READ responses, CNPs of the reader are all there is.
+// Standard peers: READ responses are not acknowledged, so the reader's CNPs are the only feedback.
 TEST(ReadFanIn, dcqcn_holds_the_queue_as_it_does_of_writes_and_needs_no_extensions) {
   FanIn::Rates rates[2];
   uint64_t p99[2];

@@ -1,18 +1,18 @@
-// Thresholds of switches that go with algorithms, and how much the machine bears.
+// Switch thresholds for the algorithms, and limits for slow builds.
 #pragma once
 
 #include "congestion_control/fan_in.hpp"
 
 namespace roci::test {
 
-// A sanitizer makes each packet cost several times as much: spans are shorter and flows fewer then.
+// With a sanitizer each packet takes several times as long, so runs are shorter and have fewer flows.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSlowMachine = true;
 #else
 inline constexpr bool kSlowMachine = false;
 #endif
 
-// Figures are properties of the test in `--gtest_output=json:` and nowhere else.
+// Records a result as a property of the test, which only `--gtest_output=json:` prints.
 template <class Value>
 void note(const std::string& name, Value value) {
   testing::Test::RecordProperty(name, std::to_string(value));
@@ -26,7 +26,8 @@ inline void note(const FanIn::Rates& rates, const std::vector<uint64_t>& queue, 
   note(of + "queue_most", FanIn::percentile(queue, 1));
 }
 
-// LDCP: of ECN-capable packets Kmin = BDP / 4, Kmax = BDP, Pmax = 1; K = BDP / 2 of the others. 100 Gb/s for 4.2 us are 52 KB.
+// LDCP: for ECN-capable packets Kmin = BDP / 4, Kmax = BDP, Pmax = 1; for others K = BDP / 2. The BDP is 52 KB: 100
+// Gb/s for 4.2 us.
 inline AqmConfig ldcp_aqm(uint64_t bdp = 52'000) {
   AqmConfig aqm;
   aqm.mark = {.kmin = Bytes{bdp / 4}, .kmax = Bytes{bdp}, .pmax = 1};
@@ -34,7 +35,7 @@ inline AqmConfig ldcp_aqm(uint64_t bdp = 52'000) {
   return aqm;
 }
 
-// DCQCN as in HPCC's simulations: 100 KB, 400 KB and 0.2 at 25 Gb/s, in proportion to the line.
+// DCQCN as in HPCC's simulations: 100 KB, 400 KB and 0.2 at 25 Gb/s, scaled to the line rate.
 inline AqmConfig dcqcn_aqm(BitsPerSec line) {
   AqmConfig aqm;
   const uint64_t times = line.value() / 1'000'000'000;
@@ -42,7 +43,7 @@ inline AqmConfig dcqcn_aqm(BitsPerSec line) {
   return aqm;
 }
 
-// One threshold, as DCTCP wants it.
+// A single threshold, as DCTCP requires.
 inline AqmConfig step_aqm(uint64_t at) {
   AqmConfig aqm;
   aqm.mark = {.kmin = Bytes{at}, .kmax = Bytes{at}, .pmax = 1};

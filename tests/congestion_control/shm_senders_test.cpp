@@ -1,5 +1,6 @@
-// Two senders and one receiver in a network without a switch (port/shm_port.hpp), in virtual time. The receiver reads at 40 Gb/s, so
-// the senders' rings fill, unless congestion control keeps them short: the sending ports mark, and add telemetry, by their fill.
+// Two senders and one receiver in a network without a switch (port/shm_port.hpp), in virtual time. The receiver reads
+// at 40 Gb/s, so the senders' rings fill unless congestion control limits them. The sending ports mark packets and
+// add telemetry according to their fill level.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace roci::test {
 namespace {
 
 constexpr uint32_t kSenders = 2, kReceiver = 2;
-constexpr uint64_t kMin = 100 << 10, kMax = 400 << 10;  // of marking, as in a network of roci-run
+constexpr uint64_t kMin = 100 << 10, kMax = 400 << 10;  // marking thresholds, as in a network of roci-run
 constexpr double kReceiverRate = 40e9;
 constexpr uint32_t kFramesAPoll = 32;
 constexpr uint32_t kMessage = 64 << 10, kAtATime = 32;
@@ -102,7 +103,7 @@ class ShmSenders : public testing::Test {
 
   std::shared_ptr<ShmSegment> segment_;
   std::array<Process, kReceiver + 1> processes_;
-  std::vector<std::unique_ptr<QueuePair>> received_;  // the receiver's ends
+  std::vector<std::unique_ptr<QueuePair>> received_;  // queue pairs of the receiver
   Nanos now_ = 1s, next_poll_ = 1s;
 };
 

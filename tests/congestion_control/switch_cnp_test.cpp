@@ -1,4 +1,4 @@
-// L3QCN: a congested switch that sends CNPs itself, against receivers that answer its marks.
+// L3QCN: CNPs from a congested switch, compared with receivers that respond to its marks.
 #include "congestion_control/settings.hpp"
 
 namespace roci::test {
@@ -7,25 +7,25 @@ namespace {
 constexpr uint64_t kThreshold = 100'000;  // bytes of queue
 
 struct Reaction {
-  Nanos first{0};  // from the beginning until a sender has the first CNP
+  Nanos first{0};  // from the start until a sender receives the first CNP
   uint64_t peak = 0, p99 = 0;
   double part = 0;
 };
 Reaction reaction(const std::string& name, bool by_switch, AqmConfig::MarkAt mark_at) {
   FanInOptions options;
   options.control = with_profile("dcqcn");
-  options.extensions.source_qpn = true;  // so that the switch knows whom to tell
+  options.extensions.source_qpn = true;  // identifies the sender's queue pair to the switch
   if (!by_switch) options.aqm = step_aqm(kThreshold);
   options.aqm.mark_at = mark_at;
   FanIn net(options, [&](SwitchConfig& config) {
     if (!by_switch) return;
     config.cnp.rate = 10'000'000;
-    config.cnp.spacing = 4us;  // of one queue pair's, as the receiver's
+    config.cnp.spacing = 4us;  // per queue pair, as in the receiver
     for (SwitchPortConfig& port : config.ports) {
       for (ClassConfig& one : port.classes) {
         one.notify = ClassConfig::Notify::kCnp;
-        // Each frame: only so are all sixteen told as often as DCQCN expects it of receivers. With one in four their
-        // alpha falls, cuts get small, and megabytes stand.
+        // Sample each frame: only then all 16 senders get CNPs as often as DCQCN expects from receivers. With one
+        // frame in four their alpha falls, cuts become small, and a queue of megabytes remains.
         one.cnp = {.threshold = Bytes{kThreshold}, .sample = Bytes{1'000}};
       }
     }
@@ -57,7 +57,7 @@ TEST(SwitchCnp, comes_at_least_half_a_round_trip_before_that_of_the_receiver) {
   EXPECT_LE(direct.first + 2100ns, early.first);
   EXPECT_LE(direct.first + 2100ns, late.first) << "the mark waits in the queue that it tells of";
   EXPECT_LE(direct.peak, early.peak * 11 / 10);
-  if (kSlowMachine) return;  // the queues of the beginning are not gone yet
+  if (kSlowMachine) return;  // the initial queue has not drained yet
   EXPECT_LE(direct.p99, early.p99 * 11 / 10);
   EXPECT_GE(direct.part, early.part * 0.97);
 }

@@ -1,4 +1,4 @@
-// What a device and its port say of themselves, and that it is true; the events of the port.
+// Attributes that a device and its port report, and their limits; port events.
 #include <gtest/gtest.h>
 
 #include <sys/resource.h>
@@ -32,7 +32,7 @@ TEST(Attributes, device_has_what_it_says) {
   EXPECT_EQ(attr.max_qp_rd_atom, static_cast<int>(kMaxReads));
   EXPECT_EQ(attr.max_qp_init_rd_atom, static_cast<int>(kMaxReads));
   EXPECT_GE(attr.max_res_rd_atom, attr.max_qp_rd_atom);
-  // What is not there is said not to be.
+  // Unsupported features are reported as 0.
   EXPECT_EQ(attr.max_ee, 0);
   EXPECT_EQ(attr.max_rdd, 0);
   EXPECT_EQ(attr.max_raw_ipv6_qp, 0);
@@ -121,7 +121,7 @@ TEST(Attributes, port_says_what_its_link_is) {
   EXPECT_EQ(attr.max_vl_num, 1);
   EXPECT_EQ(attr.active_width, 2);   // 4 lanes
   EXPECT_EQ(attr.active_speed, 32);  // of 25 Gb/s
-  EXPECT_EQ(attr.lid, 0);            // Ethernet has none
+  EXPECT_EQ(attr.lid, 0);            // Ethernet has no LID
   EXPECT_EQ(attr.sm_lid, 0);
   EXPECT_EQ(attr.lmc, 0);
   EXPECT_EQ(attr.bad_pkey_cntr, 0U);
@@ -129,7 +129,7 @@ TEST(Attributes, port_says_what_its_link_is) {
 }
 
 TEST(Attributes, speed_of_a_link_of_unknown_rate_is_the_slowest) {
-  LoneHost host;  // a port that does not know
+  LoneHost host;  // a port without a known rate
   const ibv_port_attr attr = host.side.device->query_port();
   EXPECT_EQ(attr.active_width, 1);
   EXPECT_EQ(attr.active_speed, 1);
@@ -169,7 +169,7 @@ TEST(Attributes, partition_and_gid_tables_end_where_the_port_says) {
   EXPECT_EQ(gid.error().message, "device a: no GID 2; 0 to 1 exist");
 }
 
-// --- the port's link
+// --- link state of the port
 
 Lines port_events(const Side& side) {
   Lines lines;
@@ -184,7 +184,7 @@ Lines port_events(const Side& side) {
 TEST(PortEvents, pulled_cable_is_an_error_and_a_plugged_one_active_again) {
   TwoHosts hosts({.timeout = 14});  // 67 ms
   hosts.connect();
-  EXPECT_EQ(port_events(hosts.a), Lines{});  // it was up from the start
+  EXPECT_EQ(port_events(hosts.a), Lines{});  // the link was up from the start
   hosts.link().set_up(false);
   fill(hosts.a, 0, 5000, 1);
   ASSERT_EQ(hosts.a.post(IBV_WR_RDMA_WRITE, 1, 0, 5000, hosts.b.address(0), hosts.b.region->rkey()), 0);
@@ -194,7 +194,7 @@ TEST(PortEvents, pulled_cable_is_an_error_and_a_plugged_one_active_again) {
   EXPECT_EQ(hosts.a.device->query_port().phys_state, 3);
   EXPECT_EQ(hosts.b.device->query_port().state, IBV_PORT_DOWN);
   EXPECT_EQ(completion_lines(hosts.a), Lines{});
-  // The queue pair has noticed nothing but losses.
+  // For the queue pair this was only packet loss.
   hosts.link().set_up(true);
   hosts.run(300ms);
   EXPECT_EQ(port_events(hosts.a), Lines{"active"});
@@ -214,9 +214,9 @@ TEST(PortEvents, link_that_stays_down_ends_what_was_posted) {
   EXPECT_EQ(all[0].status, IBV_WC_RETRY_EXC_ERR);
 }
 
-// --- tables that are full
+// --- full tables
 
-// As many bytes of addresses as the process has now, and no more.
+// Limits the address space to its current size.
 class NoMoreAddresses {
  public:
   NoMoreAddresses() {
@@ -259,7 +259,7 @@ TEST(Bounds, a_queue_pair_without_memory_for_its_queues_is_refused_in_one_senten
     EXPECT_NE(error.message.find("no memory for another queue pair and its work queues"), std::string::npos)
         << error.message;
     EXPECT_NE(error.message.find("ulimit -v"), std::string::npos) << error.message;
-    // What is there is as good as before, and can be had again.
+    // Existing objects still work, and a freed one can be created again.
     ASSERT_FALSE(qps.empty());
     qps.pop_back();
     EXPECT_EQ(create().message, "");
@@ -270,7 +270,7 @@ TEST(Bounds, a_queue_pair_without_memory_for_its_queues_is_refused_in_one_senten
 }
 
 TEST(Bounds, queue_pairs_beyond_max_qp_are_refused_until_one_goes) {
-  TwoHosts hosts({.max_qp = 3});  // one is there
+  TwoHosts hosts({.max_qp = 3});  // one exists already
   EXPECT_EQ(hosts.a.device->query_device().max_qp, 3);
   auto first = make_service(hosts.a, IBV_QPT_UD);
   auto second = make_service(hosts.a, IBV_QPT_RC);
@@ -285,7 +285,7 @@ TEST(Bounds, queue_pairs_beyond_max_qp_are_refused_until_one_goes) {
 }
 
 TEST(Bounds, regions_and_windows_beyond_max_mr_are_refused_until_one_goes) {
-  TwoHosts hosts({.max_mr = 3});  // one region is there
+  TwoHosts hosts({.max_mr = 3});  // one region exists already
   EXPECT_EQ(hosts.a.device->query_device().max_mr, 3);
   EXPECT_EQ(hosts.a.device->query_device().max_mw, 3);
   std::vector<uint8_t> bytes(64);
@@ -304,9 +304,9 @@ TEST(Bounds, regions_and_windows_beyond_max_mr_are_refused_until_one_goes) {
   EXPECT_TRUE(hosts.a.pd->register_memory(bytes.data(), bytes.size(), 0));
 }
 
-// --- numbers that nobody can guess (seed 0)
+// --- unpredictable numbers (seed 0)
 
-// Counts of a fair coin in each bit: with n throws, 6 standard deviations are 3 sqrt(n).
+// Expects that each bit is 1 in half of the numbers: for n numbers 6 standard deviations are 3 sqrt(n).
 void expect_fair(const std::vector<uint32_t>& numbers, unsigned low_bit, unsigned bits) {
   const double n = static_cast<double>(numbers.size());
   for (unsigned bit = low_bit; bit < low_bit + bits; ++bit) {
@@ -314,7 +314,7 @@ void expect_fair(const std::vector<uint32_t>& numbers, unsigned low_bit, unsigne
     for (const uint32_t number : numbers) ones += number >> bit & 1;
     EXPECT_NEAR(ones, n / 2, 3 * std::sqrt(n)) << "bit " << bit;
   }
-  // And no bit of the next number follows from this one's.
+  // Consecutive numbers are independent in each bit.
   for (unsigned bit = low_bit; bit < low_bit + bits; ++bit) {
     double same = 0;
     for (size_t i = 1; i < numbers.size(); ++i)
@@ -325,7 +325,7 @@ void expect_fair(const std::vector<uint32_t>& numbers, unsigned low_bit, unsigne
 
 TEST(Unguessable, numbers_of_queue_pairs_have_24_fair_bits_and_do_not_repeat) {
   std::vector<uint32_t> numbers;
-  for (int run = 0; run < 4; ++run) {  // the same configuration again gives other numbers
+  for (int run = 0; run < 4; ++run) {  // the same configuration again must yield other numbers
     TwoHosts hosts({.seeded = false});
     std::vector<std::unique_ptr<QueuePair>> alive;
     for (int i = 0; i < 256; ++i) {
@@ -337,7 +337,7 @@ TEST(Unguessable, numbers_of_queue_pairs_have_24_fair_bits_and_do_not_repeat) {
   }
   expect_fair(numbers, 0, 24);
   std::sort(numbers.begin(), numbers.end());
-  // Of 1024 among 2^24 some pair is equal with probability 0.03; three pairs are with 10^-5.
+  // Among 1024 numbers of 2^24 a repetition has probability 0.03, three repetitions 10^-5.
   EXPECT_LE(numbers.end() - std::unique(numbers.begin(), numbers.end()), 2);
 }
 

@@ -61,7 +61,7 @@ TEST(Completion, channel_names_the_queue_and_its_context) {
   cq->ack_events(1);
   EXPECT_EQ(cq->unacknowledged(), 0U);
   EXPECT_FALSE(channel->get_event());
-  // What the queue pair still completes after the queue has gone wakes nobody.
+  // Completions of the queue pair after the queue was destroyed cause no event.
   cq->request_notify(false);
   cq.reset();
   EXPECT_EQ(channel->users(), 0U);

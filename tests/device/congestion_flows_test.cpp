@@ -1,4 +1,4 @@
-// The numbers by which queue pairs are told of congestion, without a device.
+// Flow numbers that identify queue pairs in congestion notifications, without a device.
 #include "engine/congestion_flows.hpp"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST(CongestionFlows, begins_as_new_with_each_queue_pair) {
 TEST(CongestionFlows, finds_what_a_naive_model_finds) {
   CongestionFlows flows(true, 3, 0x1234);
   Rng rng{5};
-  std::map<uint32_t, std::pair<uint16_t, Qpn>> model;  // by the number of its sent_flow()
+  std::map<uint32_t, std::pair<uint16_t, Qpn>> model;  // by the number in its sent_flow()
   for (int i = 0; i < 200'000; ++i) {
     const auto n = static_cast<uint32_t>(rng.below(3000));
     const auto known = model.find(n);

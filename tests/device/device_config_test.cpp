@@ -1,4 +1,4 @@
-// The section `device` of a configuration file, where it speaks of workers and their cores.
+// Section `device` of a configuration file: workers and their cores.
 #include "device/device_config.hpp"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TEST(DeviceConfigFile, the_port_is_asked_for_a_queue_for_each_worker) {
   EXPECT_EQ(file->device.cpus, (std::vector<int>{0, 2, 5}));
 }
 
-// The example shows them behind a #; those before `window` some of which exclude others.
+// The example contains them as comments. Of the keys before `window` some exclude each other.
 TEST(DeviceConfigFile, the_keys_that_the_example_shows_as_comments_exist) {
   std::ifstream file(ROCI_SOURCE_DIR "/config/perf-client.yaml");
   std::string keys, line;

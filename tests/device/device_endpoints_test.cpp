@@ -1,4 +1,4 @@
-// What a device answers on DPDK's telemetry socket, without the socket.
+// Responses of a device on DPDK's telemetry socket, without the socket.
 #include "device/device_endpoints.hpp"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ class DeviceEndpointsTest : public testing::Test {
     endpoints_ = must(DeviceEndpoints::open({hosts_->a.device.get(), hosts_->b.device.get()}));
   }
 
-  // More queue pairs on a; that of the two hosts is one of `count`.
+  // Creates queue pairs on a until it has `count`, including that of TwoHosts.
   void make_queue_pairs(size_t count) {
     while (many_.size() + 1 < count) many_.push_back(make_queue_pair(IBV_QPT_RC));
   }
@@ -73,7 +73,7 @@ class DeviceEndpointsTest : public testing::Test {
   }
 
   using Answer = Result<TelemetryAnswer> (DeviceEndpoints::*)(std::string_view) const;
-  // All pages; between() is called behind each.
+  // All pages. Calls between() after each.
   template <class Between>
   Numbers all_pages(Answer answer, size_t* pages, Between&& between) const {
     Numbers all;
@@ -184,7 +184,7 @@ TEST_F(DeviceEndpointsTest, datagrams_have_no_peer_and_count_what_they_send) {
   EXPECT_EQ(number_in(states, "RESET"), 1U);
 }
 
-// The case that a live view must live through.
+// Scale that a live view must support.
 TEST_F(DeviceEndpointsTest, ten_thousand_queue_pairs_come_in_pages_complete_and_none_twice) {
   open({.workers = {4, 1}, .queues = {4, 1}});
   make_queue_pairs(10'000);
@@ -207,14 +207,14 @@ TEST_F(DeviceEndpointsTest, those_that_stay_are_on_a_page_while_others_come_and_
   size_t pages = 0;
   const Numbers seen = all_pages(&DeviceEndpoints::queue_pairs, &pages, [&] {
     for (int i = 0; i < 10 && !going.empty(); ++i) going.pop_back();
-    make_queue_pairs(many_.size() + 31);  // the tables grow
+    make_queue_pairs(many_.size() + 31);  // enlarges the tables
   });
   EXPECT_TRUE(std::ranges::is_sorted(seen));
   EXPECT_EQ(std::set<uint64_t>(seen.begin(), seen.end()).size(), seen.size()) << "none twice";
   EXPECT_TRUE(std::ranges::includes(seen, stay));
 }
 
-// DPDK drops without a word what does not fit into 16 KiB. (That full tables arrive whole is endpoint_test's.)
+// DPDK silently drops a response above 16 KiB. (endpoint_test checks that full tables arrive completely.)
 TEST_F(DeviceEndpointsTest, answers_stay_within_what_dpdk_sends_and_are_worth_asking_for) {
   open();
   make_queue_pairs(1'500);
@@ -239,13 +239,13 @@ TEST_F(DeviceEndpointsTest, answers_stay_within_what_dpdk_sends_and_are_worth_as
   EXPECT_GT(all.rows(), 60U);
 }
 
-// Of a hundred that a question names, those that there are; and what does not fit can be asked for again.
+// Of a hundred named queue pairs the response contains those that exist. The rest can be requested again.
 TEST_F(DeviceEndpointsTest, named_queue_pairs_are_answered_in_the_order_of_the_question) {
   open();
   make_queue_pairs(150);
   Numbers named = numbers_there();
   std::ranges::reverse(named);
-  std::string question = "a,1";  // there is none with this number
+  std::string question = "a,1";  // no queue pair has this number
   for (const uint64_t number : named) question += "," + std::to_string(number);
   const TelemetryTable first = table_of(endpoints_->queue_pair(question));
   const uint64_t next = number_in(first.facts, "next");

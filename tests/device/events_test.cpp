@@ -1,4 +1,4 @@
-// The queue of asynchronous events: order, bound, file descriptor, and what happens to the events of what is gone.
+// Queue of asynchronous events: order, limit, file descriptor, and events of destroyed objects.
 #include "device/events.hpp"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(Events, one_that_waits_already_is_not_queued_again_but_others_of_its_object
   EXPECT_EQ(queue->take()->type, IBV_EVENT_COMM_EST);
   EXPECT_EQ(queue->take()->object.source, EventSource::kSharedReceiveQueue);
   EXPECT_FALSE(queue->take());
-  EXPECT_TRUE(queue->raise(qp_event(1)));  // it has been told, so it may happen again
+  EXPECT_TRUE(queue->raise(qp_event(1)));  // was reported, so it may be raised again
   EXPECT_TRUE(queue->take());
 }
 
@@ -50,7 +50,7 @@ TEST(Events, full_queue_keeps_the_old_ones_and_says_that_the_new_one_is_lost) {
   const auto queue = must(EventQueue::create());
   for (uint32_t i = 0; i < EventQueue::kCapacity; ++i) ASSERT_TRUE(queue->raise(qp_event(i)));
   EXPECT_FALSE(queue->raise(qp_event(EventQueue::kCapacity)));
-  EXPECT_TRUE(queue->raise(qp_event(7)));  // waits already
+  EXPECT_TRUE(queue->raise(qp_event(7)));  // already queued
   for (uint32_t i = 0; i < EventQueue::kCapacity; ++i) ASSERT_EQ(queue->take()->object.number, i);
   EXPECT_FALSE(queue->take());
 }

@@ -1,4 +1,4 @@
-// A host whose queue pairs talk to each other, or to themselves: no switch would send their frames back.
+// Queue pairs of one host connected to each other, or to themselves. A switch would not send their frames back.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -10,7 +10,7 @@
 namespace roci::test {
 namespace {
 
-constexpr size_t kLength = 100'000;  // more frames than may be on the way at a time
+constexpr size_t kLength = 100'000;  // more frames than the loopback queue holds
 constexpr size_t kFrom = 0, kTo = 200'000, kBack = 400'000;
 
 class Ourselves : public testing::Test {
@@ -89,7 +89,7 @@ TEST_F(Ourselves, a_queue_pair_of_datagrams_sends_to_itself) {
   EXPECT_TRUE(holds(a(), kTo + 40, 100, 7));
 }
 
-// More than may be on the way at a time: the others wait, and none is lost.
+// More frames than the loopback queue holds: the rest waits, and none is lost.
 TEST_F(Ourselves, a_storm_of_datagrams_to_itself_is_no_loss) {
   constexpr uint64_t kMany = 1000;
   open({.cq_entries = 2 * kMany});

@@ -1,4 +1,4 @@
-// What the API says no to for the objects of UC, UD and shared receive queues, and what comes back from it.
+// Rejected calls for UC, UD and shared receive queues, and their error messages.
 #include <gtest/gtest.h>
 
 #include "device/limits.hpp"
@@ -40,7 +40,7 @@ TEST_F(Services, shared_receive_queue_has_what_it_was_asked_for) {
   const ibv_srq_attr now = srq->query();
   EXPECT_EQ(now.max_wr, 5U);
   EXPECT_EQ(now.max_sge, 1U);
-  EXPECT_EQ(now.srq_limit, 0U);  // not armed by creation
+  EXPECT_EQ(now.srq_limit, 0U);  // creation does not arm the limit
 }
 
 TEST_F(Services, shared_receive_queue_is_changed_as_a_whole_or_not_at_all) {
@@ -65,7 +65,7 @@ TEST_F(Services, shared_receive_queue_is_changed_as_a_whole_or_not_at_all) {
       "allowed");
   EXPECT_EQ(srq->query().max_wr, 8U);
   EXPECT_EQ(modify(0, 4, IBV_SRQ_LIMIT), "");
-  // Both at once: the new limit may be above the old size, the new size below the old limit.
+  // Both in one call: the new limit may exceed the old size, the new size may be below the old limit.
   EXPECT_EQ(modify(5, 1, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT),
             "shared receive queue: max_wr 5 is below the 6 requests that wait in it");
   EXPECT_EQ(srq->query().srq_limit, 4U);  // still armed
@@ -142,7 +142,7 @@ TEST_F(Services, address_handle_says_what_is_wrong_with_the_address) {
   EXPECT_EQ(refused(attr), "address handle: sgid_index 2 does not exist; 0 to 1 do");
   EXPECT_EQ(refused(address_of(gid_of("fd00::2"))),
             "address handle: the peer's GID fd00::2 and our GID 10.0.0.1 are of different IP versions");
-  EXPECT_EQ(refused(address_of(gid_of("239.1.2.3"))), "");  // a group
+  EXPECT_EQ(refused(address_of(gid_of("239.1.2.3"))), "");  // a multicast address
 }
 
 TEST_F(Services, device_says_how_many_of_each_it_can_have) {

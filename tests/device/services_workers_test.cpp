@@ -1,5 +1,5 @@
-// Datagrams, groups and shared receive queues on hosts with several workers in virtual time: what they share is used by
-// queue pairs of all of them.
+// Datagrams, multicast groups and shared receive queues on hosts with several workers in virtual time: queue pairs of
+// all workers use the same objects.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class ServicesOnWorkers : public testing::TestWithParam<Shape> {
   static uint32_t worker_of_qp(const Side& side, const QueuePair& qp) {
     return worker_of(Qpn{qp.qp_num()}, side.device->host().workers());
   }
-  // At least one datagram queue pair on each worker of the side.
+  // Creates datagram queue pairs until each worker of the host has at least one.
   static std::vector<std::unique_ptr<QueuePair>> datagrams_everywhere(Side& side) {
     std::vector<std::unique_ptr<QueuePair>> qps;
     std::set<uint32_t> covered;
@@ -113,8 +113,8 @@ TEST_P(ServicesOnWorkers, multicast_to_nobody_is_counted_once) {
   EXPECT_EQ(hosts_.b.counter("rx_unknown_group"), 1U);
 }
 
-// 24 connections of two services on one queue of 16 requests, refilled as they complete, on a link that loses packets.
-// Expect: RC messages arrive once each and whole, and each request completes once for each time it was posted.
+// 24 connections of two services use one receive queue of 16 requests, refilled after completions, on a link with
+// losses. Expects that RC messages arrive once and completely, and that each posted request completes once.
 TEST_P(ServicesOnWorkers, shared_receive_queue_serves_the_queue_pairs_of_all_workers) {
   constexpr size_t kConnections = 24;
   constexpr uint64_t kEach = 8;
@@ -140,11 +140,11 @@ TEST_P(ServicesOnWorkers, shared_receive_queue_serves_the_queue_pairs_of_all_wor
   hosts_.link().set_faults(SimLink::kAToB, faults);
   hosts_.link().set_faults(SimLink::kBToA, faults);
 
-  fill(hosts_.a, 100'000, 10 * kConnections + kLength,
-       0);  // so that each connection's messages begin differently
+  // So that the messages of each connection start differently.
+  fill(hosts_.a, 100'000, 10 * kConnections + kLength, 0);
 
   uint64_t posted = 0;
-  std::vector<bool> out(16);  // whether the buffer waits in the queue
+  std::vector<bool> out(16);  // whether the buffer is in the queue
   const auto refill = [&](size_t buffer) {
     ASSERT_FALSE(out.at(buffer));
     out[buffer] = true;
@@ -170,7 +170,7 @@ TEST_P(ServicesOnWorkers, shared_receive_queue_serves_the_queue_pairs_of_all_wor
         EXPECT_TRUE(holds(hosts_.b, wc.wr_id * kLength, kLength,
                           static_cast<uint8_t>(10 * connection_of.at(wc.qp_num))));
         ++arrived[connection_of.at(wc.qp_num)];
-      } else {  // a UC message of which a part was lost
+      } else {  // a UC message that lost a part
         EXPECT_EQ(wc.status, IBV_WC_REM_INV_REQ_ERR);
         EXPECT_EQ(connection_of.at(wc.qp_num) % 3, 2U);
       }

@@ -1,5 +1,5 @@
-// Two devices that exchange messages over shared memory into which a third process writes anything: they neither crash nor access
-// memory outside the rings and the registered regions, and work again once it has stopped.
+// Two devices exchange messages over shared memory into which a third process writes random data. They neither crash
+// nor access memory outside of the rings and the registered regions, and work again after it has stopped.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class SharedMemoryHostile : public testing::Test {
     now_ += Nanos{10'000};
     for (ShmHost& host : hosts_) host.device->host().poll(now_);
   }
-  // The shared segment as it is without the hostile process.
+  // Opens a shared segment without the hostile process.
   void reopen(bool icrc) {
     for (ShmHost& host : hosts_) {
       host.qp.reset();
@@ -54,7 +54,7 @@ class SharedMemoryHostile : public testing::Test {
       host.device.reset();
     }
   }
-  // Messages of all lengths in both directions until the hostile process has had its turns.
+  // Exchanges messages of all lengths in both directions until the hostile thread has run often enough.
   void exchange_beside_hostile_process() {
     constexpr std::array<uint32_t, 3> kSlots{0, 1, 2};
     const Scribbler hostile{[&](Rng& random) { scribble_slots(random, *segment_, kSlots); }};
@@ -84,7 +84,7 @@ TEST_F(SharedMemoryHostile, devices_survive_a_process_that_writes_anything_into_
     connect();
     exchange_beside_hostile_process();
     EXPECT_GT(completed_, 0U);
-    // Nothing was written that no request named.
+    // Memory that no request named is unchanged.
     for (const ShmHost& host : hosts_) {
       EXPECT_TRUE(std::all_of(host.memory.begin() + kWritten, host.memory.end(),
                               [&](uint8_t byte) { return byte == host.memory.back(); }));

@@ -1,5 +1,6 @@
-// Two devices over shared-memory ports (port/shm_port.hpp), in virtual time: every operation, with payloads that are written into
-// the receiver's ring and read in place, with and without an ICRC, and with WRITEs that are placed by the sender.
+// Two devices on shared-memory ports (port/shm_port.hpp), in virtual time: every operation, with payloads that are
+// written into the receiver's ring and read in place, with and without an ICRC, and with WRITEs that the sender
+// places.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -70,7 +71,7 @@ class SharedMemory : public testing::TestWithParam<Kind> {
   int write(uint64_t id, size_t offset, size_t length, size_t remote, unsigned flags = 0) {
     return a_.post(IBV_WR_RDMA_WRITE, id, offset, length, b_.address(remote), b_.region->rkey(), flags);
   }
-  // Runs until so many completions of a have come; their status and number.
+  // Runs until no event is left. Returns wr_id and status of a's completions.
   std::vector<std::pair<uint64_t, ibv_wc_status>> completed() {
     run();
     std::vector<std::pair<uint64_t, ibv_wc_status>> all;
@@ -88,7 +89,7 @@ class SharedMemory : public testing::TestWithParam<Kind> {
                       a_.memory.begin() + static_cast<ptrdiff_t>(offset + length),
                       b_.memory.begin() + static_cast<ptrdiff_t>(remote));
   }
-  // The first WRITE is executed by the responder, which grants the next ones.
+  // The responder executes the first WRITE and grants the next ones.
   void be_granted() {
     ASSERT_EQ(write(1000, 0, 8, 0), 0);
     expect_success({1000});
@@ -244,7 +245,8 @@ TEST_P(SharedMemory, a_write_to_a_queue_pair_in_error_or_destroyed_does_not_succ
   }
 }
 
-// The second WRITE is reserved behind a padding record and fills the ring; the datagram before it waits for room in the ring.
+// The second WRITE is reserved after a padding record and fills the ring. The datagram before it waits for space in
+// the ring.
 TEST_P(SharedMemory, datagram_in_front_of_a_write_that_fills_the_ring_does_not_stop_both) {
   auto from = make_service(a_, IBV_QPT_UD), to = make_service(b_, IBV_QPT_UD);
   open_datagrams(*from);
@@ -254,7 +256,7 @@ TEST_P(SharedMemory, datagram_in_front_of_a_write_that_fills_the_ring_does_not_s
   LightRng random(1);
   for (unsigned round = 0; round < 100; ++round) {
     SCOPED_TRACE(round);
-    for (const size_t length : {1 + random.next() % kLength, kLength}) {  // moves the position in the ring
+    for (const size_t length : {1 + random.next() % kLength, kLength}) {  // changes the position in the ring
       ASSERT_EQ(write(1, 0, length, 0), 0);
       expect_success({1});
     }
@@ -281,9 +283,9 @@ TEST_P(SharedMemory, exit_of_a_process_ends_requests_to_it_and_not_those_to_the_
   for (const bool to_the_next : {false, true}) {
     SCOPED_TRACE(to_the_next);
     ASSERT_EQ(write(1, 0, 100, 0), 0);
-    expect_success({1});  // the path is resolved
+    expect_success({1});  // the address is resolved
     ASSERT_EQ(a_.post(IBV_WR_SEND, 2, 0, 100), 0);
-    run();  // no receive request is posted: it is outstanding
+    run();  // stays outstanding, because no receive request is posted
     a_.shm->note_exit(1, before, {});
     run();
     const auto all = a_.completions();
@@ -295,7 +297,7 @@ TEST_P(SharedMemory, exit_of_a_process_ends_requests_to_it_and_not_those_to_the_
     }
     ASSERT_EQ(all.size(), 1U);
     EXPECT_EQ(all[0].status, IBV_WC_RETRY_EXC_ERR);
-    // The next owner of the slot.
+    // Simulates the next owner of the slot.
     segment_->slot(1).incarnation.store(before + 2);
     connect();
   }
@@ -308,7 +310,7 @@ TEST_P(SharedMemory, a_write_lands_after_the_requests_in_front_of_it) {
   for (uint32_t round = 0; round < 50; ++round) {
     ASSERT_EQ(b_.receive(round, 0, 16), 0);
     ASSERT_EQ(a_.post(IBV_WR_SEND, 1, 0, 1), 0);  // writes 1 to the first byte
-    ASSERT_EQ(write(2, 1, 1, 0), 0);              // and this 2
+    ASSERT_EQ(write(2, 1, 1, 0), 0);              // writes 2 to the same byte
     expect_success({1, 2});
     EXPECT_EQ(b_.memory[0], 2);
     b_.completions();

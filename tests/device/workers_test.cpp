@@ -1,5 +1,5 @@
-// Hosts with several workers in virtual time: packets arrive on the wrong worker, or all on one, and every request still
-// completes once, in order, with the right bytes.
+// Hosts with several workers in virtual time. Packets arrive at other workers, or all at one. Every request must
+// complete once, in order, with the right bytes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace roci::test {
 namespace {
 
-// A connection: the queue pairs of both sides.
+// A connection: the queue pairs of both hosts.
 struct Connection {
   std::unique_ptr<QueuePair> a, b;
 };
@@ -82,11 +82,11 @@ TwoHostsOptions options_for(const Shape& shape) {
 class Workers : public testing::TestWithParam<Shape> {};
 
 constexpr size_t kConnections = 50;
-constexpr size_t kSlot = 3000;  // bytes of a message: three packets
-constexpr uint64_t kEach = 12;  // messages of each connection
+constexpr size_t kSlot = 3000;  // bytes per message: three packets
+constexpr uint64_t kEach = 12;  // messages per connection
 
-// WRITEs, SENDs and READs of 50 connections on a link that loses, doubles and reorders. Expect: every request completes
-// once, in the order of its queue pair, and all bytes are right.
+// WRITEs, SENDs and READs of 50 connections on a link that loses, duplicates and reorders frames. Expects that every
+// request completes once, in the order of its queue pair, and that all bytes are right.
 TEST_P(Workers, all_traffic_of_fifty_queue_pairs_is_done_once_and_right_though_packets_get_lost) {
   TwoHostsOptions options = options_for(GetParam());
   options.memory = kConnections * 4 * kSlot;
@@ -98,8 +98,9 @@ TEST_P(Workers, all_traffic_of_fifty_queue_pairs_is_done_once_and_right_though_p
   Rng rng{11};
   for (uint8_t& byte : hosts.a.memory) byte = static_cast<uint8_t>(rng.next());
 
-  // Of each connection's four slots: 0 is written, 1 is sent, 2 is read from the peer's copy of slot 0, into slot 3.
-  std::map<uint32_t, size_t> of_a, of_b;  // queue pair number to connection
+  // Per connection: slot 0 is written, slot 1 is sent, and the peer's copy of slot 0 is read into slot 3. Slot 2 is
+  // unused.
+  std::map<uint32_t, size_t> of_a, of_b;  // queue pair number to connection index
   for (size_t c = 0; c < kConnections; ++c) {
     of_a[connections[c].a->qp_num()] = c;
     of_b[connections[c].b->qp_num()] = c;
@@ -142,7 +143,7 @@ TEST_P(Workers, all_traffic_of_fifty_queue_pairs_is_done_once_and_right_though_p
   }
 }
 
-// The number says the worker, and the workers get equal shares, also after some queue pairs are gone.
+// The number identifies the worker. Workers get equal shares, also after some queue pairs were destroyed.
 TEST_P(Workers, queue_pairs_are_shared_out_evenly_and_found_by_their_numbers) {
   TwoHosts hosts(options_for(GetParam()));
   Host& host = hosts.a.device->host();
@@ -170,22 +171,22 @@ TEST_P(Workers, queue_pairs_are_shared_out_evenly_and_found_by_their_numbers) {
   hosts.a.qp.reset();
   make(60);
   check();
-  // All of worker 0's go; those made next are its.
+  // Destroys all queue pairs of worker 0, so that it gets the next ones.
   std::erase_if(qps, [&](const auto& qp) { return worker_of_qp(hosts.a, *qp) == 0; });
   make(60);
   check();
 }
 
-// While somebody holds one worker's token, its queue pairs stand still and all others go on.
+// While a thread holds a worker's token, its queue pairs make no progress and all others do.
 TEST_P(Workers, a_queue_pair_is_served_by_its_worker_alone) {
   TwoHostsOptions options = options_for(GetParam());
-  options.poll_workers_apart = true;  // a host says it is due as long as a worker is held
+  options.poll_workers_apart = true;  // otherwise the host stays due while a worker is held
   TwoHosts hosts(options);
   const auto connections = connect_many(hosts, 12);
   Host& host = hosts.a.device->host();
   for (uint32_t held = 0; held < host.workers(); ++held) {
     size_t late = 0;
-    // The worker that sends for others must not be the one that stands still.
+    // The held worker must not be one that sends for others.
     if (held < std::min<uint32_t>(GetParam().queues[0], host.workers()) &&
         GetParam().queues[0] < host.workers())
       continue;
@@ -201,7 +202,7 @@ TEST_P(Workers, a_queue_pair_is_served_by_its_worker_alone) {
         EXPECT_NE(worker_of(Qpn{wc.qp_num}, host.workers()), held);
         ++done;
       }
-      // With a queue of its own it also keeps packets that are for others.
+      // A held worker with a receive queue of its own also keeps packets for others.
       const size_t others = connections.size() - host.worker(held).queue_pairs();
       if (GetParam().queues[0] == 1) {
         EXPECT_EQ(done, others);
@@ -213,13 +214,14 @@ TEST_P(Workers, a_queue_pair_is_served_by_its_worker_alone) {
   }
 }
 
-// Worker 0 answers whoever asks; every worker learns the asker's MAC from the question.
+// Worker 0 responds to ARP requests. Every worker learns the sender's MAC from the request.
 TEST_P(Workers, all_workers_learn_from_one_arp_and_one_answers) {
   TwoHosts hosts(options_for(GetParam()));
-  ASSERT_FALSE(hosts.b.device->resolve(must(hosts.a.device->query_gid(1)), 1s));  // it does not wait here
+  // resolve() does not wait in virtual time.
+  ASSERT_FALSE(hosts.b.device->resolve(must(hosts.a.device->query_gid(1)), 1s));
   hosts.run(100ms);
   ASSERT_TRUE(hosts.b.device->resolve(must(hosts.a.device->query_gid(1)), 1s));
-  // b's workers have asked, a's know b without having asked.
+  // b's workers have sent requests, a's have learned b's address without a request.
   Gid b_address;
   std::memcpy(b_address.bytes.data(), must(hosts.b.device->query_gid(1)).raw, 16);
   Host& a = hosts.a.device->host();
@@ -236,7 +238,7 @@ TEST_P(Workers, all_workers_learn_from_one_arp_and_one_answers) {
   EXPECT_EQ(a.worker(0).neighbours().stats().replies, answered);
 }
 
-// A queue pair goes while packets for it wait in its worker's inbox.
+// A queue pair is destroyed while packets for it are in its worker's inbox.
 TEST_P(Workers, a_queue_pair_goes_while_packets_for_it_are_handed_over) {
   TwoHosts hosts(options_for(GetParam()));
   auto connections = connect_many(hosts, 6);
@@ -272,14 +274,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{"polled_apart", {3, 2}, {2, 1}, true}),
     [](const testing::TestParamInfo<Shape>& shape) { return std::string(shape.param.name); });
 
-// One worker stands still while a burst comes in for it that its inbox does not hold. Expect: what does not fit is lost
-// and counted, and recovered when the worker goes on.
+// A worker is held while a burst for it exceeds its inbox. Expects that the excess is dropped and counted, and
+// recovered later.
 TEST(WorkersInbox, a_full_inbox_is_loss_that_recovers) {
   TwoHostsOptions options = options_for({"", {1, 2}, {1, 1}});
   options.poll_workers_apart = true;
   options.path_mtu = IBV_MTU_256;
   options.cq_entries = 64;
-  options.congestion_control = "none";  // whose window would be smaller than the inbox
+  options.congestion_control = "none";  // otherwise its window would be smaller than the inbox
   TwoHosts hosts(options);
   auto connections = connect_many(hosts, 2);
   Host& b = hosts.b.device->host();
@@ -303,8 +305,8 @@ TEST(WorkersInbox, a_full_inbox_is_loss_that_recovers) {
   EXPECT_GT(hosts.a.counter("packets_retransmitted"), 0U);
 }
 
-// Two of three workers have no queue and the port takes frames slowly. Expect: nothing is lost on the way to the port, all
-// three get on.
+// Two of three workers have no transmit queue, and the port is slow. Expects no loss before the port, and progress of
+// all three.
 TEST(WorkersRelay, frames_wait_for_a_slow_port_that_another_worker_owns) {
   TwoHostsOptions options = options_for({"", {3, 1}, {1, 1}});
   options.cq_entries = 4096;
@@ -321,7 +323,7 @@ TEST(WorkersRelay, frames_wait_for_a_slow_port_that_another_worker_owns) {
   EXPECT_EQ(hosts.a.device->host().tx_buffers_in_use(), 0U);
 }
 
-// The peer never hears the question what it understands, and the host goes while it waits for the answer.
+// The capability request is lost, and the host is destroyed while it waits for the response.
 TEST(WorkersEnd, a_host_goes_while_it_asks_its_peer) {
   TwoHostsOptions options = options_for({"", {2, 2}, {2, 2}});
   options.extensions_a.mode = options.extensions_b.mode = ExtensionMode::kAuto;
@@ -332,7 +334,7 @@ TEST(WorkersEnd, a_host_goes_while_it_asks_its_peer) {
   EXPECT_GT(hosts.a.device->host().worker(0).peers().size(), 0U);
 }
 
-// Thousands of queue pairs: the tables grow, and each is found.
+// Thousands of queue pairs: the tables grow, and each queue pair is found.
 TEST(WorkersTables, grow_with_the_queue_pairs) {
   TwoHostsOptions options = options_for({"", {3, 1}, {1, 1}});
   options.cap = {

@@ -22,7 +22,7 @@
 namespace roci {
 namespace {
 
-// Runs `body` in a child of its own, because DPDK starts once per process; returns the child's exit code.
+// Runs `body` in a child process, because DPDK starts only once per process. Returns the child's exit code.
 template <class Body>
 int in_child(Body body) {
   const pid_t child = fork();
@@ -69,7 +69,7 @@ TEST(Eal, leaves_affinity_signal_handlers_and_files_as_they_were) {
                 if (handler_of(s) != handlers[static_cast<size_t>(s - 1)]) return 3;
               }
               if (std::filesystem::exists(rte_eal_get_runtime_dir())) return 4;
-              // One lcore: the thread that asked; no thread is spawned for the machine's other processors.
+              // One lcore, the calling thread: EAL starts no threads for the other processors.
               return rte_lcore_count() == 1 ? 0 : 5;
             }),
             0);
@@ -125,7 +125,7 @@ TEST(Eal, names_the_option_that_dpdk_does_not_know) {
             0);
 }
 
-// More than any machine has: a tebibyte of them.
+// Requires 1 TiB of hugepages, more than any machine has.
 TEST(Eal, hugepages_that_are_required_and_not_there_are_one_clear_sentence) {
   EXPECT_EQ(in_child([] {
               const Status status = start_eal({.hugepages = Hugepages::kRequire, .memory_mib = 1U << 20});
@@ -147,7 +147,7 @@ TEST(Eal, starts_without_hugepages_when_told_so) {
             0);
 }
 
-// The flags that the kernel shows of the mapping that `at` lies in.
+// Returns the flags that the kernel reports for the mapping that contains `at`.
 std::string mapping_flags(const void* at) {
   std::ifstream maps("/proc/self/smaps");
   bool here = false;
@@ -161,14 +161,15 @@ std::string mapping_flags(const void* at) {
 }
 
 TEST(MbufPool, asks_for_transparent_hugepages_and_gives_its_memory_back) {
-  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) return;  // a kernel without them
+  // Requires a kernel with transparent hugepages.
+  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) return;
   EXPECT_EQ(in_child([] {
               if (!start_eal({.hugepages = Hugepages::kOff})) return 1;
               auto pool = MbufPool::create("dense", 4096, 4200);
               if (!pool) return 2;
               rte_mbuf* first = rte_pktmbuf_alloc((*pool)->get());
               if (mapping_flags(first).find(" hg ") == std::string::npos) return 3;
-              if (mapping_flags(first).find(" sh ") != std::string::npos) return 4;  // shared
+              if (mapping_flags(first).find(" sh ") != std::string::npos) return 4;  // Shared mapping.
               rte_pktmbuf_free(first);
               pool->reset();
               return mapping_flags(first).empty() ? 0 : 5;

@@ -1,4 +1,4 @@
-// Two processes over memif, as roci-perf and roci-switch use it.
+// Test of two processes connected by memif, as roci-perf and roci-switch use it.
 #include <gtest/gtest.h>
 #include <rte_mbuf.h>
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ std::unique_ptr<EthdevPort> open_memif(const std::string& role, const std::strin
   return std::move(*port);
 }
 
-// Answers each frame with itself; exits 0 when the other side has gone after all of them.
+// Returns each frame to the sender. Returns 0 when the peer has disconnected after all frames.
 int echo(const std::string& path) {
   auto port = open_memif("server", path);
   if (port == nullptr) return 1;
@@ -47,7 +47,7 @@ int echo(const std::string& path) {
     }
     ++echoed;
   }
-  // The last frames must reach the client before the link goes.
+  // The last frames must reach the client before the link goes down.
   for (int i = 0; i < 5000 && port->link_up(); ++i) usleep(1000);
   return echoed == kFrames ? 0 : 3;
 }

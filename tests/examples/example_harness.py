@@ -1,4 +1,4 @@
-"""Runs the storage examples for tests: hosts on a roci-switch that loses, doubles and swaps frames between them."""
+"""Harness for the storage examples: hosts on a roci-switch that drops, duplicates and reorders frames."""
 
 import os
 import pathlib
@@ -9,12 +9,12 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "apps"))
 import perf_harness  # noqa: E402 (found by the line above)
 
-# Of what arrives at each port of the switch, so of both directions.
+# Applied to the frames received on each port of the switch, so to both directions.
 FAULTS = "loss: 0.005, corrupt: 0.001, duplicate: 0.01, reorder: 0.01"
 
 
 class ExampleTest(perf_harness.PerfTest):
-    """Several hosts on one switch. The seed of all that is random is printed when a test fails."""
+    """Several hosts on one switch. A failing test prints the seed of all random values."""
 
     def setUp(self):
         super().setUp()
@@ -38,7 +38,7 @@ class ExampleTest(perf_harness.PerfTest):
         return switch
 
     def network(self, hosts, faults=True, more=""):
-        """The configurations of so many hosts; 10.0.0.1 is the first one's address."""
+        """Returns the configurations of `hosts` hosts; the first host has the address 10.0.0.1."""
         switch = self.start_switch(hosts, FAULTS if faults else "")
         self.assertIsNone(switch.poll())
         socket = self.folder / "memif.sock"
@@ -47,7 +47,7 @@ class ExampleTest(perf_harness.PerfTest):
                 for i in range(hosts)]
 
     def expect_line(self, process, part):
-        """The next line of a process, which must have this part."""
+        """Expects that the next line of the process contains `part`; returns the line."""
         line = perf_harness.read_line(process)
         if part not in line:
             process.kill()

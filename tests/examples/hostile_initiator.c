@@ -1,5 +1,5 @@
-/* hostile-initiator HOST PORT CASE: breaks one rule of the block target, and prints what the target says to it, or why the
- * connection is lost. */
+/* hostile-initiator HOST PORT CASE: violates one rule of the block target's protocol, and prints the status from the
+ * target, or the reason for the loss of the connection. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "examples/block-target/initiator.h"
 
-/* A sound read of the first block, with the slot's buffer. */
+/* Returns a correct read command for the first block, with the slot's buffer. */
 static struct bt_command sound(struct initiator* i, int slot) {
   return (struct bt_command){.opcode = BT_READ,
                              .blocks = 1,
@@ -19,8 +19,8 @@ static struct bt_command sound(struct initiator* i, int slot) {
 
 struct change {
   const char* name;
-  struct bt_command set; /* what is not 0 here replaces what is sound */
-  size_t size;           /* 0: as it should be */
+  struct bt_command set; /* fields that are not 0 replace those of the correct command */
+  size_t size;           /* 0: the correct size */
 };
 
 static const struct change changes[] = {
@@ -67,11 +67,12 @@ static int break_rule(struct initiator* i, const struct change* change) {
   return report(i, slot, status);
 }
 
-/* Writes at full depth, and more of them, until the target has had enough: their data has to be fetched first, so none is
- * answered at once. Again and again, as one that finds no receive is sent again later, when others may have been answered. */
+/* Sends `depth` writes at once, more than the target allows, until the target closes the connection. The target first
+ * reads the data of a write, so it does not answer at once. Repeats, because a command that finds no receive is
+ * retransmitted later, when the target may have answered others. */
 static int flood(struct initiator* i, uint32_t depth) {
   enum { ROUNDS = 1000 };
-  i->depth = depth; /* and not what the target has given us */
+  i->depth = depth; /* instead of the depth that the target has granted */
   enum bt_status status = BT_OK;
   for (int round = 0; round < ROUNDS; round++) {
     int slot = 0;

@@ -1,4 +1,4 @@
-// The table of the key-value store from both sides: what the server writes, and what a client makes of a copy of it.
+// Tests of the table of the key-value store: the server writes it, and a client looks keys up in a copy.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace kv {
 namespace {
 
-// As a client reads: bucket by bucket, each as a copy.
+// Looks a key up as a client does: in a copy of each bucket.
 Found look_up(const std::vector<Bucket>& buckets, const std::string& key, std::string& value) {
   for (const uint64_t bucket : buckets_of(key, buckets.size())) {
     const Bucket copy = buckets[bucket];
@@ -36,7 +36,7 @@ TEST(KvTable, readers_find_what_a_map_would_hold_after_thousands_of_random_opera
     if (random() % 3 != 0) {
       const Status status = table.put(key, value);
       if (status == Status::kFull) {
-        EXPECT_FALSE(model.contains(key));  // what is there already always has its place
+        EXPECT_FALSE(model.contains(key));  // A key that exists never needs a new entry.
         ++full;
       } else {
         ASSERT_EQ(status, Status::kOk);
@@ -54,11 +54,11 @@ TEST(KvTable, readers_find_what_a_map_would_hold_after_thousands_of_random_opera
       ASSERT_EQ(got, model[asked]);
     }
   }
-  EXPECT_GT(full, 0U);  // the table was small enough to be full at times
+  EXPECT_GT(full, 0U);  // The table is small enough to be full at times.
   EXPECT_GT(model.size(), 60U);
 }
 
-// What a READ may bring while the server writes: any piece of the entry from before, any other from during or after.
+// A READ during a write may return any part of the old entry together with any part of the new one.
 TEST(KvTable, no_mixture_of_two_states_of_an_entry_passes_for_a_value) {
   std::vector<Bucket> buckets(1);
   Table table(buckets);

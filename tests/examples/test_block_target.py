@@ -1,5 +1,5 @@
-"""The block target: a target and its initiators, each a process on our libibverbs, over a network that loses, doubles and
-swaps frames."""
+"""Test of the block target: a target and its initiators are processes with libibverbs of Rocinante, on a network that
+drops, duplicates and reorders frames."""
 
 import re
 import socket
@@ -11,7 +11,7 @@ from example_harness import ExampleTest
 
 class BlockTarget(ExampleTest):
     def verbs_environment(self, config):
-        """The environment in which a program of verbs has the host of this configuration as its device."""
+        """Returns the environment in which a verbs application has the host of this configuration as its device."""
         folder = self.programs["libibverbs"].parent
         return {**self.environment, "LD_LIBRARY_PATH": str(folder), "ROCI_CONFIG": config}
 
@@ -27,7 +27,7 @@ class BlockTarget(ExampleTest):
         return self.start(command, **how)
 
     def bytes_of(self, config, *words, given=b""):
-        """What an initiator that succeeds writes to standard output."""
+        """Runs an initiator, expects success, and returns its standard output."""
         command = [str(word) for word in
                    (self.programs["block-initiator"], "--port", self.tcp_port, "127.0.0.1", *words)]
         return subprocess.run(command, input=given, stdout=subprocess.PIPE, check=True, env=self.verbs_environment(config),
@@ -60,7 +60,7 @@ class BlockTarget(ExampleTest):
         self.start_target(target_config, "--events")
         self.assertIn("all bytes are as expected", self.succeed(self.exercise(config, 0, 300, options=["--events"])))
 
-    # Depth 1 leaves no credit to spare; 64 is the most.
+    # Depth 1 leaves no spare credit; 64 is the maximum.
     def test_queue_depths(self):
         target_config, config = self.network(2)
         self.start_target(target_config, "--depth", "64")
@@ -71,7 +71,7 @@ class BlockTarget(ExampleTest):
                 if depth == 1:
                     self.assertIn(" 0 ended before one that began earlier", out)
 
-    # Two who write to the same blocks must see that: the check can fail.
+    # Two initiators that write to the same blocks must detect the conflict: this verifies that the check can fail.
     def test_bytes_of_somebody_else_are_found(self):
         target_config, *configs = self.network(3, faults=False)
         self.start_target(target_config)
@@ -79,7 +79,7 @@ class BlockTarget(ExampleTest):
         self.expect_line(long, "seed")
         short = self.exercise(configs[1], 0, 1000)
         self.finish(short)
-        if short.returncode == 0:  # then the other one has seen it
+        if short.returncode == 0:  # The other initiator detects the conflict in this case.
             self.wait_until(lambda: long.poll() is not None, "somebody to complain")
         long.kill()
         self.finish(long)
@@ -113,7 +113,8 @@ class BlockTarget(ExampleTest):
             if not options:
                 target = self.start_target(target_config)
 
-    # What a broken rule costs: a status, or the connection of who broke it. Never anybody else's.
+    # A violation leads to an error status or to the loss of the initiator's own connection. It never affects another
+    # initiator.
     def test_hostile_commands_are_refused(self):
         target_config, config, other = self.network(3, faults=False)
         target = self.start_target(target_config)

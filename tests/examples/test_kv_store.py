@@ -1,4 +1,5 @@
-"""The key-value store: a server and its clients, each a process, over a network that loses, doubles and swaps frames."""
+"""Test of the key-value store: a server and its clients are processes, on a network that drops, duplicates and reorders
+frames."""
 
 import socket
 import subprocess
@@ -9,7 +10,7 @@ from example_harness import ExampleTest
 
 
 class Client:
-    """A kv-client that answers line by line."""
+    """A kv-client process that answers one line for each line."""
 
     def __init__(self, test, process):
         self.test, self.process = test, process
@@ -30,7 +31,8 @@ class Client:
         return self.answer()
 
     def run(self, lines):
-        """Many lines at a time: the answers. A thread writes, so that no pipe is full on both sides."""
+        """Sends many lines and returns the answers. A separate thread writes, so that full pipes cannot block both
+        sides."""
         writer = threading.Thread(target=self.send, args=lines)
         writer.start()
         answers = [self.answer() for _ in lines]
@@ -59,7 +61,7 @@ class KvStore(ExampleTest):
             for stream in (process.stdin, process.stdout, process.stderr):
                 try:
                     stream.close()
-                except BrokenPipeError:  # what it was told last it did not live to read
+                except BrokenPipeError:  # The client exited before it had read the last line.
                     pass
         self.addCleanup(end)
         client = Client(self, process)
@@ -67,7 +69,7 @@ class KvStore(ExampleTest):
         return client
 
     def operations(self, count, keys, model):
-        """Random lines, and the answers to them by a dictionary."""
+        """Returns random lines, and the answers that a dictionary would give."""
         lines, answers = [], []
         for _ in range(count):
             key = self.random.choice(keys)
@@ -90,10 +92,10 @@ class KvStore(ExampleTest):
         server = self.start_server(server_config)
         clients = [self.connect(config) for config in configs]
         model = {}
-        # All on the same keys, one at a time.
+        # First all clients use the same keys, one request at a time.
         for line, expected in zip(*self.operations(300, [f"shared{i}" for i in range(20)], model)):
             self.assertEqual(self.random.choice(clients).ask(line), expected, line)
-        # All at a time, each on its own keys.
+        # Then all clients run in parallel, each with its own keys.
         work = [self.operations(1500, [f"client{i}key{k}" for k in range(60)], model) for i in range(len(clients))]
         answers = [None] * len(clients)
 
@@ -108,12 +110,12 @@ class KvStore(ExampleTest):
             self.assertIsNotNone(answers[i], f"client {i} did not get through")
             for line, answer, right in zip(lines, answers[i], expected):
                 self.assertEqual(answer, right, line)
-        # Everybody sees everything in the end.
+        # At the end, every client reads every value.
         for key, value in model.items():
             self.assertEqual(self.random.choice(clients).ask(f"get {key}"), f"value {value}")
         self.assertIsNone(server.poll())
 
-    # The server's device has a thread of its own, so READs take bytes while the table is written.
+    # The server's device has a dedicated thread, so READs take bytes while the table is written.
     def test_no_reader_sees_half_of_a_write(self):
         server_config, *configs = self.network(3, more="  progress: dedicated\n")
         self.start_server(server_config)
@@ -135,7 +137,7 @@ class KvStore(ExampleTest):
         server_config, *configs = self.network(4)
         server = self.start_server(server_config)
         stays, dies = self.connect(configs[0]), self.connect(configs[1])
-        dies.send(*[f"put k{i % 40} {'v' * 900}" for i in range(60)])  # fits into the pipe
+        dies.send(*[f"put k{i % 40} {'v' * 900}" for i in range(60)])  # These lines fit into the pipe.
         dies.answer()
         dies.process.kill()
         model = {}
@@ -144,7 +146,7 @@ class KvStore(ExampleTest):
         self.expect_line(server, "client ")
         comes = self.connect(configs[2])
         self.assertEqual(comes.run(lines := [f"get {key}" for key in model]), [f"value {model[k]}" for k in model], lines)
-        # What the dead one has written is there whole.
+        # Every entry that the killed client wrote is complete.
         for i in range(40):
             self.assertIn(comes.ask(f"get k{i}"), (f"value {'v' * 900}", "missing"))
         self.assertIsNone(server.poll())
@@ -177,7 +179,7 @@ class KvStore(ExampleTest):
         self.assertEqual(client.ask("delete key2"), "ok")
         self.assertEqual(client.ask("put key4 v"), "ok")
         self.assertEqual(client.ask("get key3"), "value " + "v" * 936)
-        # One client is allowed.
+        # Only one client is allowed.
         self.assert_failed(self.start(self.client_command(third)), 1, "lets nobody in")
         self.assertEqual(client.ask("get key4"), "value v")
 

@@ -1,5 +1,5 @@
-// Any bytes as a management datagram: what is accepted makes sense, is built again to the same bytes, and can be
-// agreed with.
+// Fuzz target: random bytes as a capability MAD. An accepted message has valid values, is encoded to the same bytes
+// again, and can be used for an agreement.
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -36,7 +36,7 @@ void check(std::span<const uint8_t> bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check({data, size});
   if (size == 0) return 0;
-  // The same on top of a right datagram, so that the fuzzer need not find the constants.
+  // Changes bytes of a valid datagram, so that the fuzzer need not find the constants.
   CapabilityMessage message;
   message.response = (data[0] & 1) != 0;
   message.peer_incarnation = data[0] & 1;

@@ -1,6 +1,7 @@
-// Bytes become calls of two users of connection managers, what their network does to messages, what a third party says, and time.
-// At every step the events, the calls, the counts and the deadlines are what they must be (cm_user.hpp); once the network is good and
-// the users are well-behaved nothing is left of anything, and who connects is connected.
+// Fuzz target: two users of connection managers (cm_user.hpp). The input selects their calls, network faults, forged
+// messages of a third party and the passing of time. After each step the events, call results, counts and deadlines
+// must be valid. Once the network has no faults and the users behave correctly, no state remains and a new connection
+// succeeds.
 #include <cstdint>
 #include <vector>
 
@@ -47,7 +48,7 @@ class Session {
     users_[side]->listen_to_all();
   }
 
-  // Without a word, or with those that somebody says for it.
+  // Ends a user: without or with crash notifications to its peers.
   void die(unsigned side, uint8_t how) {
     if (how > 1) return;
     how == 0 ? network_.remove(address_of(side)) : network_.kill(address_of(side));
@@ -68,7 +69,7 @@ class Session {
         return user.call();
       case 4:
       case 5:
-        // Up to nine minutes: for as long as a user thinks, its peer asks every four seconds.
+        // Up to nine minutes. While a user does not answer, its peer repeats the request every four seconds.
         return network_.run_for(Nanos{int64_t{1} << input_.byte() % 40});
       case 6:
         bad_messages_ = input_.byte() % 16;
@@ -127,7 +128,7 @@ class Session {
   void look(bool heard) {
     for (auto& user : users_) {
       user->notice();
-      if (heard) continue;  // it costs, and all that is heard at a time is checked then
+      if (heard) continue;  // too slow for every message; checked once per burst
       user->check();
       require(user->agent().next_deadline() > network_.now, "a poll does all that is due");
     }
@@ -138,7 +139,7 @@ class Session {
     network_.sent.clear();
   }
 
-  // ---- Somebody who knows how to speak, and some of the numbers.
+  // ---- Third party that sends well-formed messages with some of the numbers in use.
 
   uint32_t number() {
     const uint8_t choice = input_.byte();
@@ -188,7 +189,7 @@ class Session {
     network_.forge({.local = address_of(what / 64), .remote = address_of(side)}, mad);
   }
 
-  // ---- The end.
+  // ---- End of the run.
 
   void become_good() {
     bad_messages_ = 0;
@@ -200,7 +201,7 @@ class Session {
     network_.run_to_the_end();
   }
 
-  // A side that ends what it has, and the other one, come to the same end.
+  // After one user disconnects, the connections of both users have ended.
   void agree(unsigned side) {
     std::vector<std::pair<uint32_t, uint32_t>> pairs;
     for (const auto& mine : users_[side]->held()) {
@@ -251,9 +252,9 @@ class Session {
   CmNetwork network_{1};
   cm::Limits limits_;
   std::array<std::unique_ptr<CmUser>, 2> users_;
-  uint32_t lives_ = 0;  // of users
+  uint32_t lives_ = 0;  // users that were created so far
   unsigned bad_messages_ = 0;
-  unsigned unasked_ = 0;  // messages that nobody called for, since the last look
+  unsigned unasked_ = 0;  // messages sent outside of calls since the last check
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Any bytes as a message of the connection manager: what is accepted is built again to the same bytes but for what is reserved, and
-// read again as the same message; nothing else is accepted. The same for the header of its IP service.
+// Fuzz target: random bytes as a connection management MAD. An accepted message is encoded to the same bytes except
+// for reserved fields, and decoded to the same message again. Other messages are rejected. The same for the header of
+// the IP service (IP CM).
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -19,7 +20,7 @@ bool has_right_header(std::span<const uint8_t> bytes) {
          bytes[17] >= CmRequest::kAttribute && bytes[17] <= CmPathAnswer::kAttribute;
 }
 
-// The memory is as large as the datagram, so that a sanitizer sees the first byte that is read behind it.
+// The allocation has exactly the datagram's size, so that a sanitizer detects reads beyond it.
 void check(std::vector<uint8_t> bytes) {
   bytes.shrink_to_fit();
   const ParsedCm parsed = parse_cm_mad(bytes);
@@ -49,7 +50,7 @@ void check_ip_header(std::span<const uint8_t> data) {
     require((again[at] & ~bytes[at]) == 0, "what is written has nothing that was not there");
 }
 
-// On top of a right header, of the message that the first byte chooses.
+// Bytes after a valid header, whose message type is selected by the first byte.
 std::vector<uint8_t> message_of(std::span<const uint8_t> data) {
   constexpr size_t kMessages = std::variant_size_v<CmMessage>;
   std::vector<uint8_t> out(kMadBytes);

@@ -13,12 +13,12 @@ constexpr size_t index_of() {
   return CmMessage(Message{}).index();
 }
 
-// What an event follows, and what it leads to.
+// Permitted states before an event, and the state after it.
 struct Rule {
-  uint32_t before;  // a bit for each state
+  uint32_t before;  // one bit per state
   State after;
   size_t message;
-  bool may_be_silent;  // no message has caused it
+  bool may_be_silent;  // may be reported without a message
 };
 constexpr size_t kNoMessage = std::variant_npos;
 
@@ -67,13 +67,14 @@ bool is_one_of(State state, std::initializer_list<State> states) {
 bool is_unanswered(State state) {
   return is_one_of(state, {State::kRequestReceived, State::kServiceAskedOfUs});
 }
-// Destroyed in these, it has something to say or to wait for.
+// States in which a destroyed connection remains in the agent, because it must send a message or wait.
 bool outlives_its_user(State state) {
   return is_one_of(state, {State::kEstablished, State::kDisconnectSent, State::kDisconnectReceived,
                            State::kTimeWait, State::kServiceAskedOfUs, State::kServiceAnswered});
 }
 
-// The changes that nobody is told of: the peer has forgotten the connection, and is told so; and an answer may be forgotten.
+// State changes without an event: the peer has lost the connection, so the agent disconnects; or the agent discards
+// an answer.
 State without_a_word(State from, State to) {
   const bool may_be =
       (to == State::kDisconnectSent && is_one_of(from, {State::kEstablished, State::kReplySent})) ||
@@ -108,7 +109,7 @@ CmUser::CmUser(CmNetwork& network, const IpAddress& address, const cm::Limits& l
   }
 }
 
-// ---------------------------------------------------------------------------------------------- What it is told
+// ---------------------------------------------------------------------------------------------- Events
 
 bool CmUser::on_event(Connection& connection, const cm::Event& event) {
   ++told;
@@ -158,7 +159,7 @@ bool CmUser::react(Connection& connection) {
   }
 }
 
-// As a program does. False: it is done with the connection.
+// Reacts as a correct program. Returns false when the program no longer needs the connection.
 bool CmUser::behave(Connection& connection) {
   const InCall in_call(*this);
   switch (find(connection)->state) {
@@ -186,7 +187,7 @@ bool CmUser::behave(Connection& connection) {
   return is_busy_further_out(connection);
 }
 
-// ---------------------------------------------------------------------------------------------- What it says
+// ---------------------------------------------------------------------------------------------- Calls
 
 void CmUser::call() {
   const uint8_t what = input_.byte();
@@ -245,14 +246,14 @@ void CmUser::moves(Connection& connection, const Status& did, std::initializer_l
   if (!is_unanswered(held.state)) held.asked = nullptr;
 }
 
-// Where many are silent an answer is not remembered.
+// The agent does not keep an answer if many peers are silent.
 void CmUser::answer(Connection& connection) {
   const bool crowded = 2 * agent_.unready() > limits_.unready;
   moves(connection, agent_.answer(connection, {.queue_pair = Qpn{77}}, 0, network_.now),
         {State::kServiceAskedOfUs}, crowded ? State::kIdle : State::kServiceAnswered);
 }
 
-// The only call from within which its user is told something, and so may destroy the connection.
+// The only call that reports an event to its user before it returns, so the user may destroy the connection in it.
 void CmUser::establish(Connection& connection) {
   const bool fits = find(connection)->state == State::kReplySent;
   const unsigned before = told;
@@ -273,7 +274,7 @@ IpAddress CmUser::somebody() { return IpAddress::from_v4(0x0a000001U + input_.by
 void CmUser::connect(const IpAddress& to, uint64_t service) {
   const InCall in_call(*this);
   CmRequest request{.service_id = service, .queue_pair = Qpn{next_qpn_++}};
-  const uint8_t times = input_.byte();  // zero: usual ones
+  const uint8_t times = input_.byte();  // 0: default timeouts
   request.remote_response_timeout = request.local_response_timeout = times == 0 ? 20 : times & 0x1f;
   request.primary.ack_timeout = times == 0 ? 17 : times >> 3;
   request.max_cm_retries = times == 0 ? 15 : times & 0xf;
@@ -296,7 +297,7 @@ void CmUser::ask() {
 
 void CmUser::listen(Listener& listener) {
   const auto place = static_cast<size_t>(&listener - listeners_.data());
-  if (listening_[place]) return;  // a user adds a listener once
+  if (listening_[place]) return;  // a user adds a listener only once
   const bool taken = place != 1 && listening_[2 - place];
   require(agent_.listen(listener).has_value() == !taken, "one listens at a place");
   listening_[place] = !taken;
@@ -337,7 +338,7 @@ void CmUser::disconnect_all() {
   }
 }
 
-// ---------------------------------------------------------------------------------------------- What it knows
+// ---------------------------------------------------------------------------------------------- State
 
 CmUser::Held* CmUser::find(const Connection& connection) {
   const auto found = std::find_if(held_.begin(), held_.end(),
@@ -360,7 +361,7 @@ bool CmUser::is_busy(const Connection& connection) const {
   return std::find(busy_.begin(), busy_.end(), &connection) != busy_.end();
 }
 
-// An event of it came while another one of it was told.
+// An event of the connection was reported during another event of the same connection.
 bool CmUser::is_busy_further_out(const Connection& connection) const {
   return std::count(busy_.begin(), busy_.end(), &connection) > 1;
 }

@@ -1,5 +1,5 @@
-// A user of a connection manager that does what the fuzzer's bytes say, or what a program would, and knows what it may be told: which
-// events fit the state of a connection, which calls succeed, and how many connections there are.
+// User of a connection manager for fuzzing. It acts as the input specifies or as a correct program, and verifies that
+// events fit the state of the connection, that exactly the permitted calls succeed, and the number of connections.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class CmUser final : public cm::EventHandler {
   struct Held {
     cm::Connection* connection = nullptr;
     cm::State state = cm::State::kIdle;
-    cm::Listener* asked = nullptr;  // as long as it counts for it
+    cm::Listener* asked = nullptr;  // while the connection counts for its backlog
   };
   static constexpr uint64_t kServices[] = {0x0106'1234, 0x0106'1235};
 
@@ -26,19 +26,19 @@ class CmUser final : public cm::EventHandler {
 
   bool on_event(cm::Connection& connection, const cm::Event& event) override;
 
-  // One of all calls, with one of the connections. Also from within events.
+  // Makes one call that the input selects, with one of the connections. Also called within events.
   void call();
   void connect(const IpAddress& to, uint64_t service);
   void leave();
-  void listen_to_all();  // of the first service, and to nothing else
+  void listen_to_all();  // to the first service only
 
-  // What a program would do with what it has: accepts, answers, is ready, and keeps nothing that has ended.
+  // Reacts as a correct program: accepts, answers, sends RTU, and destroys all connections that have ended.
   void settle();
   void disconnect_all();
 
-  // Sees what nobody tells it.
+  // Adopts state changes without an event.
   void notice();
-  // The counts are what they must be, and every state what was told.
+  // Verifies counts, limits and states.
   void check();
 
   [[nodiscard]] const std::vector<Held>& held() const { return held_; }
@@ -46,8 +46,8 @@ class CmUser final : public cm::EventHandler {
   [[nodiscard]] const IpAddress& address() const { return address_; }
   [[nodiscard]] bool is_calling() const { return calling_ > 0; }
 
-  unsigned odd_events = 0;  // in which it does as the bytes say
-  unsigned told = 0;        // events, since somebody asked
+  unsigned odd_events = 0;  // number of events to which it reacts as the input specifies
+  unsigned told = 0;        // events since the last check
 
  private:
   struct InCall;
@@ -77,8 +77,9 @@ class CmUser final : public cm::EventHandler {
   cm::Agent& agent_;
   uint32_t next_qpn_;
   std::vector<Held> held_;
-  std::vector<const cm::Connection*> busy_;  // whose events are being told, and so may not be destroyed
-  size_t orphans_ = 0;                       // at most
+  // Events of these are being reported, so they must not be destroyed.
+  std::vector<const cm::Connection*> busy_;
+  size_t orphans_ = 0;  // upper bound of destroyed connections that the agent still keeps
   unsigned calling_ = 0;
   std::array<cm::Listener, 3> listeners_;
   std::array<bool, 3> listening_{};

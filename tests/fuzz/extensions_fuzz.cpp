@@ -1,7 +1,6 @@
-// Any bytes as an extension block, alone and in a packet: nothing outside them is read, and what is accepted can be
-// read in full and is written to the same bytes again. And as what two ends tell each other over time: nothing that was
-// not signed or comes again is believed, what is believed makes sense, and what a receiver keeps is what its sender
-// learns of.
+// Fuzz target: random bytes as an extension block, alone and in a packet. Nothing outside of them is read. An
+// accepted block is encoded to the same bytes again. Also feedback between two peers over time: unsigned and replayed
+// feedback is rejected, accepted values are valid, and the sender learns exactly which packets the receiver keeps.
 #include <cstdint>
 #include <cstring>
 #include <set>
@@ -32,7 +31,7 @@ void check_block(std::span<const uint8_t> bytes, Behind behind, uint16_t allowed
   require(std::memcmp(again.data(), bytes.data(), view.bytes) == 0);
 }
 
-// The bytes behind the BTH of a packet with this opcode.
+// The bytes are those after the BTH of a packet with this opcode.
 void check_packet(std::span<const uint8_t> bytes, const OpcodeInfo& info, bool ipv6) {
   Packet packet;
   packet.bth.opcode = info.opcode;
@@ -56,7 +55,7 @@ void check_packet(std::span<const uint8_t> bytes, const OpcodeInfo& info, bool i
   require(fields.back().offset + fields.back().length == length);
 }
 
-// What one end of a queue pair makes of the feedback that the other sends.
+// Feedback from one end of a queue pair to the other.
 class Conversation {
  public:
   explicit Conversation(Input input) : input_(input) {
@@ -120,7 +119,7 @@ class Conversation {
     return block;
   }
 
-  // An acknowledgement with any block, signed rightly, wrongly, twice or not at all.
+  // An acknowledgment with a random block: signed correctly, incorrectly, replayed or unsigned.
   void feedback() {
     Packet packet = make_packet(Opcode::kRcAcknowledge);
     packet.to(Qpn{7}, Psn{input_.byte()}).with_aeth(input_.byte(), Msn{1});
@@ -136,7 +135,7 @@ class Conversation {
     const bool again = signs && !last_signed_.empty() && (how & 6) == 6;
     if (again) frame = last_signed_;
     bool changed = false;
-    if ((how & 0x18) == 0x18) {  // of what is signed: behind the BTH
+    if ((how & 0x18) == 0x18) {  // changes a signed byte after the BTH
       const FrameView view = parse(frame);
       const size_t begin = view.bth_offset + sizeof(Bth);
       uint8_t& byte = frame[begin + input_.byte() % (view.icrc_offset - begin)];
@@ -174,7 +173,7 @@ class Conversation {
     require(flow_.rtt == kNever || (flow_.rtt.count() >= 0 && flow_.rtt <= now_));
   }
 
-  // A receiver tells in a block which packets it keeps; its sender marks them, and forgets those that are acknowledged.
+  // The receiver's block lists the packets that it keeps. The sender marks them, and clears the acknowledged ones.
   void tell_kept() {
     const Psn una{input_.number<uint32_t>()};
     std::set<uint32_t> kept;
@@ -211,7 +210,7 @@ class Conversation {
   EchoedCounts echoed_;
   ByteVector last_signed_;
   bool authenticates_ = false;
-  bool signed_ = false;  // the peer has been believed with a MAC
+  bool signed_ = false;  // a signed packet of the peer was accepted
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Any bytes as a frame: parsing reads nothing beyond them, and what is accepted can be read in full and
-// encodes back to the same bytes.
+// Fuzz target: random bytes as a frame. The parser reads nothing beyond them. An accepted frame is encoded to the
+// same bytes again.
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -31,7 +31,7 @@ void check_frame(const uint8_t* data, uint32_t size) {
   require(fields.back().offset + fields.back().length == size);
 }
 
-// The same with only the first part in reach, as in the first segment of a chain.
+// The same with only the first `head` bytes accessible, as in the first segment of a chain.
 void check_head(const uint8_t* data, uint32_t size, uint32_t head) {
   const auto part = std::make_unique<uint8_t[]>(head);
   std::memcpy(part.get(), data, head);
@@ -39,7 +39,7 @@ void check_head(const uint8_t* data, uint32_t size, uint32_t head) {
   if (view.kind == FrameKind::kRoce) require(view.payload_offset <= head);
 }
 
-// Almost every change to an IPv4 header breaks its checksum; with it put right, the fuzzer gets past it.
+// Corrects the IPv4 checksum, which almost every change to the header breaks.
 void repair_checksum(uint8_t* data, uint32_t size) {
   const FrameView view = parse_frame(data, size, size);
   if (view.kind != FrameKind::kBadIp || view.ipv6) return;

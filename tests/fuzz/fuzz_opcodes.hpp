@@ -1,5 +1,5 @@
-// The opcodes by the numbers that inputs of fuzzers have for them. Inputs are kept, so a service that came later (XRC) stands
-// behind what there was before.
+// Numbers of opcodes in fuzzer inputs. Inputs are kept in the corpus, so opcodes of a service that was added later
+// (XRC) follow the others.
 #pragma once
 
 #include <algorithm>

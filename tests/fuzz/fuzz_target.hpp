@@ -1,5 +1,4 @@
-// What the fuzz targets have in common: ending the process when something does not hold that must, and reading the
-// fuzzer's bytes as choices.
+// Helpers of the fuzz targets: abort on a failed check, and a reader that turns the input into choices.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +27,7 @@ T require(Result<T> result, int line = __builtin_LINE()) {
   return std::move(*result);
 }
 
-// Behind its end there are only zeros.
+// Returns zeros after the end of the input.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : rest_(data, size) {}
@@ -45,7 +44,7 @@ class Input {
     for (size_t i = 0; i < sizeof(T); ++i) value = static_cast<T>(value << 8 | byte());
     return value;
   }
-  // Fewer where the input ends.
+  // Returns fewer at the end of the input.
   std::span<const uint8_t> take(size_t size) {
     const auto taken = rest_.first(std::min(size, rest_.size()));
     rest_ = rest_.subspan(taken.size());

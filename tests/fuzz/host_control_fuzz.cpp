@@ -1,5 +1,5 @@
-// host_fuzz with congestion control: the inputs say which algorithms the queue pairs have and what these are given to go by,
-// and what peers say of congestion is aimed at what the host would believe.
+// Fuzz target: host_fuzz with congestion control. The input selects the algorithms of the queue pairs and their
+// parameters. Congestion feedback is close to valid values, so that the host accepts some of it.
 #include "fuzz/live_host.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
-// Bytes become a life of a host (host_program.hpp): packets of its peers that are aimed at the state it is in, what its
-// application does meanwhile, and time. LiveHost checks after each step what must hold whatever comes.
+// Fuzz target: a program for one host (host_program.hpp): packets of peers derived from the state of a queue pair,
+// application calls, and passing time. LiveHost verifies the invariants after each step.
 #include "fuzz/live_host.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
-// How libFuzzer changes programs for a live host: mostly whole steps and their fields, so that a history that leads far
-// stays one.
+// Custom libFuzzer mutator for host programs. It mostly changes whole steps and their fields, so that a long valid
+// history remains valid.
 #include <algorithm>
 #include <random>
 
@@ -14,7 +14,7 @@ using Rng = std::minstd_rand;
 
 size_t below(Rng& rng, size_t bound) { return bound == 0 ? 0 : rng() / 7 % bound; }
 
-// Values that lead somewhere more often than others.
+// Values that are more likely to reach new code.
 uint8_t interesting(Rng& rng) {
   constexpr uint8_t kValues[] = {0,  0,    1,    2,    3,    4,    7,    8,    15,
                                  16, 0x1f, 0x20, 0x60, 0x61, 0x7f, 0x80, 0xfe, 0xff};
@@ -60,22 +60,22 @@ void change(HostProgram& program, Rng& rng) {
     case 1:
       steps.erase(place);
       break;
-    case 2:  // twice
+    case 2:  // duplicates the step
       steps.insert(place, Step(*place));
       break;
-    case 3:  // late or early
+    case 3:  // reorders steps
       std::swap(*place, steps[below(rng, steps.size())]);
       break;
-    case 4: {  // again, later
+    case 4: {  // repeats the step later
       const Step copy = *place;
       steps.insert(steps.begin() + static_cast<ptrdiff_t>(at + below(rng, steps.size() - at + 1)), copy);
       break;
     }
-    case 5:  // a stretch is lost
+    case 5:  // removes a range of steps
       steps.erase(place,
                   place + static_cast<ptrdiff_t>(below(rng, std::min<size_t>(steps.size() - at, 16) + 1)));
       break;
-    case 6:  // for another queue pair
+    case 6:  // moves the step to another queue pair
       place->slot = static_cast<uint8_t>(below(rng, 8));
       break;
     case 7:
@@ -107,7 +107,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
   return store(program, data, max_size);
 }
 
-// The beginning of one life, and a part of another.
+// Inserts a range of the second program's steps into the first program.
 extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* one, size_t one_size, const uint8_t* other,
                                             size_t other_size, uint8_t* out, size_t max_size, unsigned seed) {
   Rng rng(seed);

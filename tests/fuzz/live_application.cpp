@@ -1,4 +1,4 @@
-// What the application of a LiveHost does.
+// Application of a LiveHost.
 #include <cstring>
 
 #include "fuzz/live_host.hpp"
@@ -12,7 +12,7 @@ constexpr ibv_wr_opcode kOpcodes[] = {
     IBV_WR_BIND_MW,   IBV_WR_LOCAL_INV,          IBV_WR_SEND_WITH_INV,
 };
 constexpr uint8_t kRead = 4, kBindTypeOne = 7, kBindTypeTwo = 8;
-constexpr uint32_t kLongest = 17'000;  // bytes of a request; more than there are
+constexpr uint32_t kLongest = 17'000;  // bytes per request; longer than the memory
 constexpr unsigned kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 
 }  // namespace
@@ -20,7 +20,7 @@ constexpr unsigned kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SO
 void LiveHost::post(const Step& step) {
   Slot& slot = slots_[step.slot % kSlots];
   const auto choice = static_cast<uint8_t>(step.opcode % std::size(kOpcodes));
-  // Nothing may come into the memory of its domain.
+  // Nothing may be written to the memory of its protection domain.
   if (&slot == &slots_[6] && choice >= kRead && choice < kBindTypeOne) return;
   const Opened local = opened_by(step);
   ibv_sge list[2];
@@ -33,7 +33,7 @@ void LiveHost::post(const Step& step) {
   wr.num_sge = list[0].length == 0 ? 0 : 1 + (step.extra & 1);
   wr.opcode = kOpcodes[choice];
   wr.send_flags = step.flags & kSendFlags;
-  // These bytes are read at once, without a key: the application itself must have them.
+  // Inline data is copied without a key check, so the address must be valid.
   if ((wr.send_flags & IBV_SEND_INLINE) != 0)
     list[0].addr = list[1].addr = side_.address(kMainAt) + Step::number(step.offset) % (kMain - 128);
   switch (wr.opcode) {
@@ -83,7 +83,7 @@ void LiveHost::post(const Step& step) {
 
 void LiveHost::receive(const Step& step) {
   Slot& slot = slots_[step.slot % kSlots];
-  if (&slot == &slots_[6]) return;  // likewise
+  if (&slot == &slots_[6]) return;  // same reason
   const Opened local = opened_by(step);
   ibv_sge list{local.address + Step::number(step.offset), Step::number(step.length) % kLongest, local.key};
   ibv_recv_wr wr{};
@@ -98,7 +98,7 @@ void LiveHost::receive(const Step& step) {
   }
 }
 
-// Nothing that was posted will complete any more.
+// The state change removes the outstanding requests: they will not complete.
 void LiveHost::forget_work(Slot& slot) {
   poll();
   slot.sends.clear();
@@ -144,7 +144,7 @@ void LiveHost::control(const Step& step) {
       if (!has_main()) return;
       stale_key_ = side_.region->rkey();
       if ((step.extra & 1) != 0) {
-        (void)side_.region->deregister();  // refused while windows are bound
+        (void)side_.region->deregister();  // rejected while windows are bound
         side_.region.reset();
       } else {
         side_.region.reset();
@@ -180,7 +180,7 @@ void LiveHost::control(const Step& step) {
   }
 }
 
-// Attributes that may change while a queue pair lives.
+// Changes attributes that may change in RTS.
 void LiveHost::change(Slot& slot, const Step& step) {
   if (slot.state != IBV_QPS_RTS || slot.type != IBV_QPT_RC) return;
   ibv_qp_attr attr{};

@@ -1,5 +1,4 @@
-// The part of a live host that has to do with congestion control: which algorithms it has, feedback that could be true, and
-// what must hold of its flows.
+// Congestion control of a LiveHost: algorithms, plausible feedback, and invariants of the flows.
 #include "congestion/algorithms.hpp"
 #include "fuzz/live_host.hpp"
 #include "transport/send_gate.hpp"
@@ -7,7 +6,7 @@
 namespace roci::test {
 namespace {
 
-// By name, in alphabetical order: those built in.
+// Names of the built-in algorithms, in alphabetical order.
 const std::vector<std::string>& algorithms() {
   static const std::vector<std::string> kNames = [] {
     std::vector<std::string> names;
@@ -22,7 +21,7 @@ const std::vector<std::string>& algorithms() {
 void LiveHost::configure_control(DeviceConfig& config) const {
   const auto has = [&](uint8_t bit) { return (setup_.control & bit) != 0; };
   CongestionControlConfig& control = config.congestion_control;
-  // A profile of each, which falls back or does not.
+  // One profile per algorithm, with or without a fallback.
   for (const std::string& name : algorithms()) {
     control.profiles["a_" + name] = {.algorithm = name,
                                      .parameters = {},
@@ -45,13 +44,13 @@ void LiveHost::choose_control(size_t index) {
   if ((setup_.control & Setup::kOthersNone) != 0 && index % 2 != 0) return;
   const size_t further = (setup_.control & Setup::kOneAlgorithm) != 0 ? 0 : index * (setup_.next % 8U);
   const std::string& chosen = algorithms()[(setup_.algorithm + further) % algorithms().size()];
-  // Some go by the base round trip, and are refused where it is not known.
+  // Some algorithms require the base round-trip time and are rejected without it.
   if (slots_[index].qp->set_congestion_control("a_" + chosen)) return;
   require(setup_.base_rtt == 0, "every algorithm built in can be chosen");
   must(slots_[index].qp->set_congestion_control("a_dcqcn"));
 }
 
-// Values that go on from what the host has heard before, so that it does not refuse all of them.
+// Continues from earlier feedback, so that the host does not reject all values.
 void LiveHost::aim(ExtensionBlock& block, const Step& step, const Slot& slot) const {
   const auto* reliable = dynamic_cast<const ReliableQueuePair*>(&core(slot));
   if (block.ce_echo && reliable != nullptr && reliable->session != nullptr) {
@@ -67,14 +66,14 @@ void LiveHost::aim(ExtensionBlock& block, const Step& step, const Slot& slot) co
     hop.switch_id = 1 + i + (step.key >> 6);
     hop.port = step.slot;
     hop.time = static_cast<uint32_t>(now_.count()) - (step.psn << 4U) - i;
-    // At 100 Gb/s a unit passes in 0.64 ns.
+    // at 100 Gb/s a unit takes 0.64 ns
     hop.tx_units = static_cast<uint32_t>(now_.count() * (128 + step.distance()) / 128 * 25 / 16);
     hop.rate_mbps = ScaledCount::of(100'000U >> (step.key & 7U));
     hop.queue_bytes = ScaledCount::of(uint32_t{Step::number(step.length)} << (step.key >> 3 & 7U));
   }
 }
 
-// The answer to the probe that is under way.
+// The response to the outstanding probe.
 void LiveHost::aim(Packet& packet, const Step& step, const Slot& slot) const {
   const auto& session = core(slot).session;
   if (session == nullptr || session->probes.sent == kNever || (step.value & 1) != 0) return;

@@ -34,7 +34,7 @@ constexpr std::array<SlotKind, LiveHost::kSlots> kSlotKinds{{{IBV_QPT_RC, 0, fal
                                                              {IBV_QPT_RC, 2, false}}};
 constexpr size_t kForeignSlot = 6;
 
-// Takes the oldest request out, or with `may_skip` this one and those before it, which said nothing.
+// Removes the oldest request. With `may_skip` also removes requests before it, which had no completion.
 bool take_id(std::deque<uint64_t>& posted, uint64_t id, bool may_skip) {
   const auto found = std::ranges::find(posted, id);
   if (found == posted.end() || (found != posted.begin() && !may_skip)) return false;
@@ -143,7 +143,7 @@ void LiveHost::make_slot(size_t index) {
   connect(slot);
 }
 
-// From RESET to RTS.
+// Moves a queue pair from RESET to RTS.
 void LiveHost::connect(Slot& slot) {
   if (slot.type == IBV_QPT_UD) {
     open_datagrams(*slot.qp, kQkey, kFirstPsn + 8);
@@ -166,7 +166,7 @@ QueuePairCore& LiveHost::core(const Slot& slot) const {
   return side_.device->host().worker_of(number).find(number)->core;
 }
 
-// A window of each type on the main part: of type 1 bound by slot 0, of type 2 by slot 1.
+// Binds one window of each type to the main memory: type 1 by slot 0, type 2 by slot 1.
 void LiveHost::bind_windows() {
   window_one_ = must(side_.pd->allocate_window(IBV_MW_TYPE_1));
   window_two_ = must(side_.pd->allocate_window(IBV_MW_TYPE_2));
@@ -235,7 +235,7 @@ void LiveHost::finish() {
   for (const Slot& slot : slots_) {
     if (slot.state == IBV_QPS_RESET || overflowed_) continue;
     const bool unsignalled = (setup_.habits & Setup::kUnsignalled) != 0;
-    // An unsignalled request that succeeded says nothing unless one behind it completes.
+    // A successful unsignaled request has no completion of its own.
     require(unsignalled || slot.sends.empty(), "every send request completes");
     require(slot.receives.empty(), "every receive request completes");
   }
@@ -251,14 +251,14 @@ void LiveHost::work() {
   check_sent();
 }
 
-// Goes from deadline to deadline, as a runner does, but not without end: a late poll is legal.
+// Polls at each deadline like a runner, but a bounded number of times. A late poll is permitted.
 void LiveHost::wait(Nanos span) {
   const Nanos end = now_ + span;
   for (int polls = 0; polls < 200; ++polls) {
     work();
     const Nanos next = side_.device->poller().next_deadline();
     if (next >= end) break;
-    now_ = std::max(next, now_ + 1us);  // a deadline that has passed belongs to a blocked port
+    now_ = std::max(next, now_ + 1us);  // a deadline in the past belongs to a blocked port
     if (now_ >= end) break;
   }
   now_ = std::max(end, now_);
@@ -280,7 +280,7 @@ void LiveHost::take_completion(const ibv_wc& wc) {
       shared_receives_.erase(wc.wr_id);
       return;
     }
-    const bool small = (setup_.habits & Setup::kSmallCq) != 0;  // it may lose some
+    const bool small = (setup_.habits & Setup::kSmallCq) != 0;  // completions may be lost
     const bool unsignalled = (setup_.habits & Setup::kUnsignalled) != 0;
     const bool known =
         take_id(slot.receives, wc.wr_id, small) || take_id(slot.sends, wc.wr_id, small || unsignalled);
@@ -290,7 +290,7 @@ void LiveHost::take_completion(const ibv_wc& wc) {
   require(false, "completions belong to a queue pair that is there");
 }
 
-// States change by themselves only into an error.
+// A queue pair may change its state by itself only to an error state.
 void LiveHost::check_states() {
   for (Slot& slot : slots_) {
     const ibv_qp_state now = slot.qp->state();
@@ -323,7 +323,7 @@ void LiveHost::check_memory() const {
   if (controlled_) check_control();
 }
 
-// What leaves is well-formed, and standard for those who have not said that they have extensions.
+// Sent frames are well-formed, and standard for peers that did not negotiate extensions.
 void LiveHost::check_sent() {
   for (const ByteVector& frame : port_->sent) {
     const auto length = static_cast<uint32_t>(frame.size());

@@ -1,10 +1,10 @@
-// One host with queue pairs of every service, memory and windows, in the hands of an application and of peers that may do
-// anything; and the checks of what must hold whatever they do.
+// Fuzzed host with queue pairs of every service, memory and windows. Application and peers may do anything; the class
+// verifies the invariants.
 //
 //   slot 0  RC, the first peer       slot 4  RC on the shared receive queue, the second peer
-//        1  RC, the second peer           5  UD on the shared receive queue, in the group
-//        2  UC, the first peer            6  RC of another protection domain, which only reads are allowed on
-//        3  UD, in the group              7  RC over IPv6
+//        1  RC, the second peer           5  UD on the shared receive queue, in the multicast group
+//        2  UC, the first peer            6  RC of another protection domain, permits only READs
+//        3  UD, in the multicast group    7  RC over IPv6
 //
 // The first peer is 10.0.0.2, the second 10.0.0.3, the third fd00::2.
 #pragma once
@@ -32,18 +32,18 @@ class LiveHost {
 
   static constexpr uint16_t kTelemetryPort = 4998;
 
-  // `controlled`: its queue pairs have congestion control, as the setup says.
+  // `controlled`: the queue pairs have congestion control, as the setup specifies.
   explicit LiveHost(const Setup& setup, bool controlled = false);
   ~LiveHost();
   LiveHost(const LiveHost&) = delete;
   LiveHost& operator=(const LiveHost&) = delete;
 
   void step(const Step& step);
-  // After the last step: everything that was posted completes, and everything borrowed comes back.
+  // After the last step: verifies that all posted requests complete and all buffers are returned.
   void finish();
 
  private:
-  // The memory: parts with guards between them.
+  // Memory layout: parts with guard bytes between them.
   static constexpr size_t kGuard = 1024;
   static constexpr size_t kMain = 16384, kReadOnly = 1024, kForeign = 1024;
   static constexpr size_t kMainAt = kGuard, kReadOnlyAt = kMainAt + kMain + kGuard,
@@ -53,10 +53,10 @@ class LiveHost {
   struct Slot {
     ibv_qp_type type = IBV_QPT_RC;
     size_t peer = 0;
-    bool shared = false;  // receives from the shared queue
+    bool shared = false;  // uses the shared receive queue
     uint32_t remote_qp = 0;
     std::unique_ptr<QueuePair> qp;
-    std::deque<uint64_t> sends, receives;  // posted and not completed
+    std::deque<uint64_t> sends, receives;  // without a completion so far
     uint64_t signed_packets = 0;
     ibv_qp_state state = IBV_QPS_RESET;  // after the last step
     bool in_group = false;
@@ -64,10 +64,10 @@ class LiveHost {
   struct Peer {
     MacAddress mac;
     IpAddress address;
-    std::optional<CapabilityMessage> asked;  // by the host, last
-    bool has_answered = false;               // as one that has extensions
+    std::optional<CapabilityMessage> asked;  // last capability request of the host
+    bool has_answered = false;               // answered with extensions
   };
-  // What a key of a step opens, and from where on.
+  // Key that a step selects, and the address of its memory.
   struct Opened {
     uint32_t key;
     uint64_t address;
@@ -121,25 +121,25 @@ class LiveHost {
   Setup setup_;
   bool controlled_;
   std::shared_ptr<MbufPool> pool_;
-  ScriptPort* port_ = nullptr;  // the device's
+  ScriptPort* port_ = nullptr;  // owned by the device
   Nanos now_{1'000'000};
   Side side_;  // its queue pair is not used
-  std::vector<uint8_t>
-      golden_;  // what the memory outside the main part is like; all of it while that is not registered
+  // Expected contents of the memory outside of the main part; of all of it while the main part is not registered.
+  std::vector<uint8_t> golden_;
   std::unique_ptr<ProtectionDomain> foreign_pd_;
   std::unique_ptr<MemoryRegion> read_only_, foreign_;
   std::unique_ptr<MemoryWindow> window_one_, window_two_;
   uint32_t stale_key_ = 0, window_two_key_ = 0;
   std::unique_ptr<SharedReceiveQueue> srq_;
   std::set<uint64_t> shared_receives_;
-  std::array<std::unique_ptr<AddressHandle>, 4> handles_;  // the peers, and the group
+  std::array<std::unique_ptr<AddressHandle>, 4> handles_;  // of the peers and the group
   std::array<Peer, kPeers> peers_;
   std::array<Slot, kSlots> slots_;
   uint64_t next_id_ = 1;
   bool overflowed_ = false;
   bool held_back_ = false;
-  ByteVector last_;  // frame that was put in
-  ByteVector data_;  // packet of data that the host has sent last
+  ByteVector last_;  // last received frame
+  ByteVector data_;  // last data packet that the host sent
 };
 
 }  // namespace roci::test

@@ -1,5 +1,5 @@
-// What peers of a LiveHost send: packets that are aimed at the present state of a queue pair, and what is left of them
-// after some bytes were changed.
+// Packets from the peers of a LiveHost: derived from the current state of a queue pair, with optional defects and
+// changed bytes.
 #include <algorithm>
 #include <cstring>
 
@@ -14,9 +14,9 @@
 namespace roci::test {
 namespace {
 
-constexpr uint32_t kLonger = 0x7fff;  // a length in a RETH above it is a very long one
+constexpr uint32_t kLonger = 0x7fff;  // RETH lengths above this value become very long
 
-// The peer signs as the host expects it; `sequence` is its own count.
+// Signs with the key that the host expects. `sequence` is the peer's own counter.
 void sign_as_peer(ByteVector& frame, const ExtensionTerms& terms, uint64_t sequence) {
   const auto length = static_cast<uint32_t>(frame.size());
   const FrameView view = parse_frame(frame.data(), length, length, OpcodeRange::kWithPrivate);
@@ -158,7 +158,7 @@ Packet LiveHost::make(const Step& step, const Slot& slot) {
 
 namespace {
 
-// What is wrong with the packet besides.
+// Applies a defect to the packet.
 void lead_astray(Packet& packet, Stray stray, uint8_t how) {
   switch (stray) {
     case Stray::kUnknownPeer:
@@ -229,7 +229,7 @@ void LiveHost::put(ByteVector frame, const Step& step) {
   last_ = std::move(frame);
 }
 
-// Up to three bytes of the last frame are changed; then what a receiver checks first is put right again.
+// Changes up to three bytes of the last frame, then corrects what a receiver checks first.
 void LiveHost::put_raw(const Step& step) {
   if (last_.empty()) return;
   ByteVector frame = last_;
@@ -274,7 +274,7 @@ Packet LiveHost::mad(size_t peer, const CapabilityMessage& message) const {
   return packet;
 }
 
-// The right answer to the host's last question.
+// The valid response to the host's last request.
 void LiveHost::answer(size_t index, uint8_t choice) {
   Peer& peer = peers_[index];
   if (!peer.asked) return;
@@ -288,7 +288,7 @@ void LiveHost::answer(size_t index, uint8_t choice) {
   work();
 }
 
-// As kernels without an agent do.
+// Responds like a kernel without an agent.
 void LiveHost::refuse(size_t index) {
   if (!peers_[index].asked) return;
   Packet refusal = mad(index, *peers_[index].asked);
@@ -312,7 +312,7 @@ void LiveHost::put_mad(const Step& step) {
     case 2:
       return refuse(index);
     case 3: {
-      CapabilityMessage response;  // to a question that nobody asked
+      CapabilityMessage response;  // unsolicited response
       response.response = true;
       response.offer = offer(step.extra);
       if (peers_[index].asked) {
@@ -321,7 +321,7 @@ void LiveHost::put_mad(const Step& step) {
       }
       return put(encode_packet(mad(index, response).finish()), step);
     }
-    default: {  // the right answer from somebody else
+    default: {  // valid response from another peer
       if (!peers_[index].asked) return;
       CapabilityMessage response;
       response.response = true;
@@ -333,8 +333,8 @@ void LiveHost::put_mad(const Step& step) {
   }
 }
 
-// A switch tells of congestion, in layer 2 or through routers, about the last packet of data that the host has sent or what
-// looks like it.
+// A CNM from a switch, in layer 2 or through routers, about the last data packet of the host or a modified copy of
+// it.
 void LiveHost::put_cnm(const Step& step) {
   ByteVector sampled = data_.empty() ? last_ : data_;
   if (sampled.size() < 15) return;
@@ -373,7 +373,7 @@ void LiveHost::put_cnm(const Step& step) {
   put(std::move(frame), plain);
 }
 
-// A peer says where it is, or asks where we are.
+// An ARP reply or request of a peer.
 void LiveHost::put_neighbour(const Step& step) {
   const MacAddress mac = MacAddress::local(step.value % 8U);
   const ArpMessage arp{(step.flags & 1) != 0 ? ArpOperation::kReply : ArpOperation::kRequest, mac,

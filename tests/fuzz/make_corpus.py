@@ -38,12 +38,12 @@ ACK = "1140ffff0000001100123456 1f000005 6d4ab86b"
 HOP = "12345678 0a0b0c0d 00000200 29c41bb8"
 TLVS = "0104000003e8 0204fffffff6 0310123456780a0b0c0d0000020029c41bb8 04080000006400000003 7701ff"
 AUTH = "050c0000002a0000000000000000"
-SOURCE = "0000 8000 08"  # what check_begin() asks for: a compact hop, 8 hops
-PUSH = "00 2328" + "00" * 30  # this domain, an MTU of 9000, and a report
+SOURCE = "0000 8000 08"  # input of check_begin(): a compact hop, 8 hops
+PUSH = "00 2328" + "00" * 30  # known domain, MTU 9000, and a report
 
 
 def ipv4(udp, ports):
-    """A frame with these ports and bytes behind them, without a UDP checksum."""
+    """A frame with these UDP ports and payload, without a UDP checksum."""
     body = bytes.fromhex(udp)
     header = bytearray(struct.pack(">BBHHHBBH", 0x45, 2, 28 + len(body), 1, 0x4000, 64, 17, 0))
     header += bytes([10, 0, 0, 2, 10, 0, 0, 1])
@@ -55,7 +55,7 @@ def ipv4(udp, ports):
 
 
 def ipv6_l3_cnm():
-    """The example of l3_congestion_notification_test.cpp, whose checksum is right."""
+    """The example of l3_congestion_notification_test.cpp, with a valid checksum."""
     return bytes.fromhex(
         "020000000001 0200000000aa 8100c005 86dd 6c012345 0078 1140"
         "fd000000000000000000000000000002 fd000000000000000000000000000001 d000 1389 0078 6ee5 11c00600"

@@ -1,7 +1,8 @@
-// Writes seeds for the fuzzers from exchanges that took place: those that were captured between other stacks
-// (tests/pcaps), and some of ours in virtual time with every extension and with losses.
+// Generator of fuzzer seeds from recorded exchanges: captures of other stacks (tests/pcaps), and exchanges between
+// Rocinante hosts in virtual time with every extension and with losses.
 //
-// Usage: fuzz_seeds FOLDER CAPTURE…   Folders of FOLDER are filled: host, extensions, capability_mad, frame.
+// Usage: fuzz_seeds FOLDER CAPTURE…   Writes to the subdirectories host, extensions, capability_mad and frame of
+// FOLDER.
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -23,7 +24,7 @@ namespace {
 struct Observed {
   Nanos at{};
   Packet packet;
-  bool incoming = false;  // to the host whose life it becomes
+  bool incoming = false;  // to the host that the seed represents
 };
 using History = std::vector<Observed>;
 
@@ -38,7 +39,7 @@ void write_seed(const std::string& target, const std::string& name, std::span<co
 const OpcodeInfo& info_of(const Packet& packet) { return opcode_info(packet.bth.opcode); }
 bool is_mad(const Packet& packet) { return packet.bth.destination_qp == kManagementQp; }
 
-// From what one host received and sent to the steps that make a host do the same.
+// Converts the packets that one host received and sent into the steps of a host program.
 class Conversion {
  public:
   Conversion(const History& history, const Setup& setup, uint8_t slot) : history_(history), slot_(slot) {
@@ -95,7 +96,7 @@ class Conversion {
     const bool needs_receive =
         info.is_request() && (info.operation == Operation::kSend || info.has(Header::kImmDt));
     const bool begins = info.position == Position::kFirst || info.position == Position::kOnly;
-    // Without one from the start, only what comes a second time finds one.
+    // Without receives from the start, only a retransmitted message finds a receive.
     const bool again = seen_.contains(psn.value());
     if (needs_receive && begins && (program_.setup.receives > 0 || again))
       Step::set(add(Act::kReceive).length, 8192);
@@ -122,7 +123,7 @@ class Conversion {
     follow(packet, *expected);
   }
 
-  // What the host expects afterwards.
+  // Updates the PSN that the host expects next.
   void follow(const Packet& packet, Psn& expected) {
     const OpcodeInfo& info = info_of(packet);
     if (!info.is_request() && info.operation == Operation::kAcknowledge &&
@@ -144,7 +145,7 @@ class Conversion {
     const OpcodeInfo& info = info_of(packet);
     if (!info.is_request()) return;
     const bool begins = info.position == Position::kFirst || info.position == Position::kOnly;
-    if (!begins || (next_ && packet.bth.psn - *next_ < 0)) return;  // sent again
+    if (!begins || (next_ && packet.bth.psn - *next_ < 0)) return;  // retransmission
     if (!unacknowledged_) unacknowledged_ = packet.bth.psn;
     next_ = packet.bth.psn + 1;
     size_t length = packet.payload.size();
@@ -226,7 +227,7 @@ void write_parts(const std::string& name, const Packet& packet) {
   write_seed("frame", name, frame);
 }
 
-// Classic little-endian pcap.
+// Reads a classic little-endian pcap file.
 std::vector<std::pair<Nanos, Packet>> read_capture(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<uint8_t> data{std::istreambuf_iterator<char>(file), {}};
@@ -261,12 +262,12 @@ void convert_capture(const std::string& path) {
   const std::string name = std::filesystem::path(path).stem().string();
   std::map<std::pair<uint16_t, uint8_t>, std::vector<std::pair<Nanos, Packet>>> connections;
   for (auto& [at, packet] : read_capture(path)) {
-    if (packet.bth.destination_qp == kManagementQp) continue;  // the connection manager's
+    if (packet.bth.destination_qp == kManagementQp) continue;  // connection management
     connections[{packet.udp_source_port, slot_of(packet)}].emplace_back(at, packet);
   }
   int number = 0;
   for (const auto& [key, packets] : connections) {
-    if (number == 2) break;  // more of the same
+    if (number == 2) break;  // enough of this capture
     std::set<IpAddress> hosts;
     size_t longest = 0;
     for (const auto& [at, packet] : packets) {
@@ -290,7 +291,7 @@ void convert_capture(const std::string& path) {
   }
 }
 
-// Ours: one exchange of everything with these extensions, with every n-th packet lost.
+// An exchange of all operations between Rocinante hosts with these extensions. Every n-th packet is lost.
 void converse(const std::string& name, const ExtensionConfig& extensions, uint8_t bits, uint64_t lose_every) {
   TwoHostsOptions options;
   options.path_mtu = IBV_MTU_256;
@@ -339,7 +340,7 @@ void converse(const std::string& name, const ExtensionConfig& extensions, uint8_
   }
 }
 
-// Switches tell a host of congestion, as they may and as they may not.
+// Valid and invalid CNMs from switches.
 void tell_of_congestion() {
   constexpr uint8_t kSetups[] = {
       Setup::kTag,
@@ -372,15 +373,16 @@ void tell_of_congestion() {
         told.value = 21;
         told.psn = static_cast<uint8_t>(program.steps.size());
         told.types = form == 0 ? 0 : 15;
-        add(Act::kNeighbour, 1, kTellsOfCongestion, form);  // unsigned, or as signed before
+        // Layer 2: unsigned; layer 3: signed with an old sequence number.
+        add(Act::kNeighbour, 1, kTellsOfCongestion, form);
         add(Act::kNeighbour, 1, kTellsOfCongestion, form).key = 40;
         Step& forged = add(Act::kNeighbour, 1, kTellsOfCongestion, form);
         forged.stray = kFirstStray;
-        Step::set(forged.offset, 53);  // the queue pair that the packet went to
+        Step::set(forged.offset, 53);  // destination queue pair of the packet
         add(Act::kNeighbour, 1, kTellsOfCongestion, form).types = 64 | 128;
       }
     }
-    // Everything comes at once, and more waits than should.
+    // All packets arrive at once, so that more frames wait than the threshold permits.
     for (int i = 0; i < 40; ++i) {
       Step& write = add(Act::kPacket, 0, 0, static_cast<uint8_t>(i < 39 ? Step::kHold : 0));
       write.psn = static_cast<uint8_t>(i);

@@ -1,5 +1,5 @@
-// Bytes become frames, questions and the passing of time; a host must keep its own addresses and static entries, stay
-// within its table and lose no buffer, whatever it is sent.
+// Fuzz target for address resolution: frames, lookups and passing time. The host must keep its own addresses and
+// static entries, limit its table, and lose no buffer.
 #include <rte_mbuf.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class Sink final : public FrameSink {
   explicit Sink(rte_mempool* pool) : pool_(pool) {}
   rte_mbuf* allocate() override { return rte_pktmbuf_alloc(pool_); }
   void send(rte_mbuf* frame) override {
-    // What we say ourselves must at least parse.
+    // The host's own frames must be well-formed.
     const FrameView view =
         parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len, frame->pkt_len);
     require(view.kind == FrameKind::kArp || view.kind == FrameKind::kIpv4 || view.kind == FrameKind::kIpv6,
@@ -34,7 +34,7 @@ class Sink final : public FrameSink {
   rte_mempool* pool_;
 };
 
-// An address of a small world, so that questions and answers meet.
+// One of few addresses, so that requests and replies match.
 IpAddress some_address(uint8_t n) {
   if ((n & 1) != 0) return IpAddress::from_v4(0x0a000000U + (n >> 1));
   IpAddress address = require(IpAddress::parse("fd00::"));
@@ -96,7 +96,7 @@ void run(Input input) {
       case 3:
         if (!held.empty()) host->use(*held.back(), now);
         break;
-      case 4: {  // an ARP message that is well-formed around what the input chooses
+      case 4: {  // a well-formed ARP message with fields from the input
         const uint8_t flags = input.byte();
         const ArpMessage arp{(flags & 1) != 0 ? ArpOperation::kReply : ArpOperation::kRequest,
                              MacAddress::local(input.byte()), some_address(input.byte() | 1U), mac,

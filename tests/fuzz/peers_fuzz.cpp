@@ -1,5 +1,6 @@
-// Bytes become questions and answers of peers on queue pair 1, wishes of queue pairs, and time. Nobody is confirmed
-// without the right answer to what was asked, questions and answers are bounded, and everything sent is well-formed.
+// Fuzz target for the capability exchange: requests and responses of peers on queue pair 1, lookups of queue pairs,
+// and passing time. A peer is confirmed only by a valid response to a request; requests and responses are rate
+// limited; all sent datagrams are well-formed.
 #include <rte_mbuf.h>
 
 #include <algorithm>
@@ -19,12 +20,12 @@
 namespace roci::test {
 namespace {
 
-constexpr uint32_t kNear = 6;              // addresses of peers that are asked for
-constexpr uint32_t kAnswersAtOnce = 1001;  // a tenth of a second's, and one
+constexpr uint32_t kNear = 6;              // number of peer addresses in lookups
+constexpr uint32_t kAnswersAtOnce = 1001;  // the burst of a tenth of a second, and one
 constexpr uint32_t kAnswersPerSecond = 10'000;
 
 IpAddress host_address() { return IpAddress::from_v4(0x0a000001); }
-// The last two of the near ones have no MAC.
+// The last two peers have no MAC address.
 IpAddress peer_address(uint32_t n) { return IpAddress::from_v4(0x0a000002U + n); }
 
 class Session final : public FrameSink, public PacketSink {
@@ -71,7 +72,7 @@ class Session final : public FrameSink, public PacketSink {
   struct Known {
     std::shared_ptr<const PeerRecord> record;
     std::optional<CapabilityMessage> asked;
-    std::set<uint64_t> right;  // incarnations that answered what was asked
+    std::set<uint64_t> right;  // incarnations of valid responses
     uint32_t questions = 0, questions_allowed = 0;
     bool has_mac = true;
   };
@@ -193,7 +194,7 @@ class Session final : public FrameSink, public PacketSink {
     return message;
   }
 
-  // To what the host asked last; `wrong` has a bit for each thing that is not right.
+  // Responds to the host's last request. `wrong` has one bit per defect.
   void respond(uint8_t wrong) {
     const uint32_t n = input_.byte() % kNear;
     const Known& known = known_[peer_address(n)];
@@ -220,7 +221,7 @@ class Session final : public FrameSink, public PacketSink {
 
   void tell(const CapabilityMessage& message, uint32_t from) { deliver(build_capability_mad(message), from); }
 
-  // With some bytes changed, if the input says so.
+  // Changes some bytes if the input requests it.
   void deliver(CapabilityMad mad, uint32_t from) {
     auto* bytes = reinterpret_cast<uint8_t*>(&mad);
     if (from < kNear) {
@@ -244,7 +245,7 @@ class Session final : public FrameSink, public PacketSink {
     std::vector<CapabilityMessage>& open = open_questions_[packet.source];
     if (parsed.outcome == MadOutcome::kAccepted && !parsed.message.response) {
       open.push_back(parsed.message);
-      // One that has started anew is asked itself.
+      // The host sends requests to a peer that restarted.
       known.questions_allowed += Peers::kAttempts;
     }
     rte_mbuf* mbuf = rte_pktmbuf_alloc(pool().get());
@@ -263,7 +264,7 @@ class Session final : public FrameSink, public PacketSink {
     require(management_->next_deadline() > now_ || management_->has_waiting(), "a poll does all that is due");
     if (!management_->has_waiting()) open_questions_.clear();
   }
-  // A deadline that has passed belongs to who finds no buffer.
+  // A deadline in the past belongs to a component without a buffer.
   void pass(Nanos span) {
     for (const Nanos end = now_ + span; now_ < end; poll()) {
       const Nanos next = std::min(management_->next_deadline(), neighbours_->next_deadline());
@@ -293,7 +294,7 @@ class Session final : public FrameSink, public PacketSink {
   std::unique_ptr<Management> management_;
   std::unique_ptr<Peers> peers_;
   std::map<IpAddress, Known> known_;
-  std::map<IpAddress, std::vector<CapabilityMessage>> open_questions_;  // those that may be answered yet
+  std::map<IpAddress, std::vector<CapabilityMessage>> open_questions_;  // requests that may still be answered
   uint64_t answers_ = 0;
   bool no_buffers_ = false;
 };

@@ -1,5 +1,5 @@
-// A fuzzer without libFuzzer: runs every file of the folders, or every file, that is given. So what a fuzzer has found
-// once stays found, with any compiler.
+// main() of a fuzz target without libFuzzer: runs all given files, and all files of given directories. So earlier
+// findings are checked with any compiler.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   for (const auto& path : files) {
     std::ifstream file(path, std::ios::binary);
     const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-    // Said beforehand, since a failure ends the process.
+    // Printed before the run, because a failure ends the process.
     std::printf("%s\n", path.c_str());
     std::fflush(stdout);
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());

@@ -1,6 +1,6 @@
-// Bytes become frames that come into a switch with everything switched on: well-formed ones of many kinds with some of
-// their bytes changed, whole or in segments, and time that passes between them. Whatever they are, the switch
-// comes to rest with empty queues, no buffer is lost, and nothing is longer than a port may send.
+// Fuzz target: frames into a switch with all features enabled. Well-formed frames of many kinds with some bytes
+// changed, contiguous or in segments, and passing time. At the end the switch must have empty queues. It must lose no
+// buffer and send no frame above the port's MTU.
 #include <rte_mbuf.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ SwitchConfig configuration() {
        .vlan = 1,
        .addresses = {require(IpNetwork::parse("10.0.1.1/24")), require(IpNetwork::parse("fd01::1/64"))}},
       {.name = "right", .vlan = 10, .addresses = {require(IpNetwork::parse("10.0.2.1/24"))}}};
-  // Of its next hops one needs not be asked for, and the others never answer.
+  // One next hop is static, the others never reply.
   config.routes = {{require(IpNetwork::parse("10.9.0.0/16")),
                     {require(IpAddress::parse("10.0.2.9")), require(IpAddress::parse("10.0.2.78")),
                      require(IpAddress::parse("10.0.1.78"))}}};
@@ -110,7 +110,7 @@ IpAddress some_address(uint8_t n) {
 }
 
 MacAddress some_mac(uint8_t n) {
-  if (n % 8 == 7) return {{2, 0, 0, 0, 9, 9}};  // the switch
+  if (n % 8 == 7) return {{2, 0, 0, 0, 9, 9}};  // the switch's address
   if (n % 8 == 6) return {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
   return {{2, 0, 0, 0, 1, static_cast<uint8_t>(n % 4)}};
 }
@@ -143,7 +143,7 @@ std::vector<uint8_t> with_telemetry(std::vector<uint8_t> bytes, uint8_t words) {
   return bytes;
 }
 
-// As a host sends it that knows QCN.
+// The frame of a host with QCN.
 std::vector<uint8_t> with_cn_tag(std::vector<uint8_t> bytes) {
   const std::array<uint8_t, 4> tag{0x22, 0xe9, 0, 1};
   const ptrdiff_t at = bytes[12] == 0x81 ? 16 : 12;
@@ -151,7 +151,7 @@ std::vector<uint8_t> with_cn_tag(std::vector<uint8_t> bytes) {
   return bytes;
 }
 
-// What a switch beyond routers would say of the flow of roce_bytes().
+// A CNM from a switch beyond routers about the flow of roce_bytes().
 std::vector<uint8_t> self_defined_cnm(const FrameSpec& spec) {
   static constexpr std::array<uint8_t, 20> kMsdu{8, 0, 0x45};
   const FiveTuple flow{spec.from, spec.to, kProtocolUdp, 49152, kRoceUdpPort};
@@ -170,8 +170,8 @@ std::vector<uint8_t> self_defined_cnm(const FrameSpec& spec) {
   return bytes;
 }
 
-// Who sends what is learnt from these: data of a few flows with SOURCE-QPN or without, what answers it, CNPs, and what
-// the connection manager says.
+// Packets from which the switch learns senders: data of a few flows with or without SOURCE-QPN, acknowledgments, CNPs
+// and connection management messages.
 std::vector<uint8_t> of_a_flow(Input& input, const FrameSpec& spec) {
   const OpcodeInfo& info = fuzz::opcode_of(input.byte());
   const uint8_t which = input.byte();
@@ -196,7 +196,7 @@ std::vector<uint8_t> of_a_flow(Input& input, const FrameSpec& spec) {
   return encode_packet(packet.finish());
 }
 
-// A frame that makes sense, and then some bytes of it as the input wants.
+// A well-formed frame, with some bytes changed as the input specifies.
 std::vector<uint8_t> some_frame(Input& input) {
   const uint8_t kind = input.byte();
   std::vector<uint8_t> bytes;
@@ -246,7 +246,7 @@ rte_mbuf* as_mbuf(MbufPool& pool, std::span<const uint8_t> bytes, size_t split) 
   return frame;
 }
 
-// Takes what has come out of a port.
+// Receives and checks all frames of a port.
 void receive(Port& host, Nanos now) {
   std::array<rte_mbuf*, 32> frames;
   for (uint16_t count = 0; (count = host.rx_burst(frames, now)) > 0;) {
@@ -291,7 +291,7 @@ void run(Input input, const std::shared_ptr<MbufPool>& pool) {
     if ((what & 0x80) != 0) settle();
   }
   settle();
-  // Everything is over: pauses, next hops that nobody answers for. What the switch said last may still be on a slow line.
+  // Waits until pauses and address resolutions have ended. The last CNMs may still wait at a slow port.
   for (int i = 0; i < 40; ++i) {
     now += 500ms;
     settle();

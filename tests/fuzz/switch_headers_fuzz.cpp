@@ -1,6 +1,6 @@
-// Any bytes as what a switch reads and changes beyond RoCEv2: pauses, CN-TAGs, congestion notification messages of layer
-// 2 and 3, and INT. Nothing outside the frame is read; what is accepted is written to the same bytes again; what an edit
-// puts in and takes out again leaves the frame as it was, and one that fails leaves it alone.
+// Fuzz target for headers that a switch parses and edits in addition to RoCEv2: pauses, CN-TAGs, CNMs of layer 2 and
+// 3, INT. Nothing outside the frame is read. An accepted message is encoded to the same bytes. An edit and its
+// inverse leave the frame unchanged, and so does an edit that fails.
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -21,7 +21,7 @@ constexpr uint16_t kIntPort = 5000;
 constexpr uint16_t kCnmPort = 5001;
 constexpr uint16_t kDomain = 7;
 
-// A frame in memory of exactly its size and its headroom.
+// A frame in an allocation of exactly its size and headroom.
 class Frame {
  public:
   explicit Frame(std::span<const uint8_t> bytes, uint32_t headroom)
@@ -67,7 +67,7 @@ void check_cn_tag(std::span<const uint8_t> bytes) {
   if (inserted == CnTagEdit::kDone) {
     const auto after = parse_link_tags(frame.front.head());
     require(after && after->tags.flow == 0x1234 && after->ether_type == before->ether_type);
-    // Not with a third VLAN tag, which a bridge of two leaves where it is.
+    // A third VLAN tag is not supported: then the inserted CN-TAG cannot be removed.
     if (remove_cn_tag(frame.front) == CnTagEdit::kMisplaced) return;
   }
   require_same(frame.bytes(), bytes);
@@ -83,8 +83,8 @@ void check_cnm(std::span<const uint8_t> bytes) {
   if (parsed.outcome == CnmOutcome::kAccepted) {
     Bytes again(parsed.cnm.pdu_bytes());
     write_cnm(parsed.cnm, again.data());
-    again[14] =
-        static_cast<uint8_t>(again[14] | (bytes[14] & 0x1f));  // below the priority, which nobody looks at
+    // The bits below the priority are ignored.
+    again[14] = static_cast<uint8_t>(again[14] | (bytes[14] & 0x1f));
     again[15] = bytes[15];
     require_same(again, bytes.first(again.size()));
   }
@@ -96,7 +96,7 @@ void check_cnm(std::span<const uint8_t> bytes) {
     require(second.outcome == CnmOutcome::kAccepted && second.link.tags == frame.link.tags);
     require_same(second.cnm.msdu, frame.cnm.msdu);
   }
-  // The frame as one that is sampled.
+  // The same bytes as a sampled frame.
   const auto sample = sample_frame(bytes, 1);
   const auto link = CnmLink::answering(bytes, MacAddress::local(1));
   require(sample.has_value() == link.has_value());
@@ -146,7 +146,7 @@ HopReport any_report(Input& input) {
   return report;
 }
 
-// An IPv4 header checksum of ffff comes back as 0, which says the same.
+// Replaces an IPv4 checksum of ffff by the equivalent 0, which the edit writes.
 void with_plain_checksum(Bytes& frame) {
   const UdpLocation where = find_udp(frame, static_cast<uint32_t>(frame.size()));
   if (where.outcome != UdpOutcome::kFound || where.ipv6) return;
@@ -172,7 +172,7 @@ void push_hops(Frame& frame, Input& input) {
   }
 }
 
-// `bytes` as a packet that has INT: more is pushed, and it is taken out.
+// `bytes` as a packet with INT: adds hops and removes the INT header.
 void check_int(std::span<const uint8_t> bytes, Input input) {
   Frame frame(bytes, 256);
   const IntView view = parse_int(frame.front.head(), frame.front.length, kIntPort);
@@ -190,7 +190,7 @@ void check_int(std::span<const uint8_t> bytes, Input input) {
   require_same(got, wanted);
 }
 
-// `bytes` as a packet into which INT is put.
+// `bytes` as a packet to which an INT header is added.
 void check_begin(std::span<const uint8_t> bytes, Input input) {
   IntSource source;
   source.port = kIntPort;
@@ -215,7 +215,7 @@ void check_begin(std::span<const uint8_t> bytes, Input input) {
 
 }  // namespace
 
-// One byte says how many of the others choose what happens to the frame that the rest is.
+// The first byte is the number of the following bytes that select operations. The rest is the frame.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > 4096) return 0;
   Input input(data, size);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that the documents say what is there: subcommands, presets, folders, links.
+"""Checks that the documents match the sources: subcommands, presets, folders, links.
 
-Prints one line per disagreement, `file: what`, and exits 1 when there is any.
+Prints one line per mismatch, `file: what`, and exits with 1 if any is found.
 """
 
 import json
@@ -15,13 +15,13 @@ SKIPPED_FOLDERS = {"build", ".git", ".cache"}
 
 
 def without_code(text):
-    """Markdown with code blocks and code spans blanked: what looks like a link in them is none."""
+    """Returns the Markdown text without code blocks and code spans, in which nothing is a link."""
     text = re.sub(r"^(```|~~~).*?^\1", "", text, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"`[^`\n]*`", "", text)
 
 
 def anchors(text):
-    """The fragments that the headings of a Markdown text can be linked by."""
+    """Returns the link fragments of the headings of a Markdown text."""
     found = set()
     for heading in re.findall(r"^#+\s+(.*?)\s*#*$", text, flags=re.MULTILINE):
         plain = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading)
@@ -37,7 +37,7 @@ def check_links(root):
         for match in LINK.finditer(without_code(page.read_text())):
             link = match.group(1) or match.group(2)
             if re.match(r"[a-z][a-z0-9+.-]*:", link):
-                continue  # somewhere else
+                continue  # External link.
             path, _, fragment = urllib.parse.unquote(link).partition("#")
             target = (page.parent / path).resolve() if path else page
             if not target.is_relative_to(root):

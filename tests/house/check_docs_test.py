@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The document check must be able to fail: each test makes a small, true set of documents and one of them lie."""
+"""Tests that check_docs.py can fail: each test makes a small, correct set of documents and breaks one of them."""
 
 import pathlib
 import tempfile

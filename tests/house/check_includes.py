@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that every #include points downwards in the house (docs/architecture.md, "Layers").
+"""Checks that every #include follows the layers of docs/architecture.md ("Layers").
 
-Prints one line per bad include, `file:line: why`, and exits 1 when there is any.
+Prints one line per bad include, `file:line: why`, and exits with 1 if any is found.
 """
 
 import pathlib
@@ -9,14 +9,14 @@ import re
 import sys
 from fnmatch import fnmatch
 
-# Which rooms a room may include, itself aside. A room is a folder under lib/, or a top folder of its own.
+# The modules that each module may include in addition to itself. A module is a folder of lib/ or a top-level folder.
 BOTTOM = ["base", "wire", "telemetry"]
 MIDDLE = BOTTOM + ["port", "memory"]
 PROTOCOL = MIDDLE + ["transport", "congestion"]
 DEVICE = PROTOCOL + ["engine", "device", "api"]
 ALL = DEVICE + ["net", "verbs", "cm", "rdmacm", "lab", "switch", "cc", "apps"]
 PLUGIN_ROOMS = ("cc", "examples")
-# Examples that are programs: what users of the C++ API and of verbs may see, and no more.
+# Examples that are programs may include only the C++ API and the verbs headers.
 PROGRAM_EXAMPLES = {"kv-store": "kv-store", "block-target": "block-target", "common": "examples-common"}
 OUTSIDE_ROOMS = (*PLUGIN_ROOMS, *PROGRAM_EXAMPLES.values())
 MAY_INCLUDE = {
@@ -44,10 +44,10 @@ MAY_INCLUDE = {
     "switch": BOTTOM + ["port"],
     "apps": [room for room in ALL if room != "cc"],
     "tests": ALL + ["kv-store", "block-target"],
-    "bench": ALL + ["tests"],  # their support, for what both set up alike
+    "bench": ALL + ["tests"],  # Benchmarks use the test support for setups common to both.
 }
 
-# Public headers that are not the whole API but a word everybody may use, and the plugin ABI.
+# Public headers outside the device API, with the modules that may include them, and the plugin ABI.
 API_FOR_ROOM = {
     "roci/version.h": set(MAY_INCLUDE),
     "roci/result.hpp": set(MAY_INCLUDE) - set(OUTSIDE_ROOMS),
@@ -62,10 +62,10 @@ API_FOR_ROOM = {
     "roci/cc.h": {"congestion", "engine", "device", "cc", "examples"},
 }
 
-# Headers from outside, by pattern: the first rule that matches the header decides. A pattern without a rule may be
-# included by anybody. `only` names the rooms that may.
+# External headers, by pattern: the first matching rule applies. A header that matches no rule may be included by any
+# module. The second element lists the modules that may include the header.
 OUTSIDE = [
-    # Transport and everything beside it knows ports, not DPDK's devices.
+    # The other modules use lib/port, not the ethdev API of DPDK.
     (["rte_ethdev*", "rte_eth_*", "rte_dev.h", "rte_bus*", "rte_pci*", "rte_vdev*"], ["port", "tests", "bench"],
      "ethernet devices of DPDK belong behind lib/port"),
     (["rte_mbuf.h", "rte_ip.h", "rte_ether.h", "rte_byteorder.h", "rte_prefetch.h", "rte_branch_prediction.h"],
@@ -93,7 +93,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 
 
 def room_of(path):
-    """The room of a path relative to the root, or None when it is in none."""
+    """Returns the module of a path relative to the root, or None if it belongs to none."""
     parts = path.parts
     if len(parts) > 2 and parts[0] == "lib":
         return parts[1]
@@ -105,7 +105,7 @@ def room_of(path):
 
 
 def resolve(root, source, text):
-    """The file of ours that an #include means, relative to the root, or None."""
+    """Returns the project file that an #include refers to, relative to the root, or None."""
     for base in (source.parent, root / "include", root / "lib", root, root / "apps", root / "tests",
                  root / "bench"):
         target = (base / text).resolve()
@@ -115,7 +115,7 @@ def resolve(root, source, text):
 
 
 def why_not_ours(room, target):
-    """Why `room` may not include our file `target`; None when it may."""
+    """Returns the reason why `room` may not include the project file `target`, or None if it may."""
     to = room_of(target)
     if to == room:
         return "a plugin includes roci/cc.h alone" if room in PLUGIN_ROOMS else None
@@ -134,7 +134,7 @@ def why_not_ours(room, target):
 
 
 def why_not_outside(room, header):
-    """Why `room` may not include the foreign `header`; None when it may."""
+    """Returns the reason why `room` may not include the external `header`, or None if it may."""
     for patterns, only, why in OUTSIDE:
         if any(fnmatch(header, pattern) for pattern in patterns):
             return None if room in only else f"{room} may not include <{header}>: {why}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The include check must be able to fail: each test builds a small house and breaks one rule in it."""
+"""Tests that check_includes.py can fail: each test builds a small source tree and breaks one rule in it."""
 
 import pathlib
 import tempfile
@@ -35,7 +35,7 @@ SOUND_HOUSE = {
 
 class CheckIncludes(unittest.TestCase):
     def complaints(self, changes):
-        """The complaints about a sound house with some files replaced or added."""
+        """Returns the complaints about a correct tree with some files replaced or added."""
         with tempfile.TemporaryDirectory() as folder:
             for name, text in {**SOUND_HOUSE, **changes}.items():
                 path = pathlib.Path(folder, name)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks docs/requirements.md: the numbering of each document, and status, file and test of every row.
 
-Prints one line per wrong row, `docs/requirements.md: <number>: <what is wrong>`, and exits 1 when there is any.
+Prints one line per wrong row, `docs/requirements.md: <number>: <what is wrong>`, and exits with 1 if any is found.
 
 usage: check_requirements.py [repository]
 """
@@ -17,14 +17,14 @@ PAGE = "docs/requirements.md"
 STATUSES = ("implemented", "implemented, untested", "differs", "not implemented")
 WITH_REASON = ("differs", "not implemented")
 SUMMARY_HEAD = ["Document", "Numbers", *STATUSES]
-ROW_CELLS = 6  # number, section, requirement, status, file, test
+ROW_CELLS = 6  # Number, section, requirement, status, file, test.
 NONE = "–"
 NO_TEST = "no test"
 
 NUMBER = re.compile(r"([A-Z])(\d+)")
 RANGE = re.compile(r"([A-Z])1 to \1(\d+)")
 CODE = re.compile(r"`([^`]+)`")
-# CTest runs a scenario as gallery_<name>, which fails when one of its expectations does not hold.
+# CTest runs a scenario as gallery_<name>, which fails if one of its expectations does not hold.
 SCENARIO = re.compile(r"config/lab/\w+\.yaml")
 
 Row = collections.namedtuple("Row", "number status reason files tests problem")
@@ -35,7 +35,7 @@ def cells(line):
 
 
 def read_rows(text):
-    """The rows of the tables of requirements; one with a wrong number of cells has a problem and nothing else."""
+    """Returns the rows of the tables of requirements. A row with a wrong number of cells has only a problem."""
     for line in text.splitlines():
         row = cells(line)
         if not line.startswith("| ") or not NUMBER.fullmatch(row[0]):
@@ -48,7 +48,8 @@ def read_rows(text):
 
 
 def read_summary(text):
-    """Counts of the summary table by letter: the highest number, then one count per status. "" has the totals."""
+    """Returns the counts of the summary table by letter: the highest number, then one count per status. "" has the
+    totals."""
     summary = {}
     inside = False
     for line in text.splitlines():

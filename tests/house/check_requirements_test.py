@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks each rule of check_requirements.py in a correct page and expects the check to report it."""
+"""Breaks each rule of check_requirements.py in a correct page and expects that the check reports it."""
 
 import pathlib
 import tempfile
@@ -29,7 +29,8 @@ CORRECT = {
 
 class CheckRequirements(unittest.TestCase):
     def complaints(self, *changes):
-        """Of the correct page with these (old, new) replacements, without the page's name."""
+        """Returns the complaints about the correct page with these (old, new) replacements, without the name of the
+        page."""
         text = CORRECT["docs/requirements.md"]
         for old, new in changes:
             self.assertIn(old, text)

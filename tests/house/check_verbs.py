@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks docs/verbs.md and docs/robustness.md against the sources: every test they name exists, and every name that the
-verbs header and the wire have stands in docs/verbs.md.
+"""Checks docs/verbs.md and docs/robustness.md against the sources: every test named there exists, and docs/verbs.md
+contains every name of the verbs header and every wire opcode.
 
-usage: check_verbs.py [the infiniband/verbs.h to go by [the repository]]
+usage: check_verbs.py [infiniband/verbs.h [repository]]
 """
 
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The check of docs/verbs.md must be able to fail: each test makes pages that are true and one of them lie."""
+"""Tests that check_verbs.py can fail: each test makes correct pages and breaks one of them."""
 
 import pathlib
 import tempfile

@@ -1,4 +1,4 @@
-"""GoogleTest tests that a document names as `program:Suite.test`, and the test sources that define them."""
+"""GoogleTest tests that a document names as `program:Suite.test`, and the sources that define them."""
 
 import pathlib
 import re
@@ -8,7 +8,7 @@ DEFINITION = re.compile(r"^\s*TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MUL
 
 
 class DefinedTests:
-    """The tests below tests/; a program is read when a test of it is first asked for."""
+    """Table of the tests in tests/. The sources of a program are read at the first query for one of its tests."""
 
     def __init__(self, root):
         self.folder = pathlib.Path(root, "tests")

@@ -1,4 +1,5 @@
-"""Programs of others are built against the C++ API that is installed, with CMake and without, and open a device."""
+"""Tests that external programs can be built against the installed C++ API, with CMake and with pkg-config, and open a
+device."""
 import re
 
 import installed
@@ -29,7 +30,7 @@ class Api(Installed):
         self.pipe(installed.CMAKE, "-S", installed.SOURCE / PROGRAMS, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
                   env=self.environment)
         self.pipe(installed.CMAKE, "--build", build, env=self.environment)
-        said = self.pipe(build / "program", env=installed.clean_environment())  # CMake gives it an RPATH
+        said = self.pipe(build / "program", env=installed.clean_environment())  # CMake sets an RPATH.
         self.assertIn(SAID, said)
         self.assertRegex(said, r"(?m)^roci0: 2 GIDs, queue pair of Rocinante \d+\.\d+\.\d+$")
 
@@ -72,7 +73,7 @@ class Api(Installed):
         self.assertEqual([name for name in exported if not allowed.match(name)], [])
         destroyed = {f"roci::{name}::~{name}" for name in classes if f"~{name}();" in headers}
         self.assertEqual(destroyed - set(exported), set())
-        for name in functions:  # of several with one name each is there
+        for name in functions:  # Every overload is exported.
             self.assertEqual(exported.count(f"roci::{name}"), functions.count(name), name)
 
     def test_its_name_has_the_major_version(self):

@@ -1,4 +1,4 @@
-"""Every file is where it is looked for; manual pages read well; completion knows what --help knows."""
+"""Tests that all files are installed, that manual pages render without warnings, and that completion matches --help."""
 import os
 import re
 import shutil
@@ -12,7 +12,7 @@ SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "FILES", "EXIT STATUS"
 
 
 def options_of(text):
-    """The names at the beginnings of lines of --help."""
+    """Returns the option names at the line starts of a --help text."""
     return {name for names in re.findall(r"(?m)^  (-\S+)", text) for name in names.split(",")}
 
 
@@ -24,7 +24,7 @@ class Files(Installed):
         return self.pipe(self.prefix / "bin" / words[0], *words[1:], "--help")
 
     def commands(self, *words):
-        """A command and those below it, as --help lists them: ("roci-perf",), ("roci-perf", "write") …"""
+        """Returns a command and its subcommands, as --help lists them: ("roci-perf",), ("roci-perf", "write") …"""
         below = re.search(r"(?ms)^Subcommands:\n(.*)", self.help_of(*words))
         found = [words]
         for word in re.findall(r"(?m)^  (\w+) ", below[1].split("\n\n\n")[0] if below else ""):
@@ -80,7 +80,7 @@ class Files(Installed):
                         self.assertRegex(shown.stdout, rf"(?m)^ +{' '.join(words)} \[OPTIONS\]")
 
     def completed(self, *words):
-        """What bash offers for the last of these words."""
+        """Returns the completions that bash offers for the last word."""
         program = words[0]
         script = ('. "$1"; shift; function=$(complete -p "$1" | sed "s/.*-F \\([^ ]*\\).*/\\1/"); COMP_WORDS=("$@"); '
                   'COMP_CWORD=$(($# - 1)); "$function" "$1"; [[ ${#COMPREPLY[@]} -eq 0 ]] || printf "%s\\n" "${COMPREPLY[@]}"')

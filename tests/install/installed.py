@@ -1,4 +1,5 @@
-"""What the tests of an installation share: the build is installed once, into a folder that goes with the process."""
+"""Shared setup of the installation tests: installs the build once, into a folder that is removed when the process ends.
+"""
 import atexit
 import functools
 import os
@@ -19,7 +20,8 @@ def run(*command, **how):
 
 
 def clean_environment(**more):
-    """Not what this build was made with: somebody else's machine has no ccache, presets or flags of ours."""
+    """Returns the environment without the compiler settings of this build: another machine has no ccache and no such
+    flags."""
     ours = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS")
     return {key: value for key, value in os.environ.items() if key not in ours} | {"LC_ALL": "C.UTF-8"} | more
 
@@ -45,7 +47,7 @@ class Installed(unittest.TestCase):
         return pathlib.Path(tempfile.mkdtemp(dir=folder()))
 
     def pipe(self, *command, **how):
-        """What a command prints; it must succeed."""
+        """Runs a command, expects success, and returns its output."""
         done = run(*command, **how)
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout

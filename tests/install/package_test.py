@@ -1,4 +1,4 @@
-"""The Debian package has what it should, says what it needs, and works where it is unpacked."""
+"""Tests that the Debian package is complete, declares its dependencies, and works where it is unpacked."""
 import functools
 import pathlib
 import re
@@ -10,7 +10,7 @@ from installed import run
 
 @functools.cache
 def package():
-    """Packs the build into a folder of ours; returns (what ran, the file)."""
+    """Packs the build into a temporary folder; returns (result of the command, path of the package)."""
     folder = installed.folder() / "package"
     done = run(pathlib.Path(installed.CMAKE).with_name("cpack"), "--config", installed.BUILD / "CPackConfig.cmake", "-G", "DEB", "-B",
                folder)

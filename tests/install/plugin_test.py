@@ -1,4 +1,4 @@
-"""The example of a plugin builds against what is installed."""
+"""Tests that the plugin example builds against the installed files."""
 import shutil
 
 import installed
@@ -7,7 +7,8 @@ from installed import Installed, run
 
 class Plugin(Installed):
     def build_example(self, compiler, source):
-        """Configures and builds the example with a compiler, from a folder; returns (what ran, its shared object)."""
+        """Configures and builds the example from a folder with a compiler; returns (result of the command, shared
+        object)."""
         build = self.new_folder()
         environment = installed.clean_environment()
         done = run(installed.CMAKE, "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
@@ -17,7 +18,7 @@ class Plugin(Installed):
         return done, build / "half_rate.so"
 
     def changed_example(self, old, new):
-        """A copy of the example with something else in its C file."""
+        """Returns a copy of the example with a replacement in its C file."""
         folder = self.new_folder() / "cc-plugin"
         shutil.copytree(installed.SOURCE / "examples/cc-plugin", folder)
         text = (folder / "half_rate.c").read_text()
@@ -36,7 +37,8 @@ class Plugin(Installed):
                 done, plugin = self.build_example(compiler, installed.SOURCE / "examples/cc-plugin")
                 self.assertEqual(done.returncode, 0, done.stdout)
                 self.assertNotIn("warning", done.stdout)
-                self.assertIn("half_rate: half the rate at a CNP", done.stdout)  # its build checks it
+                # The build of the example checks the plugin.
+                self.assertIn("half_rate: half the rate at a CNP", done.stdout)
                 checked = self.roci_cc("check", plugin)
                 self.assertEqual((checked.returncode, checked.stdout), (
                     0, f"{plugin}: half_rate: half the rate at a CNP, and step by step up again; 4 parameters, 16 "

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs tests of what is installed: run_tests.py CMAKE BUILD SOURCE PROGRAM,PROGRAM… MODULE [MODULE.CLASS.TEST …]"""
+"""Runs tests of the installation: run_tests.py CMAKE BUILD SOURCE PROGRAM,PROGRAM… MODULE [MODULE.CLASS.TEST …]"""
 import pathlib
 import sys
 import unittest

@@ -1,4 +1,4 @@
-// Whole runs, small ones.
+// Small complete experiments.
 #include "lab/experiment.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(Experiment, flows_end_and_take_at_least_as_long_as_alone) {
   }
 }
 
-// One flow alone has the network's time and no other.
+// A single flow takes exactly the time of the network.
 TEST(Experiment, a_flow_alone_takes_its_ideal_time) {
   for (const char* operation : {"write", "read", "send"}) {
     for (const char* size : {"64B", "1KB", "20KB"}) {
@@ -59,7 +59,7 @@ TEST(Experiment, a_flow_alone_takes_its_ideal_time) {
   }
 }
 
-// The network itself is not the same each time only when its seed is not; threads make no difference.
+// Results depend on the seed, but not on the number of threads.
 TEST(Experiment, is_the_same_on_any_number_of_threads) {
   const Setting web{
       .topology =
@@ -76,7 +76,7 @@ TEST(Experiment, is_the_same_on_any_number_of_threads) {
   EXPECT_NE(one, measure(other, 1).summary.dump());
 }
 
-// Each window counts what happens in it, and all of them together what happens in the whole.
+// Each window counts its own events. The sum of all windows is the total.
 TEST(Experiment, windows_add_up_to_the_whole) {
   const Measurements result =
       measure({.traffic = "[{name: t, from: others, to: h4, size: unlimited, start: 100us}]",
@@ -94,12 +94,12 @@ TEST(Experiment, windows_add_up_to_the_whole) {
   for (const char* name : {"marked", "tx_packets"})
     EXPECT_EQ(before["switches"][name].get<uint64_t>() + after["switches"][name].get<uint64_t>(),
               whole["switches"][name].get<uint64_t>());
-  // A packet there and an acknowledgement back take 4.19 us on idle links, and longer behind a queue.
+  // A packet and its acknowledgment take 4.19 us on idle links, and longer with a queue.
   EXPECT_GE(after["traffic"]["t"]["rtt_ns"]["p50"], 4190);
   EXPECT_LT(after["traffic"]["t"]["rtt_ns"]["most"], 100'000);
 }
 
-// What is not there costs the same time as what is.
+// Absent payload takes the same time as present payload.
 TEST(Experiment, payload_makes_no_difference) {
   Setting setting{
       .traffic =
@@ -141,7 +141,7 @@ TEST(Experiment, flows_survive_faults) {
   EXPECT_GT(down.flows[0].end, 30us);
 }
 
-// A host whose line is full of its own data still tells others to slow down.
+// A host whose line is full of its own data still sends congestion notifications.
 TEST(Experiment, a_busy_host_sends_its_notifications) {
   const Measurements result = measure(
       {.topology = "{kind: dumbbell, left: 1, right: 1, link: {rate: 25Gbps}}",
@@ -164,12 +164,12 @@ TEST(Experiment, closed_loops_keep_their_messages_under_way) {
                             std::string(operation) + "}]"});
     EXPECT_GT(result.summary["traffic"]["t"]["messages"], 100U) << operation;
     EXPECT_FALSE(result.summary.contains("first_error"));
-    // Four messages of 4 KB each round trip of about 5 us are 26 Gb/s.
+    // Four messages of 4 KB per round trip of about 5 us are 26 Gb/s.
     EXPECT_GT(result.summary["traffic"]["t"]["goodput_bps"].get<double>(), 15e9);
   }
 }
 
-// Otherwise what they ask and answer is traffic too, and is lost in it.
+// Otherwise address resolution and capability exchange are part of the traffic, and suffer its losses.
 TEST(Experiment, hosts_with_many_peers_know_them_all_before_the_traffic_begins) {
   const Measurements result =
       measure({.topology = "{kind: star, hosts: 400, link: {rate: 100Gbps, delay: 1us}}",
@@ -180,7 +180,7 @@ TEST(Experiment, hosts_with_many_peers_know_them_all_before_the_traffic_begins) 
   EXPECT_EQ(counted(result, "hosts", "mads_received"), 0U);
 }
 
-// Two messages of each sender wait there: 125,000 packets.
+// Two messages of each sender are in the queue: 125,000 packets.
 TEST(Experiment, there_are_buffers_for_the_longest_queue_of_a_port) {
   const Measurements result =
       measure({.topology = "{kind: star, hosts: 65, link: {rate: 100Gbps, delay: 1us}}",
@@ -191,14 +191,14 @@ TEST(Experiment, there_are_buffers_for_the_longest_queue_of_a_port) {
   EXPECT_EQ(result.summary["drops"]["all"], 0U);
 }
 
-// More than a worker serves in a round, all waiting at first to hear what their peers understand.
+// More queue pairs than a worker serves per round, all of which wait for the capability exchange.
 TEST(Experiment, a_host_with_many_queue_pairs_does_not_forget_the_last_of_them) {
   const Measurements result = measure({.traffic = "[{name: t, from: h0, to: h1, flows: 300, size: 2KB}]"});
   EXPECT_EQ(result.summary["traffic"]["t"]["ended"], 300U);
   EXPECT_EQ(counted(result, "hosts", "mads_sent"), 0U);
 }
 
-// As the tests of congestion control have measured it in a network of their own.
+// The result must match the congestion control tests, which use a network of their own.
 TEST(Experiment, ldcp_keeps_its_queue_in_an_incast) {
   const Scenario scenario =
       must(read_scenario(ROCI_SOURCE_DIR "/config/lab/incast.yaml",

@@ -1,4 +1,4 @@
-// Runs as the clock goes. Nothing here depends on how quick the machine is.
+// Experiments in real time. No result depends on the speed of the machine.
 #include <gtest/gtest.h>
 #include <stdlib.h>  // mkdtemp()
 
@@ -41,7 +41,7 @@ TEST(RealTime, has_the_summary_of_virtual_time_where_all_cables_are_simulated) {
   }
 }
 
-// Virtual time has nothing to do for most of it, and the clock goes on.
+// Virtual time has no events for most of the run, but real time must pass.
 TEST(RealTime, nothing_ends_sooner_than_the_clock_says) {
   const Scenario scenario =
       must(parse_scenario("name: x\nduration: 300ms\nsample: 1ms\ntopology: {kind: star, hosts: 2}\n"
@@ -71,14 +71,14 @@ TEST(RealTime, a_run_that_is_to_stop_stops_and_says_so) {
   }
 }
 
-// What was late is so until it has caught up, or the next thing comes.
+// A delay lasts until the runner has caught up, or until the next event.
 TEST(Pace, tells_for_how_much_of_the_time_it_was_how_late) {
   Pace pace;
   pace.start(1ms);
   pace.begins(1ms + 100us, 1ms + 100us);  // on time
   pace.begins(1ms + 200us, 1ms + 500us);  // 300 us late, for 100 us
-  pace.begins(1ms + 300us, 1ms + 501us);  // 201 us, until 501
-  pace.begins(1ms + 900us, 1ms + 940us);  // 40 us
+  pace.begins(1ms + 300us, 1ms + 501us);  // 201 us late, until 501 us
+  pace.begins(1ms + 900us, 1ms + 940us);  // 40 us late
   const Lateness late = pace.lateness(2ms);
   EXPECT_EQ(late.most_ns, 300'000U);
   EXPECT_DOUBLE_EQ(late.part, (100'000.0 + 201'000.0) / 1e6);
@@ -96,7 +96,7 @@ TEST(Pace, goes_as_the_clock_does_and_never_back) {
   EXPECT_EQ(pace.lateness(6ms).part, 0);
 }
 
-// Two cables of five are shared memory between the two ends, which the frames go through.
+// Two of five links are shared-memory ports, through which the frames pass.
 class RealPorts : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -136,7 +136,7 @@ TEST_F(RealPorts, carry_what_simulated_cables_do) {
   const Scenario on_ports = scenario("carried");
   ExperimentOptions options;
   options.real = true;
-  for (int run = 0; run < 2; ++run) {  // ports are there again for the next
+  for (int run = 0; run < 2; ++run) {  // the ports can be opened again by the next run
     const Measurements result = must(run_experiment(on_ports, options));
     EXPECT_EQ(result.summary["traffic"]["there"]["ended"], 4U);
     EXPECT_EQ(result.summary["traffic"]["back"]["ended"], 1U);
@@ -155,7 +155,7 @@ TEST_F(RealPorts, carry_what_simulated_cables_do) {
   }
 }
 
-// The wire itself is as fast as memory.
+// The shared-memory link itself has no rate limit.
 TEST_F(RealPorts, of_hosts_send_no_faster_than_their_cable_in_the_file) {
   const Scenario narrow = must(parse_scenario(
       "name: x\nduration: 20ms\ndrain: 20s\nsample: 100us\npayload: carried\n"

@@ -1,4 +1,4 @@
-// What is wrong with a scenario is one sentence with file, line and key.
+// Errors in scenarios: one sentence with file, line and key.
 #include "lab/scenario.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(Scenario, a_good_one_is_read) {
   EXPECT_EQ(scenario.switches[0].ports.size(), 3U);
   EXPECT_EQ(scenario.traffic[0].from, (std::vector<uint32_t>{0, 1}));
   EXPECT_EQ(scenario.traffic[0].to, (std::vector<uint32_t>{2}));
-  // Two cables of 1 us there and back, and of each a full packet and an acknowledgement on the line.
+  // Two links of 1 us in each direction, and the transmission time of a full packet and an acknowledgment on each.
   EXPECT_EQ(scenario.host.congestion_control.base_rtt, 4190ns);
 }
 
@@ -130,7 +130,7 @@ TEST(Scenario, ports_that_cannot_be) {
   EXPECT_EQ(ports("{between: [h0, s0]}"), where + "[0]: the required key 'devices' is missing");
 }
 
-// The devices are those of the cable's ends, whichever stands first.
+// Devices belong to the ends in the order of `between`.
 TEST(Scenario, devices_belong_to_the_ends_as_they_stand) {
   const auto of = [](const char* between) {
     const Scenario scenario = must(parse_scenario(
@@ -151,7 +151,6 @@ TEST(Scenario, files_that_are_not_there) {
             "the configuration file 'nowhere.yaml' cannot be read: No such file or directory");
 }
 
-// Every file of the gallery is right, in all its runs.
 TEST(Scenario, windows_that_cannot_be) {
   const auto with = [](const std::string& windows) {
     return replaced("duration: 1ms", "duration: 1ms\nwindows: [" + windows + "]");
@@ -164,7 +163,7 @@ TEST(Scenario, windows_that_cannot_be) {
             "x.yaml:3: windows[0].until: must come after from and not after the duration");
 }
 
-// What each says of its source is looked at when it runs (gallery_NAME).
+// Every file of the gallery is valid in all its runs. The expectations are checked by the tests gallery_NAME.
 TEST(Scenario, the_gallery_can_be_read_and_every_file_expects_something) {
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(ROCI_SOURCE_DIR "/config/lab")) {

@@ -35,7 +35,7 @@ TEST(Topology, leaves_reach_each_other_over_every_spine) {
   EXPECT_EQ(made.gateway(1).to_string(), "10.0.16.1/20");
 }
 
-// Al-Fares et al.: k = 4 has 16 hosts and 20 switches, and (k/2)^2 ways between pods.
+// Al-Fares et al.: k = 4 has 16 hosts and 20 switches, and (k/2)^2 paths between pods.
 TEST(Topology, fat_tree_has_as_many_ways_as_it_should) {
   const Topology made = must(make_fat_tree(4, {}, kHostCable, kFabric));
   EXPECT_EQ(made.hosts.size(), 16U);
@@ -51,8 +51,8 @@ TEST(Topology, fat_tree_has_as_many_ways_as_it_should) {
   EXPECT_EQ(ways, 4U);
 }
 
-// HPCC's simulations: 320 hosts at 20 edges, 20 aggregations, 16 cores are not a fat-tree of k; near it there is k = 8 with
-// ten hosts an edge.
+// HPCC's simulations use 320 hosts, 20 edge, 20 aggregation and 16 core switches, which is no fat-tree for any k.
+// Similar: k = 8 with ten hosts per edge switch.
 TEST(Topology, edges_may_have_more_hosts) {
   const Topology made = must(make_fat_tree(8, 10, kHostCable, kFabric));
   EXPECT_EQ(made.hosts.size(), 320U);

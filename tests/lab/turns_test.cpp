@@ -1,4 +1,4 @@
-// How the queue pairs of a host share its line.
+// Sharing of a host's line between its queue pairs.
 #include <gtest/gtest.h>
 
 #include "lab/experiment.hpp"
@@ -10,9 +10,10 @@ namespace {
 
 using test::must;
 
-// Flows that fill a host's line, each towards another host, and single packets out of it and to it, whose acknowledgements go
-// out with those flows. Nothing waits in the network, so that a packet waits for the one that is leaving and for one of each
-// flow, twice. Even numbers of queue pairs, for whom the port has room for one packet in each round, are the worst case.
+// Flows that fill a host's line, each to a different host, and single packets from and to the host, whose
+// acknowledgments share the line. There is no queue in the network, so a packet waits for the current one and twice
+// for one of each flow. The worst case is an even number of queue pairs, for which the port has space for one packet
+// per round.
 TEST(Turns, small_messages_wait_for_no_more_than_a_packet_of_each_other_queue_pair) {
   for (const int flows : {1, 2, 3, 4}) {
     const Scenario scenario = must(parse_scenario(
@@ -27,7 +28,7 @@ TEST(Turns, small_messages_wait_for_no_more_than_a_packet_of_each_other_queue_pa
         "x.yaml"));
     const Measurements result = must(run_experiment(scenario, {}));
     EXPECT_GT(result.summary["traffic"]["long"]["goodput_bps"].get<double>(), 22e9);
-    constexpr double kPacket = 350;  // ns, of 1,092 bytes at 25 Gb/s
+    constexpr double kPacket = 350;  // ns, for 1,092 bytes at 25 Gb/s
     for (const char* traffic : {"out", "in"}) {
       const auto& times = result.summary["traffic"][traffic]["completion_ns"];
       EXPECT_GT(times["count"], 100U);

@@ -1,4 +1,5 @@
-"""A report of roci-lab in a browser: charts are drawn, nothing is complained about, and pointing at a line shows its values."""
+"""Test of a roci-lab report in a browser: the charts are drawn, the console has no messages, and the pointer over a
+line shows its values."""
 
 import pathlib
 import shutil
@@ -16,7 +17,7 @@ from selenium.webdriver.common.by import By
 LAB = pathlib.Path(sys.argv.pop(1)).resolve()
 TIMEOUT = 60
 
-# Two algorithms, a traffic without end and one of flows that end, so that every chart has something in it.
+# Two algorithms, unlimited and finite flows, so that every chart shows data.
 SCENARIO = """
 name: small
 about: a test of reports, </script><b>
@@ -43,7 +44,7 @@ variants:
 
 CHARTS = ("queue", "spread", "throughput", "goodput", "slowdown")
 
-# How many pixels of a chart have the colour of one of its lines.
+# Counts the pixels of a chart that have the color of one of its lines.
 DRAWN = """
 const canvas = document.getElementById(arguments[0]);
 const lines = Chart.getChart(canvas).data.datasets.map((one) => one.borderColor);
@@ -77,7 +78,7 @@ class ReportInBrowser(unittest.TestCase):
     @classmethod
     def start_browser(cls):
         options = webdriver.ChromeOptions()
-        # No name is found, so nothing can be loaded from anywhere.
+        # No host name resolves, so the browser cannot load anything from the network.
         for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
                          "--disable-dev-shm-usage", "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND",
                          f"--user-data-dir={cls.folder / 'profile'}", "--window-size=1280,900"):

@@ -130,7 +130,7 @@ TEST_F(ReportTest, a_run_without_anything_has_no_figures) {
 }
 
 TEST_F(ReportTest, what_does_not_count_is_not_in_the_distribution) {
-  StoredRun run = made_up("one", 100);  // of 100 ns each; the first ten do not count
+  StoredRun run = made_up("one", 100);  // Bins of 100 ns; the first ten do not count.
   for (size_t i = 0; i < 100; ++i) run.queue_mean.values[1][i] = i < 10 ? 1e6 : static_cast<double>(i);
   const Json data = data_in(page("test", {run}));
   const Json& spread = data["runs"][0]["queues"][0]["spread"];
@@ -183,7 +183,7 @@ TEST_F(ReportTest, errors_are_one_sentence) {
             "'" + folder_.string() + "' has no results; a folder that 'roci-lab run' wrote is wanted");
 }
 
-// What `roci-lab run` writes, of what is made up.
+// Writes results of made-up data, as `roci-lab run` does.
 void store(const fs::path& folder, const StoredRun& run) {
   Measurements of;
   of.summary = run.summary;
@@ -201,7 +201,7 @@ TEST_F(ReportTest, folders_of_runs_and_folders_of_such_can_be_compared) {
   const auto runs = read_folders({(folder_ / "old").string(), (folder_ / "new").string()});
   ASSERT_TRUE(runs) << runs.error().message;
   ASSERT_EQ(runs->size(), 3);
-  EXPECT_EQ((*runs)[0].run["name"], (folder_ / "old" / "a").string());  // two have the name a
+  EXPECT_EQ((*runs)[0].run["name"], (folder_ / "old" / "a").string());  // Two runs have the name a.
   EXPECT_EQ((*runs)[1].run["name"], "b");
   EXPECT_EQ((*runs)[2].run["name"], (folder_ / "new").string());
   EXPECT_EQ((*runs)[1].queue_most.values, made_up("b", 10).queue_most.values);

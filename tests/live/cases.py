@@ -1,13 +1,19 @@
-"""Pairs of command lines that the live tests run: a server on one side, a client on the other."""
+"""Pairs of command lines for the live tests: a server and a client."""
 
 import re
 
 
 class Case:
-    """`target`: the client connects by TCP to an address of a kernel ("tcp"), or by rdma_cm to that of the device ("rdma"). `share`:
-    belongs to the cases of CI. `reliable`: completes on a path that loses packets. `expect`: regular expression that the output of
-    the client has, of programs that exit with 0 whatever happens. `faults`: of this case (relay.py). `packets`: so many RoCEv2
-    packets, or more, before its connections end."""
+    """Command lines of a server and a client.
+
+    `target`: the client connects by TCP to an address of a kernel ("tcp"), or by rdma_cm to the address of the device
+    ("rdma").
+    `share`: belongs to the cases of CI.
+    `reliable`: completes on a path that loses packets.
+    `expect`: regular expression for the output of a client that always exits with 0.
+    `faults`: faults of this case (relay.py).
+    `packets`: minimum number of RoCEv2 packets before the connections end.
+    """
 
     def __init__(self, name, server, client, target="tcp", families=(4,), share=False, reliable=True, expect=None,
                  faults="", packets=300):
@@ -30,8 +36,8 @@ def perftest(program, *flags, families=(4,), share=False):
     line = " ".join((program, "-F", *flags))
     unreliable = "UC" in flags or "UD" in flags
     packets = 300
-    if program.endswith("_bw") and not {"-a", "-A", "-s"} & set(flags):  # messages of 64 KiB
-        packets = int(flags[flags.index("-n") + 1]) * 16  # a path MTU of 4096
+    if program.endswith("_bw") and not {"-a", "-A", "-s"} & set(flags):  # Messages of 64 KiB.
+        packets = int(flags[flags.index("-n") + 1]) * 16  # Path MTU of 4096.
     return Case(" ".join((program, *flags)), line, line, "rdma" if "-R" in flags else "tcp", families, share, not unreliable,
                 packets=packets)
 
@@ -42,7 +48,7 @@ def pingpong(program, reliable=True):
 
 
 def fio(verb, depth):
-    """fio's RDMA server ends after one block when it is to verify (fio 3.33), so only the client has checksums in its data."""
+    """In fio 3.33, a verifying RDMA server ends after one block, so only the client has checksums in its data."""
     engine = "--ioengine=rdma --bs=64k --size=2m --port=10001"
     return Case(f"fio --verb={verb}", f"fio --name=server {engine} --rw=read --iodepth={depth}",
                 f"fio --name=client {engine} --rw=write --iodepth=1 --verify=crc32c --do_verify=0 --verb={verb} --hostname={{remote}}",
@@ -50,7 +56,7 @@ def fio(verb, depth):
 
 
 def chosen_faults():
-    """One packet of each kind is lost, repeated, overtaken and damaged, in each direction. rping compares the data."""
+    """Drops, repeats, reorders and corrupts one packet of each kind, in each direction. rping compares the data."""
     rping = "rping {role} -v -V -C 20 -S 10000 -a "
     opcodes = ("RC_SEND_ONLY", "RC_READ_REQUEST", "RC_READ_RESPONSE_FIRST", "RC_READ_RESPONSE_MIDDLE", "RC_READ_RESPONSE_LAST",
                "RC_WRITE_FIRST", "RC_WRITE_MIDDLE", "RC_WRITE_LAST", "RC_ACK")
@@ -63,8 +69,9 @@ def chosen_faults():
         for opcode in ("RC_FETCH_ADD", "RC_ATOMIC_ACK"):
             line = "ib_atomic_lat -F -A FETCH_AND_ADD -n 20"
             found.append(Case(f"ib_atomic_lat, {fault}={opcode}:3", line, line, share=fault == "drop", faults=f"{fault}={opcode}:3"))
+        # The first message of connection management.
         found.append(Case(f"ucmatose, {fault}=UD_SEND_ONLY:1", "ucmatose -b {local}", "ucmatose -s {remote}", "rdma",
-                          share=fault == "drop", faults=f"{fault}=UD_SEND_ONLY:1"))  # the first message of connection management
+                          share=fault == "drop", faults=f"{fault}=UD_SEND_ONLY:1"))
     return found
 
 
@@ -88,7 +95,7 @@ def cases():
             ("-q", "16", "-n", "50"), ("-b", "-n", "100"), ("-R", "-n", "100"))]
         found.append(perftest(bandwidth, "-q", "4", "-n", "100"))
         found.append(perftest(f"ib_{operation}_lat", "-n", "200", share=True))
-    # UC and UD have no acknowledgments that would keep a sender from overflowing the queue in front of the emulated guest.
+    # UC and UD have no acknowledgments that keep a sender from overflowing the queue in front of the emulated guest.
     found += [perftest(program, "-c", kind, *flags, share=True) for program, kind, flags in (
         ("ib_send_bw", "UC", ("-s", "1024", "-n", "200")), ("ib_write_bw", "UC", ("-s", "1024", "-n", "200")),
         ("ib_send_bw", "UD", ("-n", "200")), ("ib_send_lat", "UD", ("-n", "200")))]

@@ -1,16 +1,17 @@
-"""Connections that end other than by both programs: refused, not answered, killed. Each check returns what is wrong, or an empty text."""
+"""Tests of connections that are rejected, not answered, or killed. Each check returns an error text, or ''."""
 
 import time
 
 import guest
 
-NOBODY = 99  # host number without an owner
+NOBODY = 99  # Host number without an owner.
 
 
 def refused_connection(bench, roci_serves):
-    """Nothing listens at the server's address."""
+    """No process listens on the server's port. The client's connection is rejected."""
     server, client = bench.roles(roci_serves)
-    holder = bench.start(server, f"ucmatose -p 7999 -b {guest.address(server.rdma_host)}")  # a device that has no such listener
+    # Opens the device, but listens on another port.
+    holder = bench.start(server, f"ucmatose -p 7999 -b {guest.address(server.rdma_host)}")
     time.sleep(1)
     begin = time.monotonic()
     status, text = bench.start(client, f"rping -c -C 1 -a {guest.address(server.rdma_host)} -p 7998").wait(30)
@@ -29,8 +30,8 @@ def address_without_owner(bench, roci_serves):
 
 
 def killed_peer(bench, roci_serves):
-    """The server is killed while the client writes. The client ends with a failed completion; a new connection succeeds. The retry count
-    is 3 because soft-RoCE repeats without limit at 7."""
+    """The server is killed while the client writes. The client ends with a failed completion; a new connection
+    succeeds. The retry count is 3 because soft-RoCE retransmits without limit at 7."""
     server, client = bench.roles(roci_serves)
     flags = "-F -R --retry_count=3 -D 30"
     victim = bench.start(server, f"ib_write_bw {flags} -d {server.device} -x {server.gid_index[4]}")
@@ -54,8 +55,9 @@ def killed_peer(bench, roci_serves):
 
 
 def killed_connection(bench, _):
-    """The soft-RoCE server of a connection of rdma_cm is killed. Its kernel sends a DREQ, so the client exits. Not tested with a Rocinante
-    server: nothing sends a DREQ for it, and a soft-RoCE client with retry count 7 (rping's) waits for ever."""
+    """The soft-RoCE server of an rdma_cm connection is killed. Its kernel sends a DREQ, so the client exits. Not tested
+    with a Rocinante server: no process sends a DREQ for it, and a soft-RoCE client with retry count 7 (rping) waits
+    forever."""
     victim = bench.start(bench.rxe, f"rping -s -a {guest.address(guest.GUEST)}")
     time.sleep(1)
     survivor = bench.start(bench.roci, f"rping -c -a {guest.address(guest.GUEST)}")
@@ -65,5 +67,5 @@ def killed_connection(bench, _):
     return "" if status is not None else f"the survivor has not ended\n{text[-800:]}"
 
 
-BOTH_ROLES = (True, False)  # of roci_serves
+BOTH_ROLES = (True, False)  # Values of roci_serves.
 CHECKS = ((refused_connection, BOTH_ROLES), (address_without_owner, BOTH_ROLES), (killed_peer, BOTH_ROLES), (killed_connection, (False,)))

@@ -1,4 +1,4 @@
-"""Guest with soft-RoCE in an emulated machine, and the network between it and the Rocinante device."""
+"""Emulated guest with soft-RoCE, and the network between it and the Rocinante device."""
 
 import http.client
 import pathlib
@@ -9,13 +9,15 @@ import threading
 import time
 
 BRIDGE, TAP = "br0", "tap0"
-PORT, BRIDGE_PORT = "veth0", "veth1"  # made by tests/tools/netns.sh: of the Rocinante device; its other end
-RELAY_PORTS = ("wire0", "wire1")  # of the relay, and of the bridge
+PORT, BRIDGE_PORT = "veth0", "veth1"  # Made by tests/tools/netns.sh: port of the Rocinante device, and its other end.
+RELAY_PORTS = ("wire0", "wire1")  # Ports of the relay and of the bridge.
 PREFIX, PREFIX6 = "10.77.0", "fd00:77:"
-CONTROL, CONTROL_HOST = "10.78.0.1", "10.78.0.254"  # untagged, of the guest and of the bridge, where the devices have a VLAN
-GUEST, DEVICE, HOST = 1, 100, 254  # addresses of the guest, of the Rocinante device, and of the bridge (TCP of perftest)
+# Untagged addresses of the guest and of the bridge, if the devices have a VLAN.
+CONTROL, CONTROL_HOST = "10.78.0.1", "10.78.0.254"
+# Host numbers of the guest, of the Rocinante device, and of the bridge (TCP of perftest).
+GUEST, DEVICE, HOST = 1, 100, 254
 MAC = "52:54:00:00:00:01"
-BOOT_LIMIT = 90  # seconds, beside other load
+BOOT_LIMIT = 90  # Seconds; allows for other load on the machine.
 
 
 def address(host, family=4):
@@ -27,27 +29,28 @@ def run(*command):
 
 
 class Network:
-    """A bridge between the guest's tap and the veth pair, with an address for the TCP connections of programs. With faults, a relay is
-    between the veth pair and the bridge. With a VLAN, the packets of both devices carry its tag, and those of TCP have none."""
+    """A bridge between the guest's tap and the veth pair, with an address for the TCP connections of programs. With
+    faults, a relay is between the veth pair and the bridge. With a VLAN, the packets of both devices are tagged, and
+    TCP packets are untagged."""
 
     def __init__(self, mtu, vlan=0):
         self.relay = None
-        self.counts = {}  # of faults
-        mtu += 4  # room for a VLAN tag
+        self.counts = {}  # Number of injected faults, by kind.
+        mtu += 4  # Leaves space for a VLAN tag.
         run("ip", "link", "add", BRIDGE, "mtu", mtu, "type", "bridge", "stp_state", 0, "forward_delay", 0, "mcast_snooping", 0)
         run("ip", "tuntap", "add", TAP, "mode", "tap")
         run("ip", "link", "add", RELAY_PORTS[0], "mtu", mtu, "type", "veth", "peer", "name", RELAY_PORTS[1], "mtu", mtu)
         for name in (TAP, BRIDGE_PORT, RELAY_PORTS[1]):
             run("ip", "link", "set", name, "mtu", mtu, "master", BRIDGE, "up")
         run("ip", "link", "set", BRIDGE, "up")
-        if vlan:  # of the RDMA devices alone
+        if vlan:  # Only the RDMA devices are in the VLAN.
             run("ip", "addr", "add", f"{CONTROL_HOST}/24", "dev", BRIDGE)
             return
         run("ip", "addr", "add", f"{address(HOST)}/24", "dev", BRIDGE)
         run("ip", "addr", "add", f"{address(HOST, 6)}/64", "dev", BRIDGE, "nodad")
 
     def set_faults(self, faults):
-        """Of the packets between the device and the guest from now on (relay.py); empty: none."""
+        """Sets the faults of later packets between the device and the guest (relay.py); empty: no faults."""
         self.close()
         if not faults:
             return
@@ -60,7 +63,7 @@ class Network:
             raise RuntimeError("the relay has not started")
 
     def close(self):
-        """Ends the relay. Its counts are added to those of the ones before."""
+        """Ends the relay. Its counts are added to those of earlier relays."""
         if self.relay is None:
             return
         self.relay.terminate()
@@ -94,7 +97,7 @@ class Command:
         self.status = int(status) if status.strip().isdigit() else None
 
     def wait(self, limit=None):
-        """(status, output). The status is None where the command has not ended in time, or the guest has."""
+        """Returns (status, output). The status is None if the command timed out, or the guest has exited."""
         self.thread.join(limit or self.limit)
         return self.status, self.text
 
@@ -108,7 +111,7 @@ class Guest:
         addresses = [f"{address(GUEST)}/24", f"{address(GUEST, 6)}/64"]
         parameters = (f"console=ttyS0 quiet panic=-1 mitigations=off nokaslr cryptomgr.notests random.trust_cpu=on "
                       f"guest.addresses={','.join(addresses)} guest.mtu={mtu} guest.vlan={vlan} guest.control={CONTROL}/24")
-        # Without offloads, the frames on the tap are those of a cable: complete checksums, no frames above the MTU, any VLAN.
+        # Without offloads, frames on the tap are as on a cable: complete checksums, no frames above the MTU, any VLAN.
         offloads = "csum=off,guest_csum=off,gso=off," + ",".join(
             f"{side}_{what}=off" for side in ("guest", "host") for what in ("tso4", "tso6", "ecn", "ufo"))
         self.process = subprocess.Popen(
@@ -148,7 +151,7 @@ class Guest:
         return Command(self, line, limit).wait()
 
     def gid_index(self, family):
-        """Of the guest's address in rxe0's table."""
+        """Returns the index of the guest's address in the GID table of rxe0."""
         gid = socket.inet_pton(socket.AF_INET6, address(GUEST, 6) if family == 6 else f"::ffff:{address(GUEST)}").hex()
         _, text = self.run("cd /sys/class/infiniband/rxe0/ports/1/gids && grep . * 2>/dev/null")
         for line in text.splitlines():

@@ -23,12 +23,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 FOLDER = HERE.parent.parent / "build" / "guest"
 KERNELS = ("6.12", "6.1")
 MODULES = ("virtio_pci", "virtio_net", "8021q", "sch_netem", "crc32_generic", "rdma_rxe", "ib_uverbs", "rdma_ucm")
-OPTIONAL_MODULES = {"crc32_generic"}  # not in all kernels
+OPTIONAL_MODULES = {"crc32_generic"}  # Not in all kernels.
 PROGRAMS = ("dash", "ip", "rdma", "tc",
             *(f"ib_{operation}_{what}" for operation in ("send", "write", "read", "atomic") for what in ("bw", "lat")),
             "ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong",
             "rping", "ucmatose", "udaddy", "mckey", "rstream", "fio")
-# Loaded by name: the provider, and what glibc needs to end a thread.
+# Loaded by name: the verbs provider, and a library that glibc needs to end a thread.
 LIBRARIES = ("libibverbs/librxe-rdmav*.so", "libgcc_s.so.1")
 LIBRARY_FOLDER = "/usr/lib/x86_64-linux-gnu"
 
@@ -42,7 +42,7 @@ def output_of(*command):
 
 
 def kernel_package(series):
-    """The newest generic kernel of the series that apt can download. Only generic kernels have rdma_rxe."""
+    """Returns the newest generic kernel of the series that apt can download. Only generic kernels include rdma_rxe."""
     names = output_of("apt-cache", "search", "--names-only", rf"^linux-image-{re.escape(series)}[.+0-9a-z-]*-amd64(-unsigned)?$")
     found = []
     for name in (line.split()[0] for line in names.splitlines()):
@@ -57,7 +57,7 @@ def kernel_package(series):
 
 
 def unpacked(package, folder):
-    """The folder with the files of a Debian package, which is downloaded once."""
+    """Returns the folder with the files of a Debian package. Downloads the package once."""
     tree = folder / "packages" / package
     if tree.is_dir():
         return tree
@@ -77,7 +77,7 @@ def unpacked(package, folder):
 
 
 def write_elf(image, target):
-    """The kernel without its compression: QEMU's emulation would take seconds to decompress it."""
+    """Writes the uncompressed kernel: with emulation, QEMU needs seconds to decompress it."""
     data = image.read_bytes()
 
     def zstd(compressed):

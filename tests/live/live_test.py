@@ -36,7 +36,8 @@ SENT = re.compile(r"tx_frames +([\d,]+)")
 
 
 class Side:
-    """Device of a program. `gid_index`: by address family. `tcp_address`: in place of that of `tcp_host`, where the device has a VLAN."""
+    """Device of a program. `gid_index`: by address family. `tcp_address`: replaces that of `tcp_host` if the device has
+    a VLAN."""
 
     def __init__(self, device, rdma_host, tcp_host, gid_index, tcp_address=None):
         self.device, self.rdma_host, self.tcp_host, self.gid_index = device, rdma_host, tcp_host, gid_index
@@ -60,7 +61,8 @@ class Side:
 
 
 class RociProgram:
-    """A program with the Rocinante device. It is a session of its own, so it is killed when this program ends early."""
+    """A program with the Rocinante device. It runs in a separate session, so that it is killed if this program ends
+    early."""
 
     def __init__(self, options, line):
         self.output = tempfile.TemporaryFile(dir=options.folder)
@@ -69,7 +71,7 @@ class RociProgram:
         atexit.register(self.kill)
 
     def wait(self, limit):
-        """(status, output). The status is None where the program has not ended in time."""
+        """Returns (status, output). The status is None if the program has not ended in time."""
         try:
             self.process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -79,7 +81,7 @@ class RociProgram:
 
     def kill(self):
         if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)  # roci-run and the program
+            os.killpg(self.process.pid, signal.SIGKILL)  # Kills roci-run and the program.
             self.process.wait()
 
     def text(self):
@@ -105,7 +107,7 @@ class GuestProgram:
 
 
 class Bench:
-    """Both sides, and how programs are started on them."""
+    """Both sides; starts programs on them."""
 
     def __init__(self, options, peer, network):
         self.options, self.peer, self.network = options, peer, network
@@ -114,7 +116,7 @@ class Bench:
         self.rxe = Side("rxe0", guest.GUEST, guest.GUEST, {family: peer.gid_index(family) for family in (4, 6)}, rxe_tcp)
 
     def roles(self, roci_serves):
-        """Server and client."""
+        """Returns server and client."""
         return (self.roci, self.rxe) if roci_serves else (self.rxe, self.roci)
 
     def start(self, side, line):
@@ -127,9 +129,10 @@ def number(pattern, text):
 
 
 def run_pair(bench, case, family, roci_serves):
-    """(problem, output of the Rocinante side, repetitions). perftest 4.5 with -R connects when the server has answered by TCP, which may
-    be before the server listens. Its client then repeats the connection with an identifier that it has destroyed
-    (rdma_cm_client_connection), and ends by SIGSEGV with any librdmacm. Such a pair is repeated."""
+    """Returns (problem, output of the Rocinante side, repetitions). perftest 4.5 with -R connects when the server has
+    answered by TCP, which may be before the server listens. Its client then repeats the connection with an identifier
+    that it has destroyed (rdma_cm_client_connection), and ends by SIGSEGV with any librdmacm. Such a pair is
+    repeated."""
     for repetitions in range(MOST_REPETITIONS + 1):
         problem, text = run_pair_once(bench, case, family, roci_serves)
         if not (problem and " -R" in case.client and REJECTED_EARLY in problem):
@@ -138,17 +141,18 @@ def run_pair(bench, case, family, roci_serves):
 
 
 def run_pair_once(bench, case, family, roci_serves):
-    """(problem, output of the Rocinante side). The problem is empty when both programs have exited with 0."""
+    """Returns (problem, output of the Rocinante side). The problem is empty if both programs have exited with 0."""
     server, client = bench.roles(roci_serves)
     first = bench.start(server, server.line(case.server, case.target, client, family, False))
     line = client.line(case.client, case.target, server, family, True)
     deadline = time.monotonic() + LIMIT
     time.sleep(0.5)
     while True:
-        # The server refuses connections until it listens.
+        # The server rejects connections until it listens.
         status, text = bench.start(client, line).wait(max(deadline - time.monotonic(), 1))
         is_complete = status == 0 and (not case.expect or re.search(case.expect, text))
-        was_rejected = status is not None and status < 128 and any(word in text for word in REJECTED)  # not by a signal
+        # Exit by a signal does not count.
+        was_rejected = status is not None and status < 128 and any(word in text for word in REJECTED)
         was_rejected = was_rejected and not is_complete and REJECTED_EARLY not in text
         if not was_rejected or time.monotonic() > deadline - LIMIT + LISTENS_WITHIN:
             break
@@ -219,7 +223,7 @@ def read_arguments():
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # programs are killed at exit
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Exits normally, so that the programs are killed.
     parser, options = read_arguments()
     if options.list:
         print("\n".join(case.name for case in cases() if case.is_chosen(options)))

@@ -1,4 +1,5 @@
-"""Judgements of differences: which stack follows the IBTA specification, and why. Keys are the full names of entries of odd_table.py."""
+"""Judgements of differences: which stack conforms to the IBTA specification, and why. Keys are the full names of
+entries of odd_table.py."""
 
 KERNELS = ("6.12", "6.1")
 ROCINANTE, LINUX, BOTH = "Rocinante", "Linux", "both"

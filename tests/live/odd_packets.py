@@ -31,8 +31,8 @@ from raw_sender import ADDRESS, CNP, OPCODES, OPERATIONS, RawSender, frame
 
 MTU = 1500
 CONTROL_PORT = 7471
-PROBE_QPN, QPN = 0x70, 0x77  # of the raw sender
-ANSWER_LIMIT = 10  # seconds, of a probe and of a command
+PROBE_QPN, QPN = 0x70, 0x77  # Queue pairs of the raw sender.
+ANSWER_LIMIT = 10  # Seconds, for a probe and for a command.
 STATUSES = ["success", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR", "BAD_RESP_ERR",
             "LOC_ACCESS_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR",
             "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR", "INV_EECN_ERR", "INV_EEC_STATE_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR", "GENERAL_ERR"]
@@ -62,11 +62,12 @@ class Stack:
         self.rest = b""
         self.probe_psn = 1
         self.probe_qpn = self.command(f"probe peer={ADDRESS} peer_qpn={PROBE_QPN} rq_psn=1")["qpn"]
-        # A Rocinante device drops packets with a certain reserved bit until its question whether the peer has extensions has timed out.
+        # A Rocinante device drops packets with a certain reserved bit until its capability request to the peer has
+        # timed out.
         self.probe(0.2, reserved7=0x7f)
 
     def lines(self, command):
-        """The lines of the answer to a command."""
+        """Returns the lines of the answer to a command."""
         self.control.sendall(command.encode() + b"\n")
         lines, deadline = [], time.monotonic() + ANSWER_LIMIT
         while not lines or not lines[-1].startswith(("ok", "error")):
@@ -87,14 +88,14 @@ class Stack:
         return lines
 
     def command(self, command):
-        """The values of the last line of the answer."""
+        """Returns the values of the last line of the answer."""
         last = self.lines(command)[-1]
         if last.startswith("error"):
             raise RuntimeError(f"{self.name}: {command}: {last}")
         return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", last)}
 
     def probe(self, patience=ANSWER_LIMIT / 3, **fields):
-        """A WRITE of nothing to another queue pair, and its acknowledgement."""
+        """Sends an empty WRITE to the probe queue pair, and waits for its acknowledgment."""
         psn = self.probe_psn
         self.probe_psn += 1
 
@@ -112,14 +113,14 @@ class Stack:
         raise RuntimeError(f"{self.name}: no acknowledgement of the probe")
 
     def settle(self, silence):
-        """Returns the packets that have arrived for the queue pair under test, when nothing more is to come."""
+        """Waits until the stack has processed all frames; returns the packets for the queue pair under test."""
         self.probe()
         count = -1
         while count != len(self.sender.received):
             count = len(self.sender.received)
             self.sender.pump(silence)
         self.probe()
-        # Queue pair 1 receives management datagrams of the device, at any time.
+        # Queue pair 1 may receive management datagrams of the device at any time.
         packets = [packet for packet in self.sender.received if packet.qpn not in (1, PROBE_QPN)]
         self.sender.received.clear()
         return packets
@@ -131,7 +132,7 @@ def relative(psn, base):
 
 
 def describe(packet, target):
-    """A received packet as text, without what differs from one run to the next."""
+    """Returns a received packet as text, without values that differ between runs."""
     name = OPERATIONS[packet.opcode & 0x1f] if packet.opcode & 0x1f < len(OPERATIONS) else f"{packet.opcode:#04x}"
     if packet.opcode == CNP:
         return "CNP" if packet.reserved8 == 0x40 and packet.qpn == QPN else "CNP without BECN"
@@ -188,7 +189,7 @@ def describe_completion(line):
 
 
 def outcome_of(stack, entry):
-    """What a stack does with the packets of an entry: text by aspect."""
+    """Sends the packets of an entry to a stack and returns its reaction: text by aspect."""
     setup = {"kind": "rc", "peer": ADDRESS, "peer_qpn": QPN, "rq_psn": odd_target.RQ_PSN, "sq_psn": odd_target.SQ_PSN, **entry.setup}
     made = stack.command("fresh " + " ".join(f"{key}={value}" for key, value in setup.items()))
     target = odd_target.Target(stack, made, setup, entry.is_requester)
@@ -206,7 +207,7 @@ def outcome_of(stack, entry):
         for packet in stack.settle(0.04 if entry.is_requester else 0.002):
             text = describe(packet, target)
             if entry.is_requester:
-                # A request counts once in each step: a stack may repeat it in a silence as often as it likes.
+                # A request counts once per step: a stack may retransmit it any number of times during a silence.
                 text = f"again {text}" if text in sent else text
                 sent.add(text)
                 if text in answers:
@@ -268,7 +269,7 @@ def run_all(options, peer):
 
 
 def compare(options, linux, rocinante, entry):
-    """The outcome at both stacks, the aspects in which they differ, and the habits that explain others."""
+    """Returns the outcomes of both stacks, the differing aspects, the matching habits, and whether all runs agree."""
     try:
         outcomes = [(outcome_of(linux, entry), outcome_of(rocinante, entry)) for _ in range(options.repeat)]
     except RuntimeError as error:
@@ -302,7 +303,7 @@ def compare_all(options, peer, linux, rocinante):
             as_judged = bool(found) == (judgement is not None) and is_steady
             if as_judged or is_last:
                 break
-            # A stack repeats requests after a silence, and on a busy machine there may be one.
+            # A stack retransmits requests after a silence, which a busy machine may cause.
             print(f"{entry.name}: not as judged; once more")
         used.update(habits)
         results.append(odd_page.Result(entry, found, judgement))

@@ -8,7 +8,7 @@ import odd_table
 from odd_judgements import BOTH, HABITS, JUDGEMENTS, KERNELS, LINUX, ROCINANTE, Crash
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "interop.md"
-MOST_PARTS = 2  # of a list in a cell; longer lists omit the parts that both stacks have in common
+MOST_PARTS = 2  # Maximum number of list items in a cell; longer lists omit the items that both stacks have in common.
 
 Result = collections.namedtuple("Result", "entry found judgement")
 
@@ -63,7 +63,7 @@ HEAD = "| Packet | Linux | Rocinante | Clause | Conforms | Reason |\n|---|---|--
 
 
 def block_of(kernel, results, used, newest_rows):
-    """The text of a kernel. Rows that equal those of the newest kernel are omitted."""
+    """Returns the text of a kernel. Rows equal to those of the newest kernel are omitted."""
     text = f"Linux {kernel}: {count_line(results)}.\n\n"
     text += "| Recurring difference | Packets | Clause | Conforms | Reason |\n|---|---|---|---|---|\n"
     text += "".join(f"| {habit.name} | {used[habit]} | {habit.clause} | {habit.right} | {habit.why} |\n" for habit in HABITS if habit in used)
@@ -78,7 +78,7 @@ def block_of(kernel, results, used, newest_rows):
 
 
 def blocks():
-    """The text of each kernel on the page."""
+    """Returns the text of each kernel on the page."""
     page = PAGE.read_text(encoding="utf-8")
     found = {}
     for kernel in KERNELS:
@@ -93,7 +93,7 @@ def rows_on(block):
 
 
 def update(kernel, results, used, write):
-    """Writes the text of a kernel to the page, or compares both. Returns problems."""
+    """Writes the text of a kernel to the page, or compares it with the page. Returns problems."""
     on_page = blocks()
     if kernel not in on_page:
         return [f"{PAGE.name} has no section for Linux {kernel}"]

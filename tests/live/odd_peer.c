@@ -1,8 +1,10 @@
-// odd-peer DEVICE IPV4-GID-INDEX IPV6-GID-INDEX PORT: one queue pair, controlled by lines of text over TCP, for tests/live/odd_packets.py. Linked with the
-// system's libibverbs; the same binary runs in the guest on rxe0 and, through roci-run, on a Rocinante device.
+// odd-peer DEVICE IPV4-GID-INDEX IPV6-GID-INDEX PORT: one queue pair, controlled by text lines over TCP, for
+// tests/live/odd_packets.py. Linked with the system's libibverbs; the same binary runs in the guest on rxe0 and,
+// through roci-run, on a Rocinante device.
 //
-// Each command is a line "NAME KEY=VALUE...". The answer is any number of lines, of which the last begins with "ok" or "error".
-//   probe peer= peer_qpn= psn=         makes the RC queue pair whose acknowledgements show that all earlier frames were processed
+// Each command is a line "NAME KEY=VALUE...". The answer is any number of lines, of which the last begins with "ok"
+// or "error".
+//   probe peer= peer_qpn= psn=         makes the RC queue pair whose ACKs show that all earlier frames were processed
 //   fresh kind=rc|uc|ud peer= ...      replaces the queue pair under test, its completion queues and its regions
 //   receive n= length=                 posts receive requests
 //   post op= length= ...               posts a send request
@@ -22,7 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// Layout of the memory. Only the first kRegion bytes of the target are registered, so that a write behind them is seen.
+// Memory layout. Only the first kRegion bytes of the target are registered, so that writes beyond them are detected.
 enum {
   kRegion = 8192,
   kTarget = 16384,
@@ -245,14 +247,14 @@ static int post(void) {
 
 static int change_state(void) {
   static const char* const names[] = {"reset", "init", "rtr",  "rts",
-                                      "sqd",   "sqe",  "error"};  // in the order of ibv_qp_state
+                                      "sqd",   "sqe",  "error"};  // In the order of ibv_qp_state.
   struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
   while (attr.qp_state < IBV_QPS_ERR && strcmp(names[attr.qp_state], text_of("to", "")) != 0) ++attr.qp_state;
   if ((errno = ibv_modify_qp(tested, &attr, IBV_QP_STATE)) != 0) return error("ibv_modify_qp");
   return fprintf(out, "ok\n");
 }
 
-// The network header in front of a datagram contains addresses: it does not count as changed memory.
+// The network header before a datagram contains addresses and does not count as changed memory.
 static void print_completions(const char* name, struct ibv_cq* queue, int is_datagram) {
   struct ibv_wc wc;
   while (ibv_poll_cq(queue, 1, &wc) > 0) {
@@ -271,7 +273,7 @@ static void print_completions(const char* name, struct ibv_cq* queue, int is_dat
   }
 }
 
-// Runs of bytes that differ from what `fresh` wrote.
+// Prints the byte ranges that differ from the initial contents written by `fresh`.
 static void print_changes(const char* name, uint32_t from, uint32_t length) {
   for (uint32_t at = 0; at < length; ++at) {
     uint32_t end = at;

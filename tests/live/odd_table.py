@@ -8,14 +8,14 @@ from odd_judgements import JUDGEMENTS
 from odd_target import QKEY, REMOTE, REMOTE_KEY, RQ_PSN, SQ_PSN, data_of
 from raw_sender import OPCODES, UC, UD
 
-MTU = 1024  # of the path
-REGION = 8192  # bytes, of the registered memory
-SEQUENCE, INVALID, ACCESS, OPERATIONAL, INVALID_RD = range(5)  # codes of a NAK
+MTU = 1024  # Path MTU.
+REGION = 8192  # Size of the registered memory in bytes.
+SEQUENCE, INVALID, ACCESS, OPERATIONAL, INVALID_RD = range(5)  # Codes of a NAK.
 
 
 class Entry:
-    """Packets for a new queue pair, and the clause that they test. A step is a frame, a command of odd-peer, a time in seconds, or a tuple
-    of these. The packets that the stack sends are collected after each step."""
+    """Packets for a new queue pair, and the clause that they test. A step is a frame, a command of odd-peer, a time in
+    seconds, or a tuple of these. The packets that the stack sends are collected after each step."""
 
     def __init__(self, group, name, clause, steps, **setup):
         self.name, self.clause, self.steps, self.setup = f"{group}: {name}", clause, steps, setup
@@ -278,7 +278,7 @@ def responder_receives():
 
 
 def headers():
-    """Header fields of a WRITE that is correct otherwise. A second WRITE shows whether it was executed."""
+    """Tests header fields of an otherwise correct WRITE. A second WRITE shows whether the first was executed."""
     rc = group_of("headers")
 
     def write(name, clause, **fields):
@@ -337,7 +337,7 @@ def headers():
 
 def headers_of_ipv6():
     rc = group_of("IPv6 headers", peer=raw_sender.ADDRESS6)
-    no_options = bytes.fromhex("1100010400000000")  # one extension header of 8 bytes, in front of UDP
+    no_options = bytes.fromhex("1100010400000000")  # One extension header of 8 bytes before UDP.
     whole_fragment = bytes.fromhex("1100000000000001")
 
     def write(name, clause, **fields):

@@ -6,18 +6,18 @@ import guest
 import raw_sender
 from raw_sender import OPCODES, RC, UC, UD
 
-RQ_PSN, SQ_PSN = 1000, 2000  # first PSN that the stack expects, and sends
-REMOTE, REMOTE_KEY = 0x100000, 0x1234  # that requests of the stack name
+RQ_PSN, SQ_PSN = 1000, 2000  # First PSN that the stack expects, and first PSN that it sends.
+REMOTE, REMOTE_KEY = 0x100000, 0x1234  # Remote address and key in requests of the stack.
 QKEY = 0x11111111
 
 
 def data_of(length, seed=0):
-    """Payload: no byte is one that `fresh` of odd-peer writes."""
+    """Returns a payload without any byte value that `fresh` of odd-peer writes."""
     return bytes(0x80 | (i * 3 + seed) & 0x7f for i in range(length))
 
 
 class Target:
-    """The queue pair under test of a stack: makes frames for it. PSNs are relative to the first one."""
+    """Creates frames for the queue pair under test of a stack. PSNs are relative to the first one."""
 
     def __init__(self, stack, made, setup, requests):
         self.stack, self.requests = stack, requests

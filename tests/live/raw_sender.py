@@ -1,4 +1,5 @@
-"""Sends hand-made RoCEv2 frames from a packet socket, answers ARP and neighbor solicitations, and parses the frames that come back."""
+"""Sends hand-made RoCEv2 frames from a packet socket, answers ARP requests and neighbor solicitations, and parses
+received frames."""
 
 import select
 import socket
@@ -9,7 +10,7 @@ import zlib
 import guest
 
 ADDRESS = f"{guest.PREFIX}.9"
-OTHER_ADDRESS = f"{guest.PREFIX}.8"  # of no host
+OTHER_ADDRESS = f"{guest.PREFIX}.8"  # No host has this address.
 ADDRESS6, OTHER_ADDRESS6 = f"{guest.PREFIX6}:9", f"{guest.PREFIX6}:8"
 MAC = bytes.fromhex("020000000009")
 OTHER_MAC = bytes.fromhex("020000000008")
@@ -22,7 +23,8 @@ OPERATIONS = ["SEND_FIRST", "SEND_MIDDLE", "SEND_LAST", "SEND_LAST_IMM", "SEND_O
               "READ_RESPONSE_MIDDLE", "READ_RESPONSE_LAST", "READ_RESPONSE_ONLY", "ACK", "ATOMIC_ACK", "SWAP", "ADD", "RESYNC",
               "SEND_LAST_INV", "SEND_ONLY_INV"]
 OPCODES = {name: value for value, name in enumerate(OPERATIONS)}
-RC, UC, RD, UD, CNP = 0x00, 0x20, 0x40, 0x60, 0x81  # transport, in the upper three bits of an opcode; CNP is whole
+# Transports: the upper three bits of an opcode. CNP is a complete opcode.
+RC, UC, RD, UD, CNP = 0x00, 0x20, 0x40, 0x60, 0x81
 
 
 def checksum(data):
@@ -38,7 +40,7 @@ def packed(address):
 
 
 def icrc(ip, udp, transport):
-    """Over the headers with the fields masked that may change on the way (IBTA A17.3.3)."""
+    """Returns the ICRC: the headers with variant fields masked (IBTA A17.3.3), and the payload."""
     masked_ip, masked = bytearray(ip), bytearray(transport)
     if ip[0] >> 4 == 6:
         masked_ip[0] |= 0x0f
@@ -51,7 +53,7 @@ def icrc(ip, udp, transport):
 
 def transport_of(opcode, qpn, psn, *, headers=b"", payload=b"", ack=False, solicited=False, migrated=False, pad=None, pad_bytes=None,
                  version=0, pkey=0xffff, reserved8=0, reserved7=0, truncate=0):
-    """BTH, extended headers, payload and pad. A pad count of None is the right one."""
+    """Returns BTH, extended headers, payload and pad. A pad count of None gives the correct one."""
     if pad is None:
         pad = -len(payload) % 4
     padding = bytes(pad if pad_bytes is None else pad_bytes)
@@ -62,7 +64,7 @@ def transport_of(opcode, qpn, psn, *, headers=b"", payload=b"", ack=False, solic
 
 def ipv4_header(length, source, destination, *, ttl=64, tos=0, options=b"", fragment=0x4000, ip_version=4, ip_length_error=0,
                 ip_checksum_error=0, protocol=17):
-    """Whose checksum is to be put in; the network layer, and what comes between it and UDP for the ICRC."""
+    """Returns an IPv4 header with its checksum."""
     words = 5 + len(options) // 4
     ip = struct.pack(">BBHHHBBH4s4s", ip_version << 4 | words, tos, 4 * words + length + ip_length_error, 1, fragment, ttl, protocol, 0,
                      packed(source), packed(destination)) + options
@@ -70,7 +72,7 @@ def ipv4_header(length, source, destination, *, ttl=64, tos=0, options=b"", frag
 
 
 def ipv6_header(length, source, destination, *, ttl=64, tos=0, flow_label=0, extensions=b"", ip_version=6, ip_length_error=0, protocol=17):
-    """With extension headers, of which the first has the number `protocol`."""
+    """Returns an IPv6 header with extension headers, of which the first has the number `protocol`."""
     return struct.pack(">IHBB16s16s", ip_version << 28 | tos << 20 | flow_label, len(extensions) + length + ip_length_error, protocol, ttl,
                        packed(source), packed(destination)) + extensions
 
@@ -80,7 +82,8 @@ NETWORK_FIELDS = ("ttl", "tos", "options", "fragment", "flow_label", "extensions
 
 def frame(destination_mac, destination, opcode, qpn, psn, *, source=None, source_mac=MAC, source_port=0xc123, destination_port=ROCE, vlan=None,
           trailer=b"", udp_checksum=0, icrc_error=0, udp_length_error=0, ethernet_type=None, **fields):
-    """An Ethernet frame of the IP version of the destination. The fields `*_error` are XORed into or added to the right value."""
+    """Returns an Ethernet frame with the IP version of the destination. The fields `*_error` are XORed with or added to
+    the correct value."""
     network = {name: fields.pop(name) for name in NETWORK_FIELDS if name in fields}
     transport = transport_of(opcode, qpn, psn, **fields)
     length = 8 + len(transport) + 4
@@ -100,7 +103,7 @@ def frame(destination_mac, destination, opcode, qpn, psn, *, source=None, source
 
 
 def fragments(whole, at):
-    """Two IPv4 fragments of a frame, cut behind `at` bytes of the datagram."""
+    """Returns two IPv4 fragments of a frame, split after `at` bytes of the datagram."""
     ethernet, ip, data = whole[:14], whole[14:34], whole[34:]
 
     def part(field, piece):
@@ -111,7 +114,7 @@ def fragments(whole, at):
 
 
 class Packet:
-    """A received RoCEv2 packet, without a VLAN tag and IPv4 options."""
+    """A received RoCEv2 packet, without VLAN tag and IPv4 options."""
 
     def __init__(self, data):
         is_ipv6 = data[12:14] == b"\x86\xdd"
@@ -129,7 +132,7 @@ class Packet:
 
 
 class RawSender:
-    """The end of a cable to the bridge, with an address of its own."""
+    """A veth port of the bridge with its own address."""
 
     def __init__(self, mtu):
         guest.run("ip", "link", "add", INTERFACE, "mtu", mtu, "type", "veth", "peer", "name", BRIDGE_INTERFACE, "mtu", mtu)
@@ -140,8 +143,8 @@ class RawSender:
         index = socket.if_nametoindex(INTERFACE)
         self.socket.setsockopt(SOL_PACKET, ADD_MEMBERSHIP, struct.pack("iHH8s", index, PROMISCUOUS, 0, b""))
         self.socket.bind((INTERFACE, 0))
-        self.macs = {}  # by address
-        self.received = []  # packets that nobody has taken
+        self.macs = {}  # By address.
+        self.received = []  # Packets that were not yet read.
 
     def send(self, data):
         self.socket.send(data)
@@ -160,7 +163,7 @@ class RawSender:
         return self.macs[address]
 
     def pump(self, seconds, until=lambda: False, also=None):
-        """Receives for that time, or until the condition holds, or until the socket `also` is readable."""
+        """Receives for `seconds`, or until the condition holds, or until the socket `also` is readable."""
         deadline = time.monotonic() + seconds
         sockets = [self.socket] if also is None else [self.socket, also]
         while not until():
@@ -184,7 +187,7 @@ class RawSender:
             self.received.append(Packet(data))
 
     def advertise(self, mac, address):
-        """The answer to a neighbor solicitation."""
+        """Sends a neighbor advertisement in answer to a solicitation."""
         message = struct.pack(">BBHI16sBB6s", 136, 0, 0, 0x60000000, packed(ADDRESS6), 2, 1, MAC)
         pseudo = packed(ADDRESS6) + address + struct.pack(">II", len(message), 58)
         message = message[:2] + struct.pack(">H", checksum(pseudo + message)) + message[4:]

@@ -17,7 +17,7 @@ import socket
 import struct
 import sys
 
-SO_RCVBUFFORCE = 33  # not in the module socket of Python 3.11
+SO_RCVBUFFORCE = 33  # Missing in the module socket of Python 3.11.
 SOL_PACKET, PACKET_ADD_MEMBERSHIP, PACKET_IGNORE_OUTGOING, PACKET_MR_PROMISC = 263, 1, 23, 1
 ETH_P_ALL, ROCE_PORT = 3, 4791
 PROBABILITIES = ("loss", "duplicate", "reorder", "corrupt", "ce")
@@ -30,7 +30,7 @@ UD_SEND_ONLY = 0x64
 
 
 class BadFaults(Exception):
-    """Text of faults that cannot be understood."""
+    """Text of faults that cannot be parsed."""
 
 
 class Faults:
@@ -61,7 +61,7 @@ class Faults:
         self.random = random.Random(seed)
 
     def of(self, opcode, number, is_mad):
-        """The fault of a packet, or None."""
+        """Returns the fault of a packet, or None."""
         self.packets += 1
         if self.until is not None and self.packets > self.until:
             return None
@@ -74,7 +74,7 @@ class Faults:
 
 
 def bth_offset(frame):
-    """Offset of the BTH of a RoCEv2 packet without IP fragments, or None."""
+    """Returns the offset of the BTH of an unfragmented RoCEv2 packet, or None."""
     at = 12
     while frame[at:at + 2] == b"\x81\x00":
         at += 4
@@ -108,8 +108,8 @@ def with_congestion_experienced(frame):
 class Direction:
     def __init__(self, source, target, faults):
         self.source, self.target, self.faults = source, target, faults
-        self.numbers = {}  # packets of each opcode
-        self.held = None   # a frame that the next one overtakes
+        self.numbers = {}  # Number of packets of each opcode.
+        self.held = None  # Frame that the next one overtakes.
 
     def forward(self, frame):
         frames = [frame]
@@ -141,7 +141,7 @@ class Direction:
     def send(self, frame):
         try:
             self.target.send(frame)
-        except BlockingIOError:  # as a full queue
+        except BlockingIOError:  # Dropped, as by a full queue.
             pass
 
 

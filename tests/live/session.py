@@ -1,4 +1,4 @@
-"""What the programs of this folder have in common: requirements, the network namespace, and the configuration of the device."""
+"""Shared setup of the programs of this folder: requirements, network namespace, and device configuration."""
 
 import contextlib
 import os
@@ -11,9 +11,9 @@ import tempfile
 import guest
 import guest_image
 
-SKIPPED = 77  # exit status
+SKIPPED = 77  # Exit status.
 NETNS = pathlib.Path(__file__).resolve().parent.parent / "tools" / "netns.sh"
-INSIDE = "ROCI_LIVE_NAMESPACE"  # set where the program runs in the namespace
+INSIDE = "ROCI_LIVE_NAMESPACE"  # Set if the program runs in the namespace.
 
 
 def add_arguments(parser):
@@ -31,15 +31,16 @@ def skip(reason):
 
 @contextlib.contextmanager
 def session(options, mtu, vlan=0):
-    """The guest and the network, in a namespace of its own. Sets the fields `bin`, `folder` and `config` (of the device) of the options.
-    The program runs a second time, in the namespace. Where a requirement is not met it ends with the status of skip()."""
+    """Creates the guest and the network in a new namespace. Sets `bin`, `folder` and `config` (of the device) of the
+    options. The program runs a second time, in the namespace. If a requirement is not met, it exits with the status
+    of skip()."""
     if shutil.which("qemu-system-x86_64") is None:
         sys.exit(skip("qemu-system-x86_64 is not installed"))
     try:
         kernel, initramfs = guest_image.build(options.kernel)
     except guest_image.Missing as missing:
         sys.exit(skip(str(missing)))
-    if os.environ.pop(INSIDE, None) is None:  # packages can be downloaded only outside of the namespace
+    if os.environ.pop(INSIDE, None) is None:  # Packages can be downloaded only outside the namespace.
         os.environ[INSIDE] = "1"
         status = subprocess.run([NETNS, "--mtu", str(mtu + 4), sys.executable, *sys.argv], check=False).returncode
         sys.exit(skip("no network namespace can be made") if status == SKIPPED else status)

@@ -1,4 +1,4 @@
-// What may be registered: both ways of asking the system must say the same.
+// Memory ranges that can be registered. Both methods to query the kernel must agree.
 #include "memory/mapped_range.hpp"
 
 #include <gtest/gtest.h>
@@ -9,12 +9,12 @@
 namespace roci::test {
 namespace {
 
-// 0, or the errno; -1 when the ways differ.
+// Returns 0 or the errno; -1 if the methods differ.
 int asked(uint64_t begin, uint64_t end, bool writable) {
   const auto code = [](const Status& status) { return status ? 0 : status.error().code; };
   const int listed = code(mapped_range::read_list(begin, end, writable));
   const int told = code(mapped_range::ask_kernel(begin, end, writable));
-  return told == listed || told == ENOTSUP ? listed : -1;  // an old kernel is not asked
+  return told == listed || told == ENOTSUP ? listed : -1;  // old kernels do not support the query
 }
 
 TEST(MappedRange, is_mapped_from_its_first_byte_to_its_last_with_the_rights_it_needs) {
@@ -51,7 +51,7 @@ TEST(Registration, of_what_is_not_there_or_may_not_be_written_is_refused) {
   EXPECT_EQ(code(0, 3 * kPage, IBV_ACCESS_REMOTE_READ), 0);
   EXPECT_EQ(code(0, 3 * kPage, IBV_ACCESS_MW_BIND), EFAULT);
   EXPECT_EQ(code(0, 3 * kPage + 1, 0), EFAULT);
-  EXPECT_EQ(code(3 * kPage, 0, 0), 0);  // nothing is always there
+  EXPECT_EQ(code(3 * kPage, 0, 0), 0);  // an empty range is always valid
   EXPECT_EQ(code(0, SIZE_MAX, 0), EINVAL);
   const auto region = host.side.pd->register_memory(pages.data(), 3 * kPage, IBV_ACCESS_LOCAL_WRITE);
   ASSERT_FALSE(region);
@@ -86,7 +86,7 @@ TEST(Registration, on_demand_takes_what_is_not_there_yet_and_all_addresses_at_on
   Mapping pages(2);
   EXPECT_EQ(write(0, pages.address()), Lines{"RC_ACK 0 1f"});
   EXPECT_EQ(pages.data()[0], 1);
-  EXPECT_EQ(write(1, uint64_t{1} << 63), Lines{"RC_ACK 1 62"});  // an address that there cannot be
+  EXPECT_EQ(write(1, uint64_t{1} << 63), Lines{"RC_ACK 1 62"});  // not a valid address
   EXPECT_EQ(host.side.counter("memory_faults"), 1U);
 }
 

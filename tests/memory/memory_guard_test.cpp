@@ -1,5 +1,5 @@
-// Guarded accesses and the handler behind them: what becomes a refused copy, and what stays what it was. What ends the
-// process runs in one of its own.
+// Guarded memory accesses and their signal handler: result of a copy that faults, and other faults. Tests that
+// terminate the process run in a child process.
 #include "memory/memory_guard.hpp"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST_F(Guard, a_copy_out_of_memory_that_ends_before_it_is_a_fault) {
   for (const size_t length : kLengths) {
     guarded_copy(to.data(), pages.data() + 2 * kPage - length, length);
     EXPECT_FALSE(drop_memory_fault()) << length;
-    guarded_copy(to.data(), pages.data() + 2 * kPage - length + 1, length);  // its last byte is not there
+    guarded_copy(to.data(), pages.data() + 2 * kPage - length + 1, length);  // its last byte is not mapped
     EXPECT_TRUE(drop_memory_fault()) << length;
     EXPECT_FALSE(drop_memory_fault()) << "a fault is told once";
   }
@@ -141,7 +141,7 @@ TEST_F(Guard, refused_copies_are_counted_and_dropped_ones_not) {
   memory_faults.uncounted = 0;
 }
 
-// --- beside other handlers, each in a process that begins anew
+// --- together with other handlers, each in a new process
 
 volatile bool mask_was_right = false;
 void* faulted_at = nullptr;
@@ -170,7 +170,7 @@ void exit_with_address(int, siginfo_t* info, void*) {
 }
 void exit_old_style(int number) { std::_Exit(number == SIGSEGV ? 43 : 91); }
 
-// A guarded copy that faults, which must come back.
+// A guarded copy that faults and must return.
 void fault_guarded() {
   uint8_t here[64];
   guarded_copy(here, static_cast<const uint8_t*>(somewhere()), sizeof here);

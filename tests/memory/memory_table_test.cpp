@@ -1,4 +1,4 @@
-// Keys, regions and windows against the rules of IBTA 10.6, and against a naive model with random operations.
+// Keys, regions and windows: rules of IBTA 10.6, and comparison with a naive model under random operations.
 #include "memory/memory_table.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ struct Memory : testing::Test {
   MemoryKey region(int access = kAll, PdNumber pd = kPd) {
     return *table.add(pd, bytes.data(), bytes.size(), access);
   }
-  // Where a remote access ends up, as an offset into the bytes; -1 when it is refused.
+  // Target of a remote access as an offset into the bytes; -1 if it is rejected.
   int64_t remote(MemoryKey key, uint64_t va, uint64_t length = 1, Access needed = Access::kRemoteRead,
                  const Accessor& who = kMe) {
     uint8_t* where = nullptr;
@@ -87,8 +87,9 @@ TEST_F(Memory, zero_based_regions_are_named_by_offset_and_others_by_their_iova) 
   EXPECT_EQ(remote(high, 0xfffffffffffff000 + 99), 99);
   EXPECT_EQ(remote(high, 0xfffffffffffff000 + 99, 2), -1);
   EXPECT_EQ(remote(high, 0xffffffffffffefff), -1);
-  EXPECT_FALSE(table.add(kPd, bytes.data(), 0x1001, 0xfffffffffffff000, kAll));      // wraps
-  EXPECT_FALSE(table.add(kPd, bytes.data(), 100, 1, kAll | IBV_ACCESS_ZERO_BASED));  // two beginnings
+  EXPECT_FALSE(table.add(kPd, bytes.data(), 0x1001, 0xfffffffffffff000, kAll));  // address range wraps
+  // Start address contradicts zero-based.
+  EXPECT_FALSE(table.add(kPd, bytes.data(), 100, 1, kAll | IBV_ACCESS_ZERO_BASED));
 }
 
 TEST_F(Memory, access_flags_that_do_not_go_together_or_are_unknown_are_refused) {
@@ -97,7 +98,7 @@ TEST_F(Memory, access_flags_that_do_not_go_together_or_are_unknown_are_refused) 
   EXPECT_FALSE(table.add(kPd, bytes.data(), 8, 1 << 8));  // IBV_ACCESS_FLUSH_GLOBAL
   EXPECT_TRUE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB));
   EXPECT_TRUE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_REMOTE_READ));
-  EXPECT_TRUE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_RELAXED_ORDERING | 1 << 25));  // hints
+  EXPECT_TRUE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_RELAXED_ORDERING | 1 << 25));  // hints are ignored
 }
 
 TEST_F(Memory, replaced_region_keeps_its_key_and_nothing_else) {
@@ -129,7 +130,7 @@ TEST_F(Memory, window_of_type_1_opens_a_part_of_its_region_under_its_next_key) {
   EXPECT_EQ(remote(w0, at(100)), -1) << "the old key";
   EXPECT_EQ(remote(r, at(100)), -1) << "the region itself gives nothing to peers";
   EXPECT_EQ(local(w1, at(100)), -1) << "a window has no L_Key";
-  ASSERT_EQ(bind(w0, next(w1), r, at(200), 50), BindOutcome::kBound);  // again, without an invalidation
+  ASSERT_EQ(bind(w0, next(w1), r, at(200), 50), BindOutcome::kBound);  // rebinds without an invalidation
   EXPECT_EQ(remote(w1, at(100)), -1);
   EXPECT_EQ(remote(next(w1), at(200)), 200);
   ASSERT_EQ(bind(w0, next(w0), MemoryKey{0}, 0, 0), BindOutcome::kBound);  // unbinds
@@ -240,7 +241,7 @@ TEST_F(Memory, queue_pair_that_goes_takes_the_bindings_of_its_windows_with_it_an
   EXPECT_EQ(remote(shared, at(0)), 0);
 }
 
-// A naive model: what each key opens, in a map.
+// Naive model: a map from keys to what they permit.
 TEST_F(Memory, random_binds_and_invalidations_agree_with_a_map_of_keys) {
   struct Open {
     uint64_t start, length, host;
@@ -252,7 +253,7 @@ TEST_F(Memory, random_binds_and_invalidations_agree_with_a_map_of_keys) {
   std::vector<MemoryKey> regions, windows;
   for (int i = 0; i < 4; ++i) regions.push_back(region());
   for (int i = 0; i < 8; ++i) windows.push_back(*table.add_window(kPd, i % 2 + 1));
-  std::map<uint32_t, Open> model;  // by window index; the key that is open
+  std::map<uint32_t, Open> model;  // by window index: the valid key
   std::map<uint32_t, uint32_t> key_of;
   for (int step = 0; step < 50'000; ++step) {
     const size_t i = draw(windows.size());
@@ -309,7 +310,7 @@ TEST_F(Memory, a_look_up_beside_a_bind_sees_the_old_window_or_the_new_one_and_no
         seen.fetch_add(1);
         if (where != bytes.data() + 2048 + 0x200) wrong.fetch_add(1);
       }
-      // Readable below is never writable, and the other way round.
+      // The range that is readable is never writable, and vice versa.
       if (table.check_remote(w, kMe, 0x10100, 1, Access::kRemoteWrite, &where) == AccessOutcome::kAllowed ||
           table.check_remote(w, kMe, 0x90200, 1, Access::kRemoteRead, &where) == AccessOutcome::kAllowed)
         wrong.fetch_add(1);

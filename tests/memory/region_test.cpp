@@ -1,4 +1,4 @@
-// Regions and windows of the C++ API: what the control path refuses and what it does.
+// Regions and windows of the C++ API: rejected calls and effects.
 #include <gtest/gtest.h>
 
 #include "support/lone_host.hpp"
@@ -51,12 +51,12 @@ TEST(Region, reregistration_changes_what_its_flags_say_and_nothing_else) {
   EXPECT_EQ(region->rkey(), key);
   EXPECT_EQ(host.receive(write_to(host, 0, host.side.address(128), key)), Lines{"RC_ACK 0 1f"});
   EXPECT_EQ(elsewhere[0], 1);
-  // Zero-based from now on: the same bytes by another name.
+  // Zero-based from here on: the same bytes at other addresses.
   ASSERT_TRUE(
       region->reregister(IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, access | IBV_ACCESS_ZERO_BASED));
   EXPECT_EQ(host.receive(write_to(host, 1, 24, key)), Lines{"RC_ACK 1 1f"});
   EXPECT_EQ(elsewhere[24], 1);
-  // Into another domain: the queue pair cannot reach it any more.
+  // Moved to another protection domain: the queue pair can no longer access it.
   const auto other = must(host.side.device->allocate_pd());
   ASSERT_TRUE(region->reregister(IBV_REREG_MR_CHANGE_PD, other.get(), nullptr, 0, 0));
   EXPECT_EQ(host.receive(write_to(host, 2, 0, key)), Lines{"RC_ACK 2 62"});

@@ -1,4 +1,5 @@
-// A runtime folder of a test's own, and in it a network whose switch seems to run: this process has its lock.
+// Temporary runtime folder with a network. This process holds the lock of the network's switch, so that one seems to
+// run.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Processes of a network without a switch exchange frames, and one learns of the exit of another. DPDK is started in children of
-// the test program alone, so that each has its own.
+// Processes of a network without a switch exchange frames, and detect the exit of another process. Only child
+// processes start DPDK, so that each has its own instance.
 #include "net/peer_watch.hpp"
 
 #include <array>
@@ -15,12 +15,12 @@
 namespace roci {
 namespace {
 
-// One process of the network. It lives as long as the process does.
+// One process of the network. It exists until the process exits.
 class Member {
  public:
   using Bytes = std::vector<uint8_t>;
 
-  // Null when it cannot take part; it prints why.
+  // Returns null on error, which it prints.
   static std::unique_ptr<Member> join(const std::filesystem::path& folder) {
     auto member = std::make_unique<Member>();
     auto place = NetPlace::take(folder);
@@ -47,7 +47,7 @@ class Member {
     rte_pktmbuf_free(mbuf);
     return false;
   }
-  // The frames of one poll.
+  // Frames of one poll.
   std::vector<Bytes> receive() {
     std::array<rte_mbuf*, 32> burst{};
     const uint16_t got = port_->rx_burst(burst, monotonic_now());
@@ -56,7 +56,7 @@ class Member {
     rte_pktmbuf_free_bulk(burst.data(), got);
     return frames;
   }
-  // Looks until `done` is true, at most for 10 s.
+  // Repeats until `done` returns true, for at most 10 s.
   template <class Done>
   static bool look_until(const char* what, Done done) {
     for (int look = 0; look < 100'000; ++look) {
@@ -100,8 +100,8 @@ class PeerWatchTest : public test::NetTest {
     return test::roce_bytes(spec);
   }
   using Wait = test::Child::Wait;
-  // A process with place 0 that sends every frame of the one at place 1 back with another number, and leaves a frame for it.
-  // `before`: what it does before it joins.
+  // A process with slot 0 that returns every frame of slot 1 with another number, and leaves a crash notification for
+  // it. `before` runs before it joins.
   template <class Before = bool (*)()>
   [[nodiscard]] std::unique_ptr<test::Child> echo(
       Before before = [] { return true; }, Wait wait = Wait::kAtOnce) const {
@@ -113,7 +113,7 @@ class PeerWatchTest : public test::NetTest {
       if (!words || (*words)->keep(LastWords::kNone, frame(0, 1, 99)) == LastWords::kNone) return false;
       if ((*words)->keep(LastWords::kNone, frame(0, 2, 98)) == LastWords::kNone) return false;
       std::thread{[this, member = member.release(), words = words->release()] {
-        static_cast<void>(words);  // as long as the process lives
+        static_cast<void>(words);  // must exist until the process exits
         for (;;) {
           for (const auto& got : member->receive()) {
             if (got == frame(1, 0, 1)) member->send(frame(0, 1, 2));
@@ -163,13 +163,13 @@ TEST_F(PeerWatchTest, process_that_exited_before_it_was_watched_is_reported) {
     const auto member = Member::join(folder_);
     if (member == nullptr) return false;
     kill(first->pid(), SIGKILL);
-    // Until the kernel has released what it had; nobody has noticed yet.
+    // Waits until the kernel has released the lock. No process has detected the exit yet.
     const auto lock_is_free = [&] {
       const auto holder = ProcessLock::holder(folder_ / kShmSlotFolder / "0");
       return holder && *holder == 0;
     };
     if (!Member::look_until("the lock", lock_is_free)) return false;
-    if (!member->send(frame(1, 0, 1))) return false;  // the first contact
+    if (!member->send(frame(1, 0, 1))) return false;  // first contact
     return Member::look_until("the exit", [&] {
       member->receive();
       return member->peers().take_exit() == config_.mac(0);
@@ -181,7 +181,7 @@ TEST_F(PeerWatchTest, process_that_exited_before_it_was_watched_is_reported) {
 TEST_F(PeerWatchTest, next_process_of_the_place_is_met_anew) {
   const auto first = echo();
   ASSERT_TRUE(first->done());
-  // Works in steps that the files order: an exchange; an exit; an exchange with the successor, and its exit.
+  // The steps are ordered by files: an exchange; an exit; an exchange with the successor, and its exit.
   const auto exited = root_ / "exited";
   const auto after_exit = [&] {
     return Member::look_until("the first exit", [&] { return std::filesystem::exists(exited); });

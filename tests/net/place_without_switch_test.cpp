@@ -1,4 +1,4 @@
-// Places of a network whose processes exchange frames through shared memory, without a switch process.
+// Slots of a network whose processes exchange frames through shared memory, without a switch process.
 #include <sys/stat.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ class PlaceWithoutSwitch : public test::NetTest {
   [[nodiscard]] std::filesystem::path place_file(uint32_t place) const {
     return folder_ / kShmSlotFolder / std::to_string(place);
   }
-  // The shared memory of the process that has a place, as another process finds it; 0: none.
+  // Inode of the shared memory of a slot's owner, as another process finds it; 0: none.
   [[nodiscard]] ino_t memory_of(pid_t pid, uint32_t place) const {
     int fd = -1;
     std::ifstream{place_file(place)} >> fd;
@@ -32,7 +32,7 @@ class PlaceWithoutSwitch : public test::NetTest {
                ? found.st_ino
                : 0;
   }
-  // A process that takes a place and keeps it.
+  // A process that takes a slot and keeps it.
   [[nodiscard]] std::unique_ptr<test::Child> other_process() const {
     return std::make_unique<test::Child>([this] {
       auto place = NetPlace::take(folder_);
@@ -116,7 +116,7 @@ TEST_F(PlaceWithoutSwitch, processes_share_one_memory_that_ends_with_the_last) {
     shared = memory_of(first->pid(), 0);
     ASSERT_NE(shared, 0U);
     EXPECT_EQ(memory_of(second->pid(), 1), shared);
-    // The one that made it has exited: the other still has it.
+    // The process that created it has exited. The other process still has it.
     first->end(SIGKILL);
     auto third = NetPlace::take(folder_);
     ASSERT_TRUE(third) << third.error().message;
@@ -152,7 +152,7 @@ TEST_F(PlaceWithoutSwitch, files_that_earlier_processes_left_mean_nothing) {
 }
 
 TEST_F(PlaceWithoutSwitch, memory_that_a_process_names_and_is_none_is_an_error) {
-  // It has the place, and its descriptor refers to something else.
+  // The process has the slot, but its descriptor refers to another file.
   const test::Child other{[this] {
     auto lock = ProcessLock::take(place_file(0));
     if (!lock || !*lock) return false;
@@ -166,7 +166,7 @@ TEST_F(PlaceWithoutSwitch, memory_that_a_process_names_and_is_none_is_an_error) 
 }
 
 TEST_F(PlaceWithoutSwitch, waits_for_the_exit_of_a_process_that_has_no_descriptors_any_more) {
-  // The kernel closes the descriptors of a killed process first, and releases its locks one after another then.
+  // The kernel closes the descriptors of a killed process first, and then releases its locks one by one.
   const test::Child other{[this] {
     auto lock = ProcessLock::take(place_file(0));
     if (!lock || !*lock) return false;
@@ -186,7 +186,7 @@ TEST_F(PlaceWithoutSwitch, what_earlier_processes_left_is_removed_with_the_first
   std::ofstream{left} << "x";
   ASSERT_TRUE(NetPlace::take(folder_));
   EXPECT_FALSE(std::filesystem::exists(left));
-  // Not while others are there, which may still have to read it.
+  // Not removed while other processes exist, which may still have to read it.
   const auto other = other_process();
   ASSERT_TRUE(other->done());
   std::ofstream{left} << "x";

@@ -1,4 +1,4 @@
-// Runs inside tests/tools/netns.sh, which makes veth0 and veth1 with an MTU of 4200.
+// Test of AF_PACKET and tap ports. Runs inside tests/tools/netns.sh, which makes veth0 and veth1 with an MTU of 4200.
 #include <gtest/gtest.h>
 #include <net/if.h>
 #include <unistd.h>
@@ -22,8 +22,8 @@ Result<std::unique_ptr<EthdevPort>> open_on(const std::string& interface, int nu
   return EthdevPort::open(config);
 }
 
-// The next frame that a test has sent. The kernel on the other end says things of its own to IPv6 multicast groups
-// (33:33:…), whenever it likes.
+// Returns the next frame that the test has sent. The kernel may send frames to IPv6 multicast groups (33:33:…) at any
+// time; they are skipped.
 rte_mbuf* receive(Port& port) {
   for (int wait = 0; wait < 5000; ++wait) {
     rte_mbuf* frame = nullptr;
@@ -53,7 +53,7 @@ TEST_P(AfPacket, carries_frames_up_to_the_mtu_over_veth) {
     EXPECT_NE((*left)->mac(), (*right)->mac());
     for (auto& [from, to] : {std::pair{left->get(), right->get()}, std::pair{right->get(), left->get()}}) {
       for (uint32_t i = 0; i < 40; ++i) {
-        // The longest frame, with and without a VLAN tag, then shorter ones; in chains, as payloads come.
+        // The longest frame, without and with a VLAN tag, then shorter ones; in chains, as for payloads.
         const uint32_t length = i == 0 ? mtu + 14U : i == 1 ? mtu + 18U : 60 + i * 277 % (mtu - 60U);
         rte_mbuf* frame = make_frame(*pool, length, i, 700);
         if (i == 1) *rte_pktmbuf_mtod_offset(frame, Be16*, 12) = Be16{kEtherTypeVlan};
@@ -89,7 +89,7 @@ TEST(AfPacketErrors, buffers_too_small_for_the_mtu_say_how_large_they_must_be) {
   EXPECT_NE(port.error().message.find("the pool's hold 2048"), std::string::npos) << port.error().message;
 }
 
-// A tap port is the kernel's other door; it makes its own interface.
+// A tap port connects to the kernel as well, and creates its own interface.
 TEST(Tap, opens_and_closes) {
   auto pool = make_pool(2000);
   EthdevConfig config;

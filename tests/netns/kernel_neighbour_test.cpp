@@ -1,4 +1,5 @@
-// The Linux kernel as the neighbour: it has veth0, we have veth1. Runs inside tests/tools/netns.sh.
+// Test of address resolution with the Linux kernel, which owns veth0; the test host owns veth1. Runs inside
+// tests/tools/netns.sh.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/icmp6.h>
@@ -23,7 +24,7 @@ const IpAddress kKernel6 = *IpAddress::parse("fd09::1");
 
 void shell(const std::string& command) { ASSERT_EQ(std::system(command.c_str()), 0) << command; }
 
-// One's complement sum of an even number of bytes, for the ping that the kernel does not fill in.
+// Returns the ICMP checksum of an even number of bytes, which the kernel does not compute for IPv4 raw sockets.
 uint16_t checksum_of(const uint8_t* data, size_t size) {
   uint32_t sum = 0;
   for (size_t i = 0; i + 1 < size; i += 2) sum += static_cast<uint32_t>(data[i] << 8 | data[i + 1]);
@@ -62,7 +63,7 @@ class KernelNeighbour : public ::testing::Test, public FrameSink {
   }
   static Nanos now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-  // Serves the port until `done` or four seconds have gone.
+  // Polls the port until `done` returns true, for at most 4 s.
   template <class Done>
   bool serve_until(Done done) {
     const Nanos end = now() + 4s;
@@ -81,7 +82,7 @@ class KernelNeighbour : public ::testing::Test, public FrameSink {
     return false;
   }
 
-  // Sends one ping by the kernel and returns whether our answer came through its checks.
+  // Sends a ping through the kernel. Returns whether the kernel delivers the host's reply.
   bool kernel_pings_us(bool v6, size_t data_bytes) {
     std::vector<uint8_t> ping(8 + data_bytes, 0x5a);
     ping[0] = v6 ? ICMP6_ECHO_REQUEST : ICMP_ECHO;
@@ -107,7 +108,7 @@ class KernelNeighbour : public ::testing::Test, public FrameSink {
       std::array<uint8_t, 2048> reply{};
       const ssize_t size = recv(raw, reply.data(), reply.size(), 0);
       if (size <= 0) return false;
-      const size_t header = v6 ? 0 : 20;  // an IPv4 raw socket delivers the IP header
+      const size_t header = v6 ? 0 : 20;  // An IPv4 raw socket delivers the IP header.
       return static_cast<size_t>(size) == header + ping.size() &&
              reply[header] == (v6 ? ICMP6_ECHO_REPLY : ICMP_ECHOREPLY) &&
              std::equal(ping.begin() + 4, ping.end(),
@@ -129,7 +130,7 @@ TEST_F(KernelNeighbour, answers_our_arp_and_neighbour_solicitations) {
     EXPECT_EQ(host_->resolve(address, now()).entry->state, NeighbourState::kReachable);
   }
   EXPECT_EQ(host_->resolve(kKernel, now()).entry->mac, host_->resolve(kKernel6, now()).entry->mac);
-  // A unicast probe is answered too.
+  // The kernel answers a unicast probe as well.
   for (const IpAddress& address : {kKernel, kKernel6}) {
     Neighbour& entry = *host_->resolve(address, now()).entry;
     entry.deadline = now();

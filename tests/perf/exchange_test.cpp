@@ -12,7 +12,7 @@
 namespace roci::perf {
 namespace {
 
-// The next message, waiting a little for it.
+// Returns the next message. Waits for at most about 2 s.
 Result<Json> next(Channel& channel) {
   for (int i = 0; i < 2000; ++i) {
     auto message = channel.poll();
@@ -23,7 +23,7 @@ Result<Json> next(Channel& channel) {
   return fail("nothing came");
 }
 
-// A port that nobody listens on: bound once, and given back.
+// Returns a free TCP port: bound once, then released.
 uint16_t free_port() {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -47,7 +47,7 @@ void talk(Channel& a, Channel& b) {
   EXPECT_FALSE(a.poll().value());
 }
 
-// What was said before the end arrives; then the end is an error of its own.
+// Messages sent before the close still arrive. The close is then reported as a separate error.
 void end(std::unique_ptr<Channel> a, Channel& b) {
   ASSERT_TRUE(a->send({{"last", true}}));
   a.reset();
@@ -113,7 +113,7 @@ TEST(TcpChannel, AServerWithoutClientsGivesUpInTime) {
   EXPECT_EQ(listener->accept(50ms).error().code, ETIMEDOUT);
 }
 
-// Somebody else connects: a web browser, say.
+// A client of another protocol connects, for example a web browser.
 TEST(TcpChannel, OtherProtocolsAreRefused) {
   const uint16_t port = free_port();
   auto listener = Listener::open("127.0.0.1", port);

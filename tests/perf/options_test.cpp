@@ -18,7 +18,7 @@ Options good(const std::vector<const char*>& arguments) {
   return parsed ? parsed->options : Options{};
 }
 
-// The sentence of a refused command line; it must be one line.
+// Returns the error of a rejected command line, which must be one line.
 std::string refusal(const std::vector<const char*>& arguments) {
   auto parsed = parse(arguments);
   if (parsed) return "(accepted)";
@@ -123,7 +123,7 @@ TEST(Options, EveryTestHasHelpWithExamples) {
   EXPECT_TRUE(has(parse({"--version"})->text, "roci-perf "));
 }
 
-// The help of every test stays within a terminal of 100 columns.
+// The help of every test fits into a terminal of 100 columns.
 TEST(Options, HelpFitsOneHundredColumns) {
   for (const std::vector<const char*>& what : {std::vector<const char*>{"--help"},
                                                {"write", "bw", "--help"},
@@ -170,7 +170,7 @@ TEST(Options, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_NE(refusal({}), "(accepted)");
 }
 
-// Options of one test are no options of another: -q belongs to bandwidth, -H to latency, -r to SEND.
+// A test rejects options of other tests: -q belongs to bandwidth, -H to latency, -r to SEND.
 TEST(Options, ATestKnowsOnlyItsOwnOptions) {
   EXPECT_TRUE(has(refusal({"write", "lat", "--loopback", "-q", "2"}), "-q"));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-H"}), "-H"));
@@ -243,7 +243,7 @@ TEST(Options, congestion_control) {
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--cc-cores", "1000"}), "from 0 to"));
 }
 
-// Values of the command line go over those of the profile that they change.
+// Values of the command line override those of the profile.
 TEST(Options, values_make_a_profile_of_their_own) {
   CongestionControlConfig control;
   control.profiles["mine"] = {"dcqcn", {{"rpg_gd", 12}, {"window", 1}}, Nanos{3us}, "none"};

@@ -19,7 +19,7 @@ TEST(Parameters, SurviveTheWire) {
   EXPECT_EQ(to_json(*again), to_json(p));
 }
 
-// What comes from the other side is checked like what comes from the command line.
+// Parameters from the peer are validated like those from the command line.
 TEST(Parameters, FromTheWireAreChecked) {
   const auto refusal = [](const char* key, Json value) {
     Json json = to_json(Parameters{});
@@ -83,7 +83,7 @@ TEST(Parameters, LargeSizesTakeFewerIterationsUnlessTold) {
   EXPECT_EQ(p.iterations_for(1 << 23), 5000U);
 }
 
-// With --verify every outstanding message has a slot of its own; slots do not overlap and never become none.
+// With --verify, every outstanding message has a separate slot. Slots do not overlap, and at least one exists.
 TEST(Layout, SlotsFitTheBudget) {
   for (const bool verify : {false, true}) {
     for (const Operation operation : {Operation::kWrite, Operation::kRead, Operation::kSend}) {

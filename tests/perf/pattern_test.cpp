@@ -21,7 +21,7 @@ TEST(Pattern, WhatWasFilledIsRightAtEverySize) {
   }
 }
 
-// A single flipped bit anywhere is found, with its place and both values.
+// Any single flipped bit is detected, with its position and both values.
 TEST(Pattern, EveryFlippedBitIsFound) {
   const auto good = filled(1, 2, 3, 61);
   for (size_t at = 0; at < good.size(); ++at) {
@@ -39,7 +39,7 @@ TEST(Pattern, EveryFlippedBitIsFound) {
   }
 }
 
-// The message before, another queue pair's message, another seed's, and memory never written must all show.
+// Data of the previous message, of another queue pair or of another seed is detected, and so is memory never written.
 TEST(Pattern, StaleAndMisplacedDataIsFound) {
   const Pattern pattern(1);
   EXPECT_TRUE(pattern.check(filled(1, 0, 6, 64), 0, 7));
@@ -48,7 +48,8 @@ TEST(Pattern, StaleAndMisplacedDataIsFound) {
   EXPECT_TRUE(pattern.check(std::vector<uint8_t>(64), 0, 7));
 }
 
-// Two packets that changed places: each 8-byte word of a megabyte must differ from any other at a packet's distance.
+// Two packets that changed places are detected: within 1 MiB, each 8-byte word differs from the words at any packet
+// distance.
 TEST(Pattern, SwappedPacketsAreFound) {
   auto data = filled(1, 0, 0, 1 << 20);
   for (const size_t mtu : {256U, 512U, 1024U, 2048U, 4096U}) {

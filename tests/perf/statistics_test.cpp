@@ -23,7 +23,7 @@ TEST(Percentile, IsTheNearestRank) {
   EXPECT_EQ(percentile(std::vector<uint32_t>{7}, 0.5), 7U);
 }
 
-// Against a model that counts: the smallest sample that at least the fraction does not exceed.
+// Compares with a counting model: the smallest sample that at least `fraction` of the samples do not exceed.
 TEST(Percentile, AgreesWithCounting) {
   Rng rng(1);
   for (int round = 0; round < 200; ++round) {
@@ -60,7 +60,7 @@ TEST(LatencySamples, SummaryIsInMicroseconds) {
 
 TEST(LatencySamples, NoSamplesSumUpToZero) { EXPECT_EQ(LatencySamples(0).summary().samples, 0U); }
 
-// More samples than are kept: the exact figures stay exact and the percentiles stay close.
+// With more samples than are kept, exact values stay exact, and percentiles stay close.
 TEST(LatencySamples, ThinsWhenFull) {
   LatencySamples samples(0);
   const uint64_t count = LatencySamples::kMost * 5 / 2;
@@ -106,7 +106,7 @@ TEST(BandwidthMeter, AverageGoesToTheLastCompletion) {
   EXPECT_EQ(meter.messages(), 4U);
   EXPECT_DOUBLE_EQ(meter.bits_per_second(), 4000 * 8 / 0.004);
   EXPECT_DOUBLE_EQ(meter.messages_per_second(), 1000);
-  EXPECT_DOUBLE_EQ(meter.peak_bits_per_second(), meter.bits_per_second());  // too short for a peak of its own
+  EXPECT_DOUBLE_EQ(meter.peak_bits_per_second(), meter.bits_per_second());  // Too short for a separate peak.
 }
 
 TEST(BandwidthMeter, PeakIsTheBestStretch) {

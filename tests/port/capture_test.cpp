@@ -26,7 +26,7 @@ struct Captured {
   Nanos time;
 };
 
-// Reads with libpcap, which knows nothing of ours.
+// Reads a capture with libpcap, independently of this project's writer.
 std::vector<Captured> read_capture(const std::string& path) {
   char error[PCAP_ERRBUF_SIZE];
   std::vector<Captured> packets;
@@ -78,7 +78,7 @@ class Capture : public ::testing::Test {
     EXPECT_TRUE(capture) << capture.error().message;
     return capture ? std::move(*capture) : nullptr;
   }
-  // Sends one frame and frees it at the other end.
+  // Sends one frame and frees it at the receiver.
   std::vector<uint8_t> pass(Port& from, Port& to, uint32_t length, uint32_t tag, Nanos now) {
     rte_mbuf* frame = make_frame(*pool_, length, tag, 500);
     auto bytes = bytes_of(frame);
@@ -158,7 +158,7 @@ TEST_F(Capture, file_holds_both_directions_with_their_times) {
     EXPECT_EQ(packets[i].bytes, sent[i]);
     EXPECT_EQ(packets[i].time, config_.epoch + 1ms * i + 7ns);
   }
-  // tshark names the direction and the interface.
+  // tshark must show the direction and the interface.
   const std::string fields =
       output_of("tshark -r " + config_.path +
                 " -T fields -e frame.packet_flags_direction -e frame.interface_name 2>&1");
@@ -201,7 +201,7 @@ TEST_F(Capture, frames_that_were_refused_or_too_long_are_not_in_it) {
   frames.push_back(make_frame(*pool_, 1600, 0));
   for (uint32_t i = 0; i < 99; ++i) frames.push_back(make_frame(*pool_, 100 + i, i));
   const uint16_t accepted = port->tx_burst(frames, Nanos{0});
-  EXPECT_EQ(accepted, 33);  // the ring's 32 and the one that was dropped
+  EXPECT_EQ(accepted, 33);  // the ring's 32 and the dropped one
   EXPECT_EQ(port->captured(), 32U);
   free_all(std::span(frames).subspan(accepted));
   ASSERT_TRUE(port->save());

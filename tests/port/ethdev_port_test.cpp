@@ -16,7 +16,7 @@ namespace {
 
 constexpr Nanos kNow{0};
 
-// What open() says about a device that cannot be opened.
+// Error message of open() for an invalid device.
 std::string error_of(const EthdevConfig& config) {
   const auto port = EthdevPort::open(config);
   return port ? "it opened" : port.error().message;
@@ -30,7 +30,7 @@ EthdevConfig config_for(const std::string& device, std::shared_ptr<MbufPool> poo
   return config;
 }
 
-// Receives until `count` frames are there or the sender's side has had plenty of time.
+// Receives until `count` frames have arrived or the sender has had enough time.
 std::vector<rte_mbuf*> receive(Port& port, size_t count) {
   std::vector<rte_mbuf*> all;
   std::array<rte_mbuf*, 32> burst{};
@@ -42,8 +42,8 @@ std::vector<rte_mbuf*> receive(Port& port, size_t count) {
   return all;
 }
 
-// Sends one frame; a memif port takes nothing while the interrupt thread is at its devices, and its client gives the server
-// buffers to fill when it polls. What arrives meanwhile is added to `arrived`.
+// Sends one frame. A memif port rejects frames while the interrupt thread handles its devices, and the client
+// provides buffers to the server only when it polls. Frames that arrive meanwhile are added to `arrived`.
 bool send(Port& from, Port& to, rte_mbuf* frame, std::vector<rte_mbuf*>& arrived) {
   std::array<rte_mbuf*, 32> burst{};
   for (int i = 0; i < 20'000; ++i) {
@@ -102,7 +102,7 @@ TEST(RingPair, keeps_its_queues_apart_and_counts_them_together) {
     EXPECT_EQ(a->stats().tx_packets, 6U);
     EXPECT_EQ(b->stats().rx_packets, 6U);
     std::vector<rte_mbuf*> left = {make_frame(*pool, 100, 1)};
-    EXPECT_EQ(a->queue(2).tx_burst(left, kNow), 1);  // it is in the ring when the pair is closed
+    EXPECT_EQ(a->queue(2).tx_burst(left, kNow), 1);  // in the ring when the pair is closed
   }
   EXPECT_EQ(pool->in_use(), 0U);
 }
@@ -118,7 +118,7 @@ TEST(RingPair, refuses_what_does_not_fit_and_the_caller_keeps_it) {
     const uint16_t accepted = a->tx_burst(frames, kNow);
     EXPECT_EQ(accepted, 16);
     EXPECT_EQ(a->stats().tx_refused, 84U);
-    // The rest is still ours, whole, and can be offered again once the other side has read.
+    // The caller still owns the rest, and can send it after the peer has read.
     std::span<rte_mbuf*> rest = std::span(frames).subspan(accepted);
     auto received = receive(*b, 16);
     free_all(received);
@@ -135,7 +135,7 @@ TEST(RingPair, drops_frames_longer_than_the_mtu_and_counts_them) {
   auto pair = make_ring_pair("pair", pool, 1000, 64);
   ASSERT_TRUE(pair) << pair.error().message;
   auto& [a, b] = *pair;
-  // 1014 is the longest untagged frame; a VLAN tag adds 4, two add 8.
+  // The longest untagged frame has 1014 bytes; a VLAN tag adds 4 bytes, two add 8.
   std::vector<rte_mbuf*> frames = {make_frame(*pool, 1014, 1), make_frame(*pool, 1015, 2),
                                    make_frame(*pool, 1018, 3), make_frame(*pool, 1019, 4),
                                    make_frame(*pool, 1022, 5), make_frame(*pool, 1023, 6)};
@@ -156,8 +156,8 @@ TEST(RingPair, drops_frames_longer_than_the_mtu_and_counts_them) {
   EXPECT_EQ(pool->in_use(), 0U);
 }
 
-// Random bursts with too long frames among them, into a small ring that is read at random: what arrives is
-// the good frames in order, whatever was refused and offered again in between.
+// Random bursts, some with too long frames, into a small ring that is read at random times. The valid frames must
+// arrive in order, even if some were rejected and sent again.
 TEST(RingPair, keeps_order_and_ownership_under_random_load) {
   auto pool = make_pool(2000);
   {
@@ -202,7 +202,7 @@ TEST(RingPair, keeps_order_and_ownership_under_random_load) {
 
 TEST(RingPair, many_can_be_opened_and_closed) {
   auto pool = make_pool(64);
-  // More than DPDK has ports, one pair after the other.
+  // More than DPDK's number of ports, opened one after the other.
   for (int i = 0; i < 40; ++i) {
     auto pair = make_ring_pair("pair", pool, 1500, 16);
     ASSERT_TRUE(pair) << i << ": " << pair.error().message;
@@ -263,7 +263,7 @@ std::string memif_device(int number, const std::string& role) {
          std::to_string(getpid()) + ".sock";
 }
 
-// Both sides of one socket in this process; the pool's buffers are smaller than the frames.
+// Both ends of one socket in this process. The pool's buffers are smaller than the frames.
 class Memif : public ::testing::TestWithParam<uint16_t> {};
 
 TEST_P(Memif, carries_frames_of_the_mtu_in_chains_both_ways) {
@@ -314,7 +314,7 @@ TEST(MemifPort, client_connects_again_when_its_server_comes_back) {
   ASSERT_TRUE(client) << client.error().message;
   ASSERT_TRUE((*client)->wait_for_link(5s));
   ASSERT_TRUE((*server)->wait_for_link(5s));
-  // A link that is down takes no frame, and the caller keeps it.
+  // A link that is down rejects frames, and the caller keeps them.
   ASSERT_TRUE((*server)->restart());
   for (int i = 0; i < 1000 && (*client)->link_up(); ++i) usleep(1000);
   EXPECT_FALSE((*client)->link_up());

@@ -24,13 +24,13 @@ struct Seen {
   friend bool operator==(const Seen&, const Seen&) = default;
 };
 
-// Within what chance leaves in 99.9 % of all cases; the seeds are fixed.
+// Expects a count within the bound that 99.9 % of all random samples meet. The seeds are fixed.
 void expect_rate(uint64_t hits, uint64_t tries, double p) {
   const auto n = static_cast<double>(tries);
   EXPECT_NEAR(static_cast<double>(hits), n * p, 3.29 * std::sqrt(n * p * (1 - p))) << "of " << tries;
 }
 
-// Sends at one end of a simulated link; the port with faults is at the other.
+// The test sends at one end of a simulated link. The port with faults is at the other end.
 class FaultyPortTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -58,7 +58,7 @@ class FaultyPortTest : public testing::Test {
     rte_mbuf* m = frame(number);
     ASSERT_EQ(link_->a().tx_burst({&m, 1}, now_), 1U);
   }
-  // Everything that comes until `until`, polled as a runner would: at the times that the port names.
+  // Receives frames up to `until`, polling at the times that the port reports.
   std::vector<Seen> receive(Nanos until) {
     std::vector<Seen> seen;
     for (Nanos at = port_->next_arrival(); at <= until; at = port_->next_arrival()) {
@@ -72,7 +72,7 @@ class FaultyPortTest : public testing::Test {
     now_ = std::max(now_, until);
     return seen;
   }
-  // Sends so many, one each kEach, and takes what arrives.
+  // Sends `frames` frames, one per kEach, and returns those that arrive.
   std::vector<Seen> carry(uint32_t frames) {
     std::vector<Seen> all;
     for (uint32_t number = 0; number < frames; ++number) {
@@ -225,7 +225,7 @@ TEST_F(FaultyPortTest, lets_up_to_four_overtake_a_frame_that_is_late_and_loses_n
   make({.reordering = 0.01});
   std::vector<uint32_t> seen = numbers(carry(kFrames));
   EXPECT_FALSE(std::ranges::is_sorted(seen));
-  // Those that come while another is late are not late themselves, so a few fewer.
+  // A frame is not delayed while another one is, so the number is slightly lower.
   EXPECT_GT(port_->counters().reordered, kFrames / 100 * 3 / 4);
   uint64_t late = 0;
   for (size_t i = 0; i < seen.size(); ++i) {
@@ -277,7 +277,7 @@ TEST_F(FaultyPortTest, what_was_on_its_way_when_the_wire_went_down_arrives) {
 
 TEST_F(FaultyPortTest, behind_a_burst_of_lost_frames_are_others) {
   make({.loss = 0.99});
-  // All arrive at the same instant, and the port is asked once: a poller that got nothing would not ask again.
+  // All frames arrive at the same time, and the port is polled once: after an empty result a poller would stop.
   std::vector<rte_mbuf*> frames;
   for (uint32_t i = 0; i < 1000; ++i) frames.push_back(frame(i));
   ASSERT_EQ(link_->a().tx_burst(frames, now_), 1000U);
@@ -291,7 +291,7 @@ TEST_F(FaultyPortTest, behind_a_burst_of_lost_frames_are_others) {
   EXPECT_EQ(port_->next_arrival(), kNever);
 }
 
-// Sends the same memory again and again, as a ring within the process may show it.
+// Delivers the same memory repeatedly, like a ring within the process.
 class SharedSource final : public BorrowedPort {
  public:
   SharedSource(Port& port, rte_mbuf* frame) : BorrowedPort(port), frame_(frame) {}

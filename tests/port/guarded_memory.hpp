@@ -1,4 +1,4 @@
-// Memory between two inaccessible pages: an access before its beginning or behind its end ends the test program.
+// Memory between two inaccessible pages: an access before or after it terminates the test program.
 #pragma once
 
 #include <sys/mman.h>

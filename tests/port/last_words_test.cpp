@@ -22,13 +22,13 @@ Frame frame(size_t length, uint8_t first) {
 
 class LastWordsTest : public testing::Test {
  protected:
-  // A process that does that, and lives on.
+  // A process that performs `work` and stays alive.
   template <class Work>
   std::unique_ptr<test::Child> process(Work work) const {
     return std::make_unique<test::Child>([&] {
       auto words = LastWords::open(folder_, kName);
       if (!words || !work(**words)) return false;
-      static_cast<void>(words->release());  // as long as the process lives
+      static_cast<void>(words->release());  // leaked: must exist as long as the process
       return true;
     });
   }
@@ -89,7 +89,7 @@ TEST_F(LastWordsTest, are_as_many_as_may_be_and_no_more) {
   EXPECT_EQ(std::count(all.begin(), all.end(), frame(61, 0)), 1);
 }
 
-// Whoever may write to the folder may write anything.
+// Any process with write access to the directory may write any bytes.
 TEST_F(LastWordsTest, what_is_no_frame_is_passed_over) {
   const auto child =
       process([](LastWords& words) { return words.keep(LastWords::kNone, frame(100, 1)) == 0; });

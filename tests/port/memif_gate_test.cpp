@@ -11,10 +11,10 @@
 namespace roci {
 namespace {
 
-// What the driver's handlers are to the gate: something that runs on the interrupt thread.
+// Stands for a handler of the driver: runs on the interrupt thread.
 struct Event {
   std::array<std::atomic<bool>, 2>* inside;
-  std::atomic<int> met{0};  // somebody inside
+  std::atomic<int> met{0};  // number of times a thread was inside
   std::atomic<int> runs{0};
 
   static void run(void* passed) {

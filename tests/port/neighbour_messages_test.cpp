@@ -1,4 +1,4 @@
-// What a host makes of the messages of its neighbours, and what it answers.
+// ARP and ND messages: effect on the neighbor table, and responses of the host.
 #include "neighbours_fixture.hpp"
 
 namespace roci {
@@ -12,11 +12,11 @@ TEST_F(NeighboursTest, nonsense_about_a_neighbour_is_not_believed) {
   arp_reply(0s, kMac);
   EXPECT_EQ(host().stats().malformed, 2U);
   EXPECT_EQ(host().use(*ref, 0s), Resolution::kPending);
-  // Somebody claims our own address.
+  // Another host claims this host's address.
   receive_arp({ArpOperation::kReply, kOtherMac, kIp, kMac, kIp}, 0s, kMac);
   EXPECT_EQ(host().stats().conflicts, 1U);
   EXPECT_EQ(host().resolve(kIp, 0s).entry->mac, kMac);
-  // Frames to others, and of other VLANs, are not for us.
+  // Frames to other MAC addresses and of other VLANs are ignored.
   EXPECT_FALSE(receive_arp({ArpOperation::kReply, kPeerMac, kPeer, kMac, kIp}, 0s, kOtherMac));
   EXPECT_FALSE(receive_arp({ArpOperation::kReply, kPeerMac, kPeer, kMac, kIp}, 0s, kMac, 9));
   EXPECT_EQ(host().use(*ref, 0s), Resolution::kPending);
@@ -34,11 +34,11 @@ TEST_F(NeighboursTest, answers_arp_requests_by_broadcast_and_unicast) {
     EXPECT_EQ(sent[0].second.target_ip, kPeer);
     EXPECT_EQ(sent[0].second.target_mac, kPeerMac);
   }
-  // A probe for a free address is answered and teaches nothing.
+  // A probe for a free address is answered, but its sender is not learned.
   EXPECT_TRUE(receive_arp({ArpOperation::kRequest, kOtherMac, IpAddress::from_v4(0), MacAddress{}, kIp}, 0s));
   EXPECT_EQ(sent_arp().size(), 1U);
-  EXPECT_EQ(host().table().size(), 3U);  // our two addresses and the peer
-  // Not for us: no answer.
+  EXPECT_EQ(host().table().size(), 3U);  // two own addresses and the peer
+  // Request for another address: no reply.
   receive_arp({ArpOperation::kRequest, kPeerMac, kPeer, MacAddress{}, *IpAddress::parse("10.0.0.3")}, 0s);
   EXPECT_TRUE(sink_->frames.empty());
 }
@@ -71,7 +71,7 @@ TEST_F(NeighboursTest, ipv6_is_solicited_by_multicast_and_probed_by_unicast) {
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(sent[0].first, kPeerMac);
   EXPECT_EQ(sent[0].second.destination, kPeer6);
-  // The answer to a unicast probe may leave out the address.
+  // The response to a unicast probe may omit the link-layer address.
   receive_nd(advertisement(std::nullopt, true, true), 31s);
   EXPECT_EQ(ref->state, NeighbourState::kReachable);
   EXPECT_EQ(host().use(*ref, 60s), Resolution::kResolved);
@@ -80,7 +80,7 @@ TEST_F(NeighboursTest, ipv6_is_solicited_by_multicast_and_probed_by_unicast) {
 
 TEST_F(NeighboursTest, advertisements_follow_rfc_4861_7_2_5) {
   struct Row {
-    bool resolved;  // before
+    bool resolved;  // before the message
     std::optional<MacAddress> mac;
     bool solicited, override_cache;
     Resolution result;
@@ -94,8 +94,8 @@ TEST_F(NeighboursTest, advertisements_follow_rfc_4861_7_2_5) {
       {false, std::nullopt, true, true, Resolution::kPending, MacAddress{}, false},
       {true, kPeerMac, false, true, Resolution::kResolved, kPeerMac, false},
       {true, kOtherMac, false, true, Resolution::kResolved, kOtherMac, true},
-      {true, kOtherMac, true, true, Resolution::kResolved, kOtherMac,
-       true},  // claims an answer to no question
+      // Solicited flag without a solicitation.
+      {true, kOtherMac, true, true, Resolution::kResolved, kOtherMac, true},
       {true, kOtherMac, false, false, Resolution::kResolved, kPeerMac, true},
       {true, kOtherMac, true, false, Resolution::kResolved, kPeerMac, true},
       {true, std::nullopt, false, false, Resolution::kResolved, kPeerMac, false},
@@ -132,7 +132,7 @@ TEST_F(NeighboursTest, answers_neighbour_solicitations) {
   EXPECT_EQ(sent[0].second.link_layer, kMac);
   EXPECT_EQ(host().resolve(kPeer6, 0s).result, Resolution::kResolved);
   sink_->clear();
-  // Somebody wants our address for itself: everybody hears that it is taken.
+  // Duplicate address detection by another host: the response goes to all nodes.
   ask.source = IpAddress{};
   ask.link_layer.reset();
   EXPECT_TRUE(receive_nd(ask, 0s, multicast_mac(ask.destination)));
@@ -193,7 +193,7 @@ TEST_F(NeighboursTest, answers_ping_that_arrives_in_several_segments) {
   EXPECT_EQ(reply->body.size(), body.size());
 }
 
-// One of several workers of a host: another one answers. Expect: it learns as much as that one and sends nothing.
+// Another worker of the host responds. Expects that this one learns the same and sends nothing.
 TEST_F(NeighboursTest, one_that_does_not_answer_learns_all_the_same) {
   config_.answers = false;
   EXPECT_TRUE(receive_arp({ArpOperation::kRequest, kPeerMac, kPeer, MacAddress{}, kIp}, 0s));

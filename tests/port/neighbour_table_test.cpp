@@ -13,10 +13,10 @@ namespace {
 
 IpAddress ip(uint64_t n) { return IpAddress::from_v4(0x0a000000 + static_cast<uint32_t>(n)); }
 
-// The obvious way to do the same: a list in order of use.
+// Naive model: a list in order of use.
 struct Model {
   uint32_t capacity;
-  std::list<IpAddress> order;  // oldest first; only those that may be evicted
+  std::list<IpAddress> order;  // oldest first; only entries that may be evicted
   std::map<IpAddress, uint32_t> holders;
   std::map<IpAddress, bool> pinned;
 

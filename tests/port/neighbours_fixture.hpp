@@ -1,4 +1,4 @@
-// A host's neighbours with a sink that keeps what they send, driven by hand.
+// Fixture: address resolution of a host with a sink that records sent frames, driven by the test.
 #pragma once
 
 #include <functional>
@@ -72,7 +72,7 @@ class NeighboursTest : public ::testing::Test {
     return made ? "it was made" : made.error().message;
   }
 
-  // Hands in a frame that `build` writes.
+  // Receives a frame that `build` writes.
   bool receive(const std::function<uint32_t(std::span<uint8_t>)>& build, Nanos now) {
     rte_mbuf* frame = rte_pktmbuf_alloc(pool_->get());
     auto* data = rte_pktmbuf_mtod(frame, uint8_t*);
@@ -131,7 +131,7 @@ class NeighboursTest : public ::testing::Test {
     return all;
   }
 
-  // Polls as a virtual runner does: at each deadline up to `until`. Returns when anything was sent.
+  // Polls at each deadline up to `until`, like a virtual runner. Returns the times at which frames were sent.
   std::vector<Nanos> run_until(Nanos until) {
     std::vector<Nanos> times;
     while (host().next_deadline() <= until) {

@@ -1,4 +1,4 @@
-// Asking for neighbours and what becomes of their entries.
+// Address resolution: requests, and states of the entries.
 #include "base/rng.hpp"
 #include "neighbours_fixture.hpp"
 
@@ -18,7 +18,7 @@ TEST_F(NeighboursTest, asks_by_broadcast_and_resolves_on_the_answer) {
   EXPECT_EQ(sent[0].second.sender_ip, kIp);
   EXPECT_EQ(sent[0].second.sender_mac, kMac);
   EXPECT_EQ(sent[0].second.target_ip, kPeer);
-  // A second user of the same neighbour does not ask again.
+  // A second user of the same entry sends no request.
   EXPECT_EQ(host().resolve(kPeer, 6ms).entry, first.entry);
   EXPECT_TRUE(sink_->frames.empty());
 
@@ -32,7 +32,7 @@ TEST_F(NeighboursTest, asks_by_broadcast_and_resolves_on_the_answer) {
   EXPECT_TRUE(run_until(20s).empty());
 }
 
-// 30 ms, twice as long each time, a second at most.
+// After 30 ms, then twice as long each time, at most one second.
 TEST_F(NeighboursTest, asks_seven_times_ever_later_then_fails_and_asks_again_after_the_hold) {
   NeighbourRef ref = host().hold(*host().resolve(kPeer, 1s).entry);
   uint64_t generation = host().generation();
@@ -40,7 +40,7 @@ TEST_F(NeighboursTest, asks_seven_times_ever_later_then_fails_and_asks_again_aft
   EXPECT_EQ(host().stats().failures, 1U);
   EXPECT_NE(host().generation(), generation);
   EXPECT_EQ(host().next_deadline(), kNever);
-  // The last question was waited for until 3.89 s; 5 s of hold follow.
+  // The last request expires at 3.89 s; a hold time of 5 s follows.
   EXPECT_EQ(host().use(*ref, 3'890ms), Resolution::kFailed);
   EXPECT_EQ(host().use(*ref, 8'889ms), Resolution::kFailed);
   sink_->clear();
@@ -56,7 +56,7 @@ TEST_F(NeighboursTest, stale_entry_is_probed_by_unicast_at_its_next_use_and_stay
   sink_->clear();
   EXPECT_EQ(host().use(*ref, 29s), Resolution::kResolved);
   EXPECT_TRUE(sink_->frames.empty());
-  // Nobody uses it for an hour: nothing is sent.
+  // Not used for an hour: nothing is sent.
   EXPECT_TRUE(run_until(3600s).empty());
   EXPECT_EQ(host().use(*ref, 3600s), Resolution::kResolved);
   auto sent = sent_arp();
@@ -100,22 +100,22 @@ TEST_F(NeighboursTest, acknowledged_traffic_replaces_probes) {
   EXPECT_TRUE(sink_->frames.empty());
 }
 
-// Every message from the neighbour against every state of its entry.
+// Every message from the neighbor in every state of its entry.
 TEST_F(NeighboursTest, messages_against_states_follow_the_table) {
   enum Start { kAbsent, kIncomplete, kReachable, kProbing, kFailed, kStatic };
   enum Message { kReply, kReplyOther, kRequest, kRequestOther, kGratuitous, kGratuitousOther, kForOthers };
   struct Row {
     Start start;
     Message message;
-    std::string_view state;  // afterwards; "absent" for none
-    bool other_mac;          // afterwards
-    bool stale;              // probed at the next use
+    std::string_view state;  // after the message; "absent" for no entry
+    bool other_mac;          // after the message
+    bool stale;              // a probe is sent at the next use
   };
   const Row rows[] = {
       {kAbsent, kReply, "absent", false, false},
       {kAbsent, kGratuitous, "absent", false, false},
       {kAbsent, kForOthers, "absent", false, false},
-      {kAbsent, kRequest, "reachable", false, true},  // it will want an answer from us
+      {kAbsent, kRequest, "reachable", false, true},  // the sender will expect a response
       {kIncomplete, kReply, "reachable", false, false},
       {kIncomplete, kRequest, "reachable", false, true},
       {kIncomplete, kGratuitous, "reachable", false, true},
@@ -123,7 +123,7 @@ TEST_F(NeighboursTest, messages_against_states_follow_the_table) {
       {kReachable, kReply, "reachable", false, false},
       {kReachable, kRequest, "reachable", false, false},
       {kReachable, kGratuitous, "reachable", false, false},
-      {kReachable, kReplyOther, "reachable", true, true},  // nobody asked: to be confirmed
+      {kReachable, kReplyOther, "reachable", true, true},  // unsolicited, so it must be confirmed
       {kReachable, kRequestOther, "reachable", true, true},
       {kReachable, kGratuitousOther, "reachable", true, true},
       {kProbing, kReply, "reachable", false, false},
@@ -226,7 +226,7 @@ TEST_F(NeighboursTest, full_table_drops_the_oldest_but_never_one_in_use_or_stati
   for (uint32_t n = 0; n < 3; ++n) EXPECT_EQ(held[n]->address, address(n));
   held.push_back(host().hold(*host().resolve(address(100), 0s).entry));
   EXPECT_EQ(host().resolve(kPeer, 0s).entry->mac, kPeerMac);
-  // A flood of strangers that ask for us does not grow it.
+  // A flood of requests from unknown hosts does not enlarge the table.
   for (uint32_t n = 0; n < 200; ++n) {
     receive_arp({ArpOperation::kRequest, kOtherMac, address(n), MacAddress{}, kIp}, 0s);
     sink_->clear();
@@ -234,7 +234,8 @@ TEST_F(NeighboursTest, full_table_drops_the_oldest_but_never_one_in_use_or_stati
   EXPECT_LE(host().table().size(), 4U + 3U);
 }
 
-// More peers are in use than the table has room for. Expect: it grows, and what was held stays where it was.
+// More peers are in use than the table's capacity. Expects that the table grows and held entries keep their
+// addresses.
 TEST_F(NeighboursTest, table_grows_with_the_neighbours_in_use) {
   config_.capacity = 4;
   const auto address = [](uint32_t n) { return IpAddress::from_v4(0x0a000010 + n); };
@@ -259,13 +260,13 @@ TEST_F(NeighboursTest, questions_and_answers_are_rate_limited_apart) {
   config_.solicitations_per_second = 100;
   config_.replies_per_second = 50;
   for (uint32_t n = 0; n < 100; ++n) host().resolve(IpAddress::from_v4(0x0a000010 + n), 0s);
-  EXPECT_EQ(sink_->frames.size(), 11U);  // a tenth of a second's worth, and one
+  EXPECT_EQ(sink_->frames.size(), 11U);  // the burst of a tenth of a second, and one
   sink_->clear();
   for (int n = 0; n < 100; ++n) receive_arp({ArpOperation::kRequest, kPeerMac, kPeer, MacAddress{}, kIp}, 0s);
   EXPECT_EQ(sink_->frames.size(), 6U);
   EXPECT_GT(host().stats().rate_limited, 150U);
   sink_->clear();
-  // Those that waited are asked for as the rate allows.
+  // The waiting requests are sent as the rate permits.
   for (Nanos now = 1ms; now <= 500ms; now += 1ms) host().poll(now);
   EXPECT_EQ(sink_->frames.size(), 50U);
 }
@@ -312,7 +313,7 @@ TEST_F(NeighboursTest, bad_settings_are_named) {
   expect("the first no longer than the longest");
 }
 
-// Two hosts that only have each other, frames lost at random: in the end both know each other, nothing leaks.
+// Two hosts with random frame loss: finally both have resolved each other, and no buffer is lost.
 TEST_F(NeighboursTest, two_hosts_find_each_other_over_a_lossy_wire) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng{seed};

@@ -24,7 +24,7 @@ inline std::shared_ptr<MbufPool> make_pool(uint32_t count, uint16_t data_room = 
   return pool ? *pool : nullptr;
 }
 
-// A frame of `length` bytes whose bytes follow from `tag`, in segments of at most `segment` bytes.
+// A frame of `length` bytes with a pattern derived from `tag`, in segments of at most `segment` bytes.
 inline rte_mbuf* make_frame(const MbufPool& pool, uint32_t length, uint32_t tag,
                             uint32_t segment = UINT16_MAX) {
   rte_mbuf* head = nullptr;
@@ -43,7 +43,7 @@ inline rte_mbuf* make_frame(const MbufPool& pool, uint32_t length, uint32_t tag,
       rte_pktmbuf_chain(head, m);
     }
   }
-  // Not a VLAN frame by accident.
+  // Ensures that the pattern is not parsed as a VLAN tag.
   if (length >= 14) {
     rte_pktmbuf_mtod_offset(head, uint8_t*, 12)[0] = 0x08;
     rte_pktmbuf_mtod_offset(head, uint8_t*, 12)[1] = 0x00;

@@ -12,7 +12,7 @@
 namespace roci {
 namespace {
 
-// Notes what it sees of its runner.
+// Records the times, the thread and the core of its polls.
 class Probe : public Poller {
  public:
   explicit Probe(std::vector<const Probe*>* order = nullptr) : order_(order) {}
@@ -71,7 +71,7 @@ TEST_F(RealtimeRunnerTest, runs_each_poller_on_its_thread_which_dpdk_knows_until
 }
 
 TEST_F(RealtimeRunnerTest, pins_a_thread_to_its_core) {
-  const int core = sched_getcpu();  // one that this process may use
+  const int core = sched_getcpu();  // a core that this process may use
   Probe a;
   RealtimeRunner runner{{{.name = "pinned", .pollers = {&a}, .core = static_cast<unsigned>(core)}}};
   ASSERT_TRUE(runner.start());
@@ -103,7 +103,7 @@ TEST_F(RealtimeRunnerTest, step_polls_everything_once_in_order_on_the_callers_th
 }
 
 TEST_F(RealtimeRunnerTest, a_sleeping_thread_wakes_for_a_deadline) {
-  // Without the deadline the thread would sleep 10 s at a time before long, and the test would time out.
+  // Without the deadline the thread would soon sleep for 10 s at a time, and the test would time out.
   class Alarm : public Probe {
    public:
     bool poll(Nanos now) override {

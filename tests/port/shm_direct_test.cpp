@@ -1,4 +1,4 @@
-// Frames that are written by their sender where the receiver reads them, and frames that are received in place.
+// Direct buffers: frames that the sender writes into the receiver's ring and that are received in place.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class ShmDirectTest : public test::ShmNetworkTest {
     rte_pktmbuf_free(frame);
     return bytes;
   }
-  // A direct buffer of port 0 for `to` with these bytes in it.
+  // A direct buffer of port 0 for `to` with these bytes.
   rte_mbuf* direct(const Bytes& bytes, uint32_t to = 1) const {
     const auto buffer = ports_[0]->take_direct(mac(to), static_cast<uint32_t>(bytes.size()), now_);
     EXPECT_EQ(buffer.outcome, Outcome::kTaken);
@@ -93,7 +93,7 @@ TEST_F(ShmDirectTest, a_buffer_that_is_freed_sends_nothing) {
   rte_pktmbuf_free(direct(roce(500, 0)));
   rte_mbuf* const canceled = direct(roce(4000, 0));
   rte_mbuf* const staged = direct(kept);
-  rte_pktmbuf_free(canceled);  // with another one behind it
+  rte_pktmbuf_free(canceled);  // a later buffer follows
   send_all({staged});
   EXPECT_EQ(receive_all(1, now_), std::vector<Bytes>{kept});
   EXPECT_EQ(unread(), 0U);
@@ -188,11 +188,11 @@ TEST_F(ShmDirectTest, a_packet_that_is_held_outlives_its_room) {
 
 TEST_F(ShmDirectTest, what_is_no_packet_with_its_headers_in_front_is_copied) {
   Bytes other = roce(4000, 1);
-  other[12] = 0x88, other[13] = 0xb5;  // another EtherType
+  other[12] = 0x88, other[13] = 0xb5;  // different EtherType
   Bytes port = roce(4000, 1);
-  port[36] ^= 1;  // of UDP
+  port[36] ^= 1;  // UDP port
   Bytes block = roce(4000, 1);
-  block[14 + 20 + 8 + 8] |= 0x40;  // an extension block that does not end in the copied part
+  block[14 + 20 + 8 + 8] |= 0x40;  // an extension block that ends beyond the copied part
   block[14 + 20 + 8 + 12 + 1] = 200;
   for (const Bytes& bytes : {other, port, block}) {
     send_all({direct(bytes)});
@@ -224,7 +224,7 @@ TEST_F(ShmDirectTest, direct_frames_are_marked_as_others_are) {
   EXPECT_LT(marked, 8U);
 }
 
-// Whatever is sent, freed and received in whatever order: all frames that were sent arrive once, unchanged and in order.
+// Random order of sending, freeing and receiving. All sent frames must arrive once, unchanged and in order.
 TEST_F(ShmDirectTest, matches_a_queue_through_many_wraps) {
   Rng rng{11};
   std::deque<Bytes> model;
@@ -245,7 +245,7 @@ TEST_F(ShmDirectTest, matches_a_queue_through_many_wraps) {
       case 0:
         flush();
         break;
-      case 1: {  // as others send
+      case 1: {  // a copied frame
         flush();
         rte_mbuf* frame = test::to_mbuf(*pool_, bytes);
         if (send(0, frame, now_) == 1) model.push_back(bytes);

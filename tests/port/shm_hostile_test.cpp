@@ -1,5 +1,5 @@
-// A process that writes anything into the shared memory at any time: the others neither crash nor leave the memory, and exchange
-// frames again once it has stopped.
+// A process writes random data into the shared memory at any time. The other processes neither crash nor access other
+// memory, and exchange frames again after it has stopped.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -62,7 +62,7 @@ class ShmHostilePort : public test::ShmNetworkTest {
  protected:
   static constexpr uint32_t kMembers = 3;  // two ports and the hostile process
 
-  // Frames of different lengths, one of them to all, and direct ones of `port` as far as it has buffers.
+  // Frames of different lengths, one of them broadcast, and direct ones as long as `port` has buffers.
   std::vector<rte_mbuf*> frames_of(uint32_t from, Port& port, Nanos now) {
     std::vector<rte_mbuf*> frames(8);
     for (size_t i = 0; i < frames.size(); ++i) {
@@ -82,7 +82,7 @@ class ShmHostilePort : public test::ShmNetworkTest {
     }
     return frames;
   }
-  // Sends and receives once; how many frames came.
+  // Sends and receives once. Returns the number of received frames.
   static uint16_t use(Port& port, std::span<rte_mbuf*> frames, Nanos now) {
     const uint16_t sent = port.tx_burst(frames, now);
     EXPECT_LE(sent, frames.size());
@@ -102,7 +102,7 @@ class ShmHostilePort : public test::ShmNetworkTest {
     rte_pktmbuf_free_bulk(burst.data(), got);
     static_cast<void>(port.wakeup()->has_frames());
     static_cast<void>(port.next_arrival());
-    asm volatile("" : : "r"(sum));  // all bytes have been read
+    asm volatile("" : : "r"(sum));  // ensures that all bytes are read
     return got;
   }
   void ask_about_peers(ShmPort& port, Nanos now) const {
@@ -132,15 +132,15 @@ TEST_F(ShmHostilePort, ports_survive_a_process_that_writes_anything_anywhere) {
   }
   EXPECT_GT(ports_[0]->shm_stats().malformed + ports_[1]->shm_stats().malformed, 0U);
   EXPECT_GT(received, 0U);
-  // Rings of other slots were never touched: a page that is read or written is allocated.
+  // Rings of other slots were not accessed: a page that is read or written is allocated.
   struct stat used {};
   ASSERT_EQ(fstat(segment_->fd(), &used), 0);
   EXPECT_LT(used.st_blocks * 512, 20 << 20);
 
-  // Once it has stopped, processes that join again exchange frames.
+  // After it has stopped, new processes in the slots exchange frames.
   ports_.clear();
   open_ports(2, kMembers);
-  // The first poll of each stores its positions again.
+  // The first poll of each port stores its positions again.
   for (int round = 0; round < 3; ++round) {
     for (uint32_t port = 0; port < 2; ++port) receive_all(port, now);
   }

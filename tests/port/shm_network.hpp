@@ -1,4 +1,4 @@
-// Several shared-memory ports over one segment, in one process.
+// Several shared-memory ports on one segment, in one process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class ShmNetworkTest : public testing::Test {
     EXPECT_TRUE(port) << port.error().message;
     return port ? std::move(*port) : nullptr;
   }
-  // Ports of the first `count` of `slots` slots.
+  // Opens ports for the first `count` of `slots` slots.
   void open_ports(uint32_t count, uint32_t slots) {
     for (uint32_t slot = 0; slot < count; ++slot) ports_.push_back(open(config(slot, slots)));
   }
@@ -64,21 +64,21 @@ class ShmNetworkTest : public testing::Test {
     spec.traffic_class = traffic_class;
     return roce_mbuf(*pool_, spec);
   }
-  // A request for the IPv4 address of `target`.
+  // An ARP request for the IPv4 address of `target`.
   rte_mbuf* arp_request(uint32_t from, const IpAddress& target) const {
     Bytes frame(kMaxArpFrame);
     const ArpMessage message{ArpOperation::kRequest, mac(from), ip4(from), MacAddress{}, target};
     frame.resize(build_arp({MacAddress::broadcast(), mac(from)}, message, frame));
     return test::to_mbuf(*pool_, frame);
   }
-  // How many the port took; the rest is freed.
+  // Returns the number of accepted frames. A rejected frame is freed.
   uint16_t send(uint32_t from, rte_mbuf* frame, Nanos now) const { return send(*ports_[from], frame, now); }
   static uint16_t send(Port& port, rte_mbuf* frame, Nanos now) {
     const uint16_t sent = port.tx_burst({&frame, 1}, now);
     if (sent == 0) rte_pktmbuf_free(frame);
     return sent;
   }
-  // Until a poll returns nothing.
+  // Polls until no frame is returned.
   std::vector<Bytes> receive_all(uint32_t port, Nanos now) const { return receive_all(*ports_[port], now); }
   static std::vector<Bytes> receive_all(Port& port, Nanos now) {
     std::vector<Bytes> all;
@@ -89,7 +89,7 @@ class ShmNetworkTest : public testing::Test {
     }
     return all;
   }
-  // One poll.
+  // Polls once.
   std::vector<Bytes> receive(uint32_t port, size_t most, Nanos now) {
     std::vector<rte_mbuf*> burst(most);
     const uint16_t got = ports_[port]->rx_burst(burst, now);

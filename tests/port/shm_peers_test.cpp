@@ -1,4 +1,5 @@
-// What a shared-memory port knows of the processes of its network (port/peer_presence.hpp), and how they wait for each other.
+// Information of a shared-memory port about the processes of its network (port/peer_presence.hpp), and waiting for
+// each other.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -18,7 +19,7 @@ class ShmPeersTest : public test::ShmNetworkTest {
     open_ports(2, 3);
     step(Nanos{0}, true);
   }
-  // After `time`: whether the peer polls, and what 0 knows of it then.
+  // Advances the time; the peer polls if `polls`. Returns what port 0 then knows about it.
   PeerTime step(Nanos time, bool polls) {
     now_ += time;
     if (polls) receive_all(1, now_);
@@ -59,7 +60,7 @@ TEST_F(ShmPeersTest, peer_that_waits_armed_loses_no_time) {
   slot.asleep.store(1);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(step(1ms, false).lost, Nanos{0});
   EXPECT_FALSE(ports_[0]->is_busy(mac(1), now_));
-  // From its wake on it is runnable, and does not run.
+  // After its wake-up it is runnable but does not run.
   EXPECT_TRUE(slot.wakeups[1].claim(WakeFor::kMoreThanAcks));
   EXPECT_GT(step(50ms, false).lost, Nanos{0});
   EXPECT_TRUE(ports_[0]->is_busy(mac(1), now_));
@@ -69,7 +70,7 @@ TEST_F(ShmPeersTest, peer_that_has_not_read_loses_time_although_it_polls) {
   ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
   for (int i = 1; i <= 20; ++i) {
     now_ += 1ms;
-    receive(1, 0, now_);  // it polls, and has no room for frames
+    receive(1, 0, now_);  // polls, but accepts no frames
     EXPECT_EQ(ports_[0]->time_of(mac(1), now_).lost, Nanos{i * 1ms});
   }
   const Nanos lost = step(1ms, true).lost;
@@ -178,7 +179,7 @@ TEST_F(ShmPeersTest, each_owner_of_a_slot_is_another_process) {
 TEST_F(ShmPeersTest, owner_that_leaves_late_does_not_free_the_slot_of_the_next_owner) {
   auto next = open(config(1, 3));
   const uint16_t process = ports_[0]->process_of(mac(1));
-  ports_[1] = std::move(next);  // the former owner leaves
+  ports_[1] = std::move(next);  // the previous owner closes its port
   EXPECT_EQ(ports_[0]->process_of(mac(1)), process);
 }
 
@@ -227,7 +228,7 @@ TEST_F(ShmPeersTest, frames_read_after_the_exit_of_their_sender_are_no_contact_w
   EXPECT_EQ(met, (std::vector{1U, 1U}));
 }
 
-// With real threads: a wake-up that is lost keeps the test from ending.
+// With real threads: after a lost wake-up the test would not end.
 TEST_F(ShmPeersTest, thread_that_waits_is_woken_by_each_frame) {
   constexpr uint64_t kFrames = 2000;
   std::atomic<uint64_t> received{0};
@@ -245,7 +246,7 @@ TEST_F(ShmPeersTest, thread_that_waits_is_woken_by_each_frame) {
   }};
   for (uint64_t sent = 0; sent < kFrames;) {
     sent += send(0, roce_to(0, mac(1), 64), now_);
-    // At most two are under way, so that most frames find the receiver asleep or about to be.
+    // At most two are in flight, so most frames find the receiver asleep or about to sleep.
     while (sent > received.load() + 2) std::this_thread::yield();
   }
   receiver.join();

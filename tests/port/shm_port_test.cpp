@@ -17,7 +17,7 @@ class ShmPortTest : public test::ShmNetworkTest {
  protected:
   static constexpr uint16_t kIntPort = 5201;
 
-  // Sends frames of the largest size from 0 to 1 until the port takes none; returns how many it took.
+  // Sends frames of the largest size from 0 to 1 until the port rejects one. Returns the number of accepted frames.
   uint32_t fill(Nanos now) {
     uint32_t sent = 0;
     while (send(0, roce_to(0, mac(1), kLargest), now) == 1) ++sent;
@@ -34,7 +34,7 @@ class ShmPortTest : public test::ShmNetworkTest {
     build_nd(link, message, frame);
     return test::to_mbuf(*pool_, frame);
   }
-  // With in-band telemetry that no hop has been added to.
+  // A frame with in-band telemetry and no hops.
   rte_mbuf* with_telemetry(uint32_t number) const {
     rte_mbuf* const frame = roce_to(0, mac(1), 1000, number);
     FrameFront front = FrameFront::of(*frame);
@@ -50,7 +50,7 @@ class ShmPortTest : public test::ShmNetworkTest {
     return inet_checksum(frame.data() + sizeof(EthernetHeader), sizeof(Ipv4Header)) == 0;
   }
 
-  static constexpr uint32_t kLargest = 4300;  // bytes of payload
+  static constexpr uint32_t kLargest = 4300;  // payload in bytes
   Nanos now_ = 1s;
 };
 
@@ -81,7 +81,7 @@ TEST_F(ShmPortTest, copies_frames_of_several_segments_whole) {
 }
 
 TEST_F(ShmPortTest, delivers_group_frames_to_all_others) {
-  open_ports(3, 4);  // nobody has slot 3
+  open_ports(3, 4);  // slot 3 has no owner
   ASSERT_EQ(send(1, roce_to(1, MacAddress::broadcast(), 100), now_), 1);
   EXPECT_EQ(receive_all(0, now_).size(), 1U);
   EXPECT_EQ(receive_all(2, now_).size(), 1U);
@@ -111,8 +111,8 @@ TEST_F(ShmPortTest, drops_frames_that_exceed_the_mtu) {
 TEST_F(ShmPortTest, answers_arp_for_present_slots_only) {
   open_ports(2, 3);
   ASSERT_EQ(send(0, arp_request(0, ip4(1)), now_), 1);
-  ASSERT_EQ(send(0, arp_request(0, ip4(2)), now_), 1);   // nobody has it
-  ASSERT_EQ(send(0, arp_request(0, ip4(77)), now_), 1);  // no slot has it
+  ASSERT_EQ(send(0, arp_request(0, ip4(2)), now_), 1);   // the slot has no owner
+  ASSERT_EQ(send(0, arp_request(0, ip4(77)), now_), 1);  // no slot has this address
   EXPECT_EQ(ports_[0]->next_arrival(), Nanos{0});
   const auto got = receive_all(0, now_);
   ASSERT_EQ(got.size(), 1U);
@@ -153,10 +153,10 @@ TEST_F(ShmPortTest, refuses_frames_for_a_full_ring_and_drops_them_after_its_pati
   now_ += ShmPort::kPatience;
   EXPECT_EQ(send(0, roce_to(0, mac(1), kLargest), now_), 1);
   EXPECT_EQ(ports_[0]->shm_stats().ring_full, 1U);
-  // The others do not wait for it.
+  // A full ring does not delay frames to others.
   EXPECT_EQ(send(0, roce_to(0, mac(2), kLargest), now_), 1);
   EXPECT_EQ(receive_all(2, now_).size(), 1U);
-  // A frame for all is not held up at all.
+  // A broadcast frame is not delayed at all.
   EXPECT_EQ(send(0, roce_to(0, MacAddress::broadcast(), kLargest), now_), 1);
   EXPECT_EQ(ports_[0]->shm_stats().ring_full, 2U);
   EXPECT_EQ(receive_all(2, now_).size(), 1U);
@@ -196,7 +196,7 @@ TEST_F(ShmPortTest, receives_from_senders_in_turn_when_each_fills_a_burst) {
   receive_all(kReceiver, now_);
 }
 
-// Buffers are freed by the thread that receives: it must return although the sender does not stop.
+// The receiving thread frees buffers: it must return even if the sender does not stop.
 TEST_F(ShmPortTest, returns_from_receiving_when_all_frames_are_dropped) {
   ports_.push_back(open(config(0, 2)));
   auto small = config(1, 2);
@@ -270,7 +270,7 @@ TEST_F(ShmPortTest, adds_a_telemetry_hop_once_however_often_the_frame_is_refused
   ports_.push_back(open(config(1, 2)));
   const uint32_t before = fill(now_);
   rte_mbuf* frame = with_telemetry(7);
-  // Smaller ones fill the rest.
+  // Smaller frames fill the rest of the ring.
   while (send(0, roce_to(0, mac(1), 100), now_) == 1) continue;
   for (int attempt = 0; attempt < 3; ++attempt) ASSERT_EQ(ports_[0]->tx_burst({&frame, 1}, now_), 0);
   EXPECT_GT(receive_all(1, now_).size(), before);

@@ -13,7 +13,7 @@
 namespace roci {
 namespace {
 
-// The ring of one writer and one reader, between guard pages.
+// A ring with one writer and one reader, between guard pages.
 class ShmRingTest : public testing::Test {
  protected:
   static constexpr uint32_t kBytes = 256 * 1024;
@@ -21,7 +21,7 @@ class ShmRingTest : public testing::Test {
 
   void SetUp() override { open_at(0); }
 
-  // Both ends start at `position`.
+  // Sets both positions to `position`.
   void open_at(uint64_t position) {
     control_.tail.store(position);
     control_.head.store(position);
@@ -36,7 +36,7 @@ class ShmRingTest : public testing::Test {
     for (size_t i = 0; i < bytes; ++i) out[i] = static_cast<uint8_t>(tag * 31 + i);
     return out;
   }
-  // Without publishing.
+  // Does not publish the record.
   bool append(const Frame& bytes) {
     uint8_t* const room = writer_->reserve(static_cast<uint32_t>(bytes.size()));
     if (room == nullptr) return false;
@@ -49,7 +49,7 @@ class ShmRingTest : public testing::Test {
     writer_->publish();
     return written;
   }
-  // Empty when there is none.
+  // Returns an empty frame if the ring is empty.
   Frame read() {
     const auto record = reader_->front();
     if (record.empty()) return {};
@@ -66,14 +66,14 @@ class ShmRingTest : public testing::Test {
       reader_->release();
     }
   }
-  // The record at the reader's position, as a hostile writer leaves it.
+  // Writes a record at the reader's position, like a malicious writer.
   void forge(uint32_t bytes, uint32_t kind, uint64_t published) {
     const uint64_t head = control_.head.load();
     auto* record = reinterpret_cast<ShmRecord*>(memory_.data() + (head & (kBytes - 1)));
     *record = {bytes, kind, 0};
     control_.tail.store(head + published);
   }
-  // What the reader does with what is in the ring now: returns nothing, counts it, and continues with an honest writer.
+  // Expects that the reader returns nothing, counts a malformed record, and works again with a correct writer.
   void expect_refused() {
     const uint64_t before = reader_->malformed();
     EXPECT_TRUE(reader_->front().empty());
@@ -192,7 +192,7 @@ TEST_F(ShmRingTest, new_reader_skips_frames_for_its_predecessor) {
 
 TEST_F(ShmRingTest, new_writer_continues_after_its_predecessor) {
   ASSERT_TRUE(write(frame(600, 1)));
-  ASSERT_TRUE(append(frame(600, 2)));  // its writer exits before it publishes this one
+  ASSERT_TRUE(append(frame(600, 2)));  // its writer exits before it publishes this record
   open_writer();
   EXPECT_EQ(writer_->used(), shm_record_bytes(600));
   ASSERT_TRUE(write(frame(600, 3)));
@@ -237,7 +237,7 @@ TEST_F(ShmRingTest, refuses_misaligned_tail) {
     expect_refused();
   }
   open_at(uint64_t{0} - 64);
-  control_.tail.store(uint64_t{0} - 3);  // what it is aligned to is 0
+  control_.tail.store(uint64_t{0} - 3);  // rounded up to the alignment, the position wraps to 0
   expect_refused();
 }
 
@@ -282,7 +282,7 @@ TEST_F(ShmRingTest, refuses_padding_with_a_wrong_length) {
   }
   open_at(kBytes - 4096);
   forge(4096, ShmRecord::kPadding, 4032);
-  expect_refused();  // right, and not all of it is published
+  expect_refused();  // the record is valid, but not completely published
 }
 
 TEST_F(ShmRingTest, padding_alone_is_passed_over) {
@@ -327,7 +327,7 @@ TEST_F(ShmRingTest, new_writer_counts_the_ring_as_full_until_head_is_valid) {
   open_writer();
   EXPECT_EQ(writer_->reserve(100), nullptr);
   EXPECT_EQ(writer_->used(), kBytes);
-  reader_->release();  // its next look at the ring stores its position again
+  reader_->release();  // its next access to the ring stores its position again
   expect_to_work();
 }
 

@@ -50,7 +50,7 @@ TEST(ShmSegmentTest, anything_else_is_refused) {
   const auto wrong = ShmSegment::open(file);
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().code, EPROTO);
-  // As large as a segment, and not sealed: whoever has it could take the memory away.
+  // As large as a segment, but not sealed: any holder of the file could truncate it.
   const auto made = ShmSegment::create();
   ASSERT_TRUE(made) << made.error().message;
   struct stat found {};
@@ -60,7 +60,7 @@ TEST(ShmSegmentTest, anything_else_is_refused) {
   const int unsealed = memfd_create("test", MFD_ALLOW_SEALING);
   ASSERT_EQ(ftruncate(unsealed, found.st_size), 0);
   EXPECT_FALSE(ShmSegment::open(path_of_descriptor(unsealed)));
-  // Sealed, and of another version.
+  // Sealed, but of another version.
   ASSERT_EQ(fcntl(unsealed, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
   const auto other = ShmSegment::open(path_of_descriptor(unsealed));
   ASSERT_FALSE(other);

@@ -1,4 +1,4 @@
-// A network with a switch in shared memory: its ports, and what processes know of each other behind it.
+// A network with a switch in shared memory: its ports, and what processes know about peers beyond the switch.
 #include "port/shm_switch.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class ShmSwitchTest : public test::ShmNetworkTest {
     with_switch.via_switch = true;
     return with_switch;
   }
-  // What arrived at the switch's port to the slot.
+  // Frames that arrived at the switch's port for the slot.
   std::vector<Bytes> at_switch(uint32_t slot, Nanos now) { return receive_all(*switch_ports_[slot], now); }
   uint16_t from_switch(uint32_t slot, rte_mbuf* frame, Nanos now) {
     return send(*switch_ports_[slot], frame, now);
@@ -110,10 +110,10 @@ TEST_F(ShmSwitchTest, drops_frames_for_a_slot_without_a_process) {
   EXPECT_FALSE(switch_ports_[2]->link_up());
   EXPECT_EQ(from_switch(2, roce_to(0, mac(2), 100), now_), 1);
   EXPECT_EQ(switch_ports_[2]->stats().tx_dropped, 1U);
-  switch_->note_exit(1, switch_->incarnation_of(1));  // of a process that was killed
+  switch_->note_exit(1, switch_->incarnation_of(1));  // the process was killed
   EXPECT_EQ(from_switch(1, roce_to(0, mac(1), 100), now_), 1);
   EXPECT_EQ(switch_ports_[1]->stats().tx_dropped, 1U);
-  // What was written for the last owner is not for the next one.
+  // Frames for the previous owner are not delivered to the next one.
   EXPECT_EQ(from_switch(0, roce_to(1, mac(0), 100), now_), 1);
   ports_[0].reset();
   ports_[0] = open(member(0));
@@ -197,7 +197,8 @@ TEST_F(PeersBehindShmSwitch, address_beyond_an_uplink_loses_the_time_of_the_swit
 
 TEST_F(PeersBehindShmSwitch, exit_is_reported_when_the_switch_has_delivered_the_frames_of_the_peer) {
   Nanos noted{0};
-  // Polls every millisecond; the switch delivers a frame of the peer after 40, 80 and 120 ms. Returns when the exit is reported.
+  // Polls every millisecond. The switch delivers a frame of the peer after 40, 80 and 120 ms. Returns the delay until
+  // the exit is reported.
   const auto exit_after = [&](bool by_switch, bool delivers) {
     ports_[0]->note_exit(1, ports_[0]->owner_of(1).incarnation, {});
     for (noted = now_; now_ < noted + 1s; now_ += 1ms) {
@@ -221,7 +222,7 @@ TEST_F(PeersBehindShmSwitch, exit_is_reported_when_the_switch_has_delivered_the_
   EXPECT_EQ(exit_after(false, false), kNever) << "the switch does not run";
 }
 
-// The next owner of the slot sends with the same address.
+// The next owner of the slot uses the same address.
 TEST_F(PeersBehindShmSwitch, report_of_an_exit_is_not_delayed_for_longer_than_half_a_second) {
   step(Nanos{0}, {true, true});
   ports_[0]->note_exit(1, ports_[0]->owner_of(1).incarnation, {});
@@ -249,7 +250,7 @@ TEST_F(PeersBehindShmSwitch, peer_is_busy_while_frames_wait_for_the_switch_or_fo
   EXPECT_TRUE(ports_[0]->is_busy(mac(1), now_ + 10ms)) << "nobody polls";
 }
 
-// Reads what arrives at the first port.
+// Receives the frames of the first port.
 class Drain : public Poller {
  public:
   explicit Drain(Port& port) : port_(port) {}
@@ -284,7 +285,7 @@ TEST_F(ShmSwitchTest, thread_of_a_runner_sleeps_until_a_frame_wakes_it) {
       std::this_thread::sleep_for(100us);
     ASSERT_EQ(drain.received.load(), number) << "it was not woken";
   }
-  // Asleep: it does not poll.
+  // It sleeps and does not poll.
   const auto is_asleep = [&] { return segment_->slot(kShmSwitchSlot).asleep.load() != 0; };
   for (int look = 0; look < 100'000 && !is_asleep(); ++look) std::this_thread::sleep_for(100us);
   ASSERT_TRUE(is_asleep());

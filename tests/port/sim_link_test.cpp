@@ -13,7 +13,7 @@ namespace {
 
 using test::FrameSpec;
 
-// One frame as a receiver saw it.
+// A received frame.
 struct Seen {
   Nanos at{0};
   std::vector<uint8_t> bytes;
@@ -38,7 +38,7 @@ class SimLinkTest : public testing::Test {
   }
   static bool send(Port& port, rte_mbuf* m, Nanos now) { return port.tx_burst({&m, 1}, now) == 1; }
 
-  // Takes everything that is on its way, at the very time it arrives.
+  // Receives all frames in flight, each at its time of arrival.
   static std::vector<Seen> drain(Port& port) {
     std::vector<Seen> seen;
     for (Nanos at = port.next_arrival(); at != kNever; at = port.next_arrival()) {
@@ -105,7 +105,7 @@ TEST_F(SimLinkTest, the_transmit_queue_refuses_the_byte_too_many_and_takes_again
   EXPECT_EQ(link.a().tx_burst(frames, 0ns), 3U);
   EXPECT_EQ(link.a().stats().tx_refused, 2U);
   EXPECT_EQ(link.stats(SimLink::kAToB).peak_queue, 366U);
-  // 146 bytes at 1 Gb/s: 1168 ns
+  // 146 bytes at 1 Gb/s take 1168 ns.
   EXPECT_EQ(link.next_deadline(), 1168ns);
   EXPECT_EQ(link.a().tx_burst(std::span{frames}.subspan(3), 1167ns), 0U);
   EXPECT_FALSE(link.poll(1167ns));
@@ -169,7 +169,7 @@ TEST_F(SimLinkTest, tells_how_many_frames_had_arrived_when_somebody_last_looked)
   for (uint32_t i = 0; i < 100; ++i) ASSERT_TRUE(send(link.a(), frame(i), 0ns));  // 116.8 ns each
   EXPECT_EQ(link.b().waiting(), 0U);
   std::array<rte_mbuf*, 32> burst{};
-  EXPECT_EQ(link.b().rx_burst({burst.data(), 4}, 5840ns), 4U);  // 50 have arrived
+  EXPECT_EQ(link.b().rx_burst({burst.data(), 4}, 5840ns), 4U);  // 50 frames have arrived
   rte_pktmbuf_free_bulk(burst.data(), 4);
   EXPECT_EQ(link.b().waiting(), 46U);
   EXPECT_EQ(link.b().rx_burst(burst, 11680ns), 32U);
@@ -179,7 +179,7 @@ TEST_F(SimLinkTest, tells_how_many_frames_had_arrived_when_somebody_last_looked)
   drain(link.b());
 }
 
-// Within four standard deviations: fails by chance once in 16,000, and the seed is fixed.
+// Within four standard deviations: fails by chance once in 16,000; the seed is fixed.
 void expect_rate(uint64_t hits, uint64_t tries, double p) {
   const auto n = static_cast<double>(tries);
   EXPECT_NEAR(static_cast<double>(hits), n * p, 4 * std::sqrt(n * p * (1 - p))) << "of " << tries;
@@ -223,7 +223,7 @@ TEST_F(SimLinkTest, each_fault_happens_as_often_as_asked) {
   EXPECT_EQ(s.in_flight(), 0U);
   EXPECT_EQ(arrived, s.delivered);
   EXPECT_EQ(arrived, kFrames - s.lost + s.duplicated);
-  // Most flips hit something that the ICRC or a length covers; none of the other faults damages a frame.
+  // Most flipped bits are covered by the ICRC or by a length check. The other faults do not damage frames.
   EXPECT_GT(damaged, s.corrupted / 2);
   EXPECT_LE(damaged, s.corrupted * 12 / 10) << "as often as corrupted, and some of those duplicated";
   EXPECT_GT(ce, s.marked * 9 / 10);
@@ -291,7 +291,8 @@ TEST_F(SimLinkTest, a_mark_leaves_the_header_checksum_and_the_icrc_right) {
         rte_mbuf* m = nullptr;
         ASSERT_EQ(link.b().rx_burst({&m, 1}, 0ns), 1U);
         EXPECT_TRUE(test::icrc_is_right(m)) << "parse_frame() checks the IPv4 checksum on the way";
-        const uint8_t expected = ecn == 0 ? 0x68 : 0x6b;  // not ECN-capable stays so, everything else is CE
+        // Not ECN-capable stays unchanged, all others become CE.
+        const uint8_t expected = ecn == 0 ? 0x68 : 0x6b;
         EXPECT_EQ(test::view_of(m).traffic_class(), expected);
         rte_pktmbuf_free(m);
       }
@@ -338,7 +339,7 @@ TEST_F(SimLinkTest, a_shared_frame_is_snapshot_and_never_changed) {
   ASSERT_TRUE(send(link.a(), clone, 0ns));
   EXPECT_EQ(test::bytes_of(kept), original);
   EXPECT_EQ(rte_mbuf_refcnt_read(kept), 1);
-  std::memset(rte_pktmbuf_mtod(kept, void*), 0, kept->data_len);  // and builds another packet in it
+  std::memset(rte_pktmbuf_mtod(kept, void*), 0, kept->data_len);  // the sender builds another packet in it
   rte_pktmbuf_free(kept);
   const auto seen = drain(link.b());
   ASSERT_EQ(seen.size(), 2U);
@@ -388,9 +389,9 @@ TEST_F(SimLinkTest, a_destroyed_link_frees_what_is_in_flight) {
   SimLink link{config, pool_};
   for (uint32_t i = 0; i < 100; ++i) ASSERT_TRUE(send(link.a(), frame(i), 0ns));
   EXPECT_EQ(pool_->in_use(), 100U);
-}  // TearDown() looks at the pool
+}  // TearDown() checks that the pool has no frames in use
 
-// A sender that always has a frame to send, and a receiver that wakes up for arrivals.
+// A sender that always has a frame, and a receiver that is polled at arrivals.
 class Sender : public Poller {
  public:
   Sender(Port& port, const MbufPool& pool, uint32_t count) : port_(port), pool_(pool), left_(count) {}
@@ -453,8 +454,8 @@ TEST_F(SimLinkTest, under_a_virtual_runner_a_greedy_sender_fills_the_line_exactl
   EXPECT_EQ(receiver.last, 1168us + 5us);  // 10,000 frames of 116.8 ns
 }
 
-// Many flows, between ports with four queues. Expect: each flow comes through one queue, in order; all queues are used; what
-// is not RoCEv2 comes through the first.
+// Many flows between ports with four queues. Each flow must arrive in one queue, in order. All queues are used. Other
+// frames than RoCEv2 arrive in queue 0.
 TEST_F(SimLinkTest, several_queues_share_the_flows) {
   SimLinkConfig config;
   config.queues = {1, 4};

@@ -1,4 +1,4 @@
-// The wake-up protocol of port/wakeup.hpp as a model: every interleaving of the senders' and the receiver's steps is explored.
+// Model of the wake-up protocol of port/wakeup.hpp: explores every interleaving of the steps of senders and receiver.
 #include "port/wakeup.hpp"
 
 #include <gtest/gtest.h>
@@ -11,18 +11,19 @@
 namespace roci {
 namespace {
 
-// Mistakes that must lose a wake-up: the model finds each of them.
+// Defects that cause a lost wake-up. The model must find each of them.
 enum class Mistake : uint8_t {
   kNone,
   kDoesNotLook,
-  kReadsValueAfterArming,  // not with it: the sender of a frame that was received before may clear the flag in between
+  // Not atomic with arming: the sender of an earlier frame may clear the flag in between.
+  kReadsValueAfterArming,
   kReadsValueAfterLook,
   kReadsWordBeforePublishing,
 };
 
 struct WakeupScenario {
   WakeFor armed_for = WakeFor::kAnything;
-  // What each sender publishes; kAnything: an acknowledgement alone.
+  // Frames that each sender publishes; kAnything: only an acknowledgment.
   std::vector<std::vector<WakeFor>> frames;
   int own_wakes = 0;  // PortWakeup::wake(), at any time
   Mistake mistake = Mistake::kNone;
@@ -39,7 +40,7 @@ struct WakeupState {
   };
 
   uint32_t word = 0;
-  uint8_t acks = 0, others = 0;  // that the receiver has not read
+  uint8_t acks = 0, others = 0;  // not yet read by the receiver
   At receiver = At::kArm;
   uint32_t seen = 0;
   uint8_t own_wakes = 0;
@@ -52,9 +53,9 @@ class WakeupModel {
   explicit WakeupModel(WakeupScenario scenario) : scenario_(std::move(scenario)) { explore({}); }
 
   size_t states() const { return seen_.size(); }
-  size_t finals = 0;              // in which nobody has a step left: all is sent, and the receiver sleeps
-  size_t finals_with_acks = 0;    // an acknowledgement waits in
-  size_t finals_with_others = 0;  // another frame waits in
+  size_t finals = 0;  // final states: no step is possible, all frames are sent, and the receiver sleeps
+  size_t finals_with_acks = 0;    // with an unread acknowledgment
+  size_t finals_with_others = 0;  // with another unread frame
 
  private:
   using At = WakeupState::At;
@@ -91,7 +92,7 @@ class WakeupModel {
         ++next.own_wakes;
         next.word += WakeupWord::kOne;
         wake(next);
-        open.push_back(next);  // it need not happen, so a state in which nothing else can is final
+        open.push_back(next);  // the wake is optional, so a state with only this step is final
       }
       if (!stuck) continue;
       ++finals;
@@ -116,7 +117,7 @@ class WakeupModel {
               changed(state.word, [&](WakeupWord& word) { state.seen = word.arm(WakeFor::kAnything); });
           state.receiver = after_arm;
         } else {
-          state.word &= ~WakeupWord::kAcksToo;  // arm() has two steps here
+          state.word &= ~WakeupWord::kAcksToo;  // arm() consists of two steps here
           state.receiver = At::kSetArmed;
         }
         return true;
@@ -135,7 +136,7 @@ class WakeupModel {
           state.receiver = late_value ? At::kValue : At::kWait;
         }
         return true;
-      case At::kWait:  // the kernel compares and sleeps in one step
+      case At::kWait:  // the kernel compares and sleeps atomically
         state.receiver = state.word == state.seen ? At::kAsleep : At::kReceive;
         return true;
       case At::kAsleep:
@@ -166,7 +167,7 @@ class WakeupModel {
         sender.at = early_read ? Send::kRead : Send::kFence;
         if (!early_read) ++(kind == WakeFor::kAnything ? state.acks : state.others);
         return true;
-      case Send::kFence:  // nothing is reordered in this model
+      case Send::kFence:  // this model does not reorder accesses
         sender.at = Send::kRead;
         return true;
       case Send::kRead:

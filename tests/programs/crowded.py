@@ -53,7 +53,7 @@ class Runs:
 
     @staticmethod
     def end(process, deadline):
-        """Why the process has not completed, and its output; empty when it has."""
+        """Returns why the process has not completed, with its output; an empty string if it has."""
         try:
             process.wait(max(deadline - time.monotonic(), 0.1))
             outcome = "" if process.returncode == 0 else f"exit status {process.returncode}"

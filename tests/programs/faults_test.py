@@ -1,4 +1,5 @@
-"""The same programs where the network loses, doubles and swaps frames, under congestion control, and when one side dies."""
+"""The same programs with frame loss, duplication and reordering, with congestion control, and after a peer was killed.
+"""
 
 import re
 import signal
@@ -20,7 +21,8 @@ class Faults(Faulty):
                 self.pair(tool, "-d", "roci0", "-n", "100", "-s", "8" if tool == "ib_atomic_bw" else "16384")
 
     def test_all_bytes_arrive(self):
-        # The last acknowledgement may be lost, and who waits for it then finds nobody: so only one side must end well.
+        # If the last acknowledgment is lost, the peer may have exited already. So only one of the processes must
+        # succeed.
         port = free_port()
         command = ("ibv_rc_pingpong", "-n", "200", "-g", "1", "-c", "-p", port)
         server = self.start(*command)
@@ -54,7 +56,7 @@ class MpiOverDatagrams(MpiOver, Faulty):
 
 
 def controlled_by(name, text):
-    """The queue pairs that this algorithm controlled while they moved something, as --stats has them."""
+    """Queue pairs in the --stats output that this algorithm controlled and that transferred data."""
     return re.findall(rf"^  \d+(?:/READs)? +\w+ +\S+/\d+ +(?:\d*[1-9][\d.]*|[\d.]*[1-9]) .* {name} ", text, re.MULTILINE)
 
 
@@ -69,7 +71,7 @@ class UnderControl(Programs):
 
 class Killed(Programs):
     def end_of_client(self, *command, limit):
-        """What the client says of a server that is killed in the middle of its work."""
+        """Returns the client's output after its server was killed during a transfer."""
         port = free_port()
         command = (*command, "-p", port)
         server = self.start(*command)
@@ -85,14 +87,14 @@ class Killed(Programs):
     def test_the_other_side_gets_an_error_in_bounded_time(self):
         for tool in ("ib_write_bw", "ib_send_bw", "ib_read_bw"):
             with self.subTest(tool):
-                # 8 times 67 ms, and what a busy machine adds
+                # 8 times 67 ms, and a margin for a busy machine
                 text = self.end_of_client(tool, "-d", "roci0", "-D", "60", limit=30)
                 self.assertRegex(text, "Failed status 12|transport retry counter exceeded")
 
 
 class UcxKilled(Killed):
-    """UCX itself chooses how long it waits. With messages (tag_bw) it may wait for credits of its peer's UCX, and nothing is
-    under way that could fail then, as with any RDMA device; a put needs none."""
+    """UCX chooses its own timeout. With messages (tag_bw) UCX may wait for credits of its peer without an outstanding
+    request that could fail, as with any RDMA device. A put needs no credits."""
 
     environment_more = RELIABLE
 

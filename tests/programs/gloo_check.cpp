@@ -1,9 +1,11 @@
-// One rank of a job of Gloo over its ibverbs transport, linked with the distribution's libgloo: allreduce_ring, every sum verified.
+// One rank of a Gloo job with the ibverbs transport, linked with the distribution's libgloo: allreduce_ring, every
+// sum verified.
 //
 //   gloo-check FOLDER RANK RANKS [--runs N] [--elements N] [--busy-poll]
 //
-// The ranks meet in files of FOLDER, which is empty at the start. By default, a thread of Gloo sleeps until there is a completion
-// event; with --busy-poll, the calling thread polls. Exit status 1, after one sentence, when a sum is wrong or a call fails.
+// The ranks rendezvous through files in FOLDER, which is empty at the start. By default a thread of Gloo sleeps until
+// a completion event; with --busy-poll the calling thread polls. Exit status 1, after one sentence, if a sum is wrong
+// or a call fails.
 #include <gloo/allreduce_ring.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
@@ -52,7 +54,8 @@ Options parse(const std::vector<std::string>& words) {
   return options;
 }
 
-// Gloo's algorithm does not wait for the completions of its notifications, and its buffers must not be destroyed before them.
+// Gloo's algorithm does not wait for the completions of its notifications. Its buffers must not be destroyed before
+// those.
 class Allreduce : public gloo::AllreduceRing<std::uint64_t> {
  public:
   using AllreduceRing::AllreduceRing;
@@ -78,7 +81,7 @@ void verify(const Options& options, int run, const std::vector<std::uint64_t>& s
   }
 }
 
-// A rank that closes its queue pairs while another one waits for them is an error of Gloo's.
+// Gloo reports an error if a rank closes its queue pairs while another one waits for them.
 void wait_for_all(const Options& options, gloo::rendezvous::FileStore& store) {
   store.set("finished" + std::to_string(options.rank), {1});
   std::vector<std::string> all;
@@ -106,12 +109,12 @@ void wait_for_all(const Options& options, gloo::rendezvous::FileStore& store) {
     verify(options, run, values);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  allreduce.wait_for_notifications(options.runs * (options.ranks - 1));  // one for each round of the ring
+  allreduce.wait_for_notifications(options.runs * (options.ranks - 1));  // one per round of the ring
   wait_for_all(options, store);
   std::printf("gloo: %d runs of allreduce_ring, %d ranks, %d elements, %.1f us for each\n", options.runs,
               options.ranks, options.elements, seconds.count() / options.runs * 1e6);
-  // Nothing is destroyed: Gloo destroys a pair while the device's thread may still handle one of its completions, and then accesses
-  // freed memory (Pair::handleCompletionEvent).
+  // Skips destructors: Gloo destroys a pair while the device's thread may still handle one of its completions, which
+  // then accesses freed memory (Pair::handleCompletionEvent).
   std::exit(0);
 }
 

@@ -1,4 +1,4 @@
-"""Gloo's allreduce_ring over its ibverbs transport, alone and beside busy loops: gloo_check.cpp."""
+"""Gloo's allreduce_ring over its ibverbs transport, alone and together with busy loops: gloo_check.cpp."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The examples of rdma-core, as Debian has them, over the drop-in library."""
+"""The rdma-core examples of the distribution over the drop-in library."""
 
 import sys
 import time
@@ -25,8 +25,8 @@ class Pingpong(Programs):
 
     def test_extended_calls(self):
         self.pair("ibv_rc_pingpong", *ROUNDS, "-N", "-c")  # ibv_wr_*
-        self.pair("ibv_rc_pingpong", *ROUNDS, "-t")        # ibv_start_poll, with time stamps
-        self.pair("ibv_rc_pingpong", *ROUNDS, "-e", "-t")  # an event that finds an empty queue ends it
+        self.pair("ibv_rc_pingpong", *ROUNDS, "-t")  # ibv_start_poll, with timestamps
+        self.pair("ibv_rc_pingpong", *ROUNDS, "-e", "-t")  # ends with an event for an empty queue
 
     def test_memory_without_registration_and_device_memory(self):
         self.pair("ibv_rc_pingpong", *ROUNDS, "-o", "-c")

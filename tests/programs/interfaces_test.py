@@ -1,4 +1,4 @@
-"""perftest over interfaces of the kernel, veth0 and veth1 of tests/tools/netns.sh: each process owns one of them."""
+"""perftest over kernel interfaces, veth0 and veth1 of tests/tools/netns.sh. Each process uses one of them."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ device:
 class Interfaces(Programs):
     @classmethod
     def stop_net(cls):
-        pass  # there is none: roci-run starts no switch for a device of one's own
+        pass  # roci-run starts no switch for a configured device
 
     def run_pair(self, driver, mtu, more, *command):
         files = []

@@ -1,6 +1,7 @@
-"""qperf and libfabric's fi_pingpong. Both first ask by TCP at the address that they then use for RDMA, so the kernel has the
-addresses too, in a namespace of its own (tests/tools/netns.sh). Whichever side opens its device first: the server's is the first
-place of one network and the client's that of another, which an uplink joins."""
+"""qperf and libfabric's fi_pingpong. Both first connect by TCP to the address that they then use for RDMA. So the
+kernel has the addresses too, in a separate network namespace (tests/tools/netns.sh). The server has the first slot of
+one network and the client that of another; an uplink joins them. So the order in which they open their devices does
+not matter."""
 
 import re
 import subprocess
@@ -22,19 +23,19 @@ net:
 {more}
 """
 NETS = ("side0", "side1")
-CONTROL_PORT = 47592  # of fi_pingpong, by default
+CONTROL_PORT = 47592  # default port of fi_pingpong
 MESSAGES = (("verbs", "msg"), ("verbs;ofi_rxm", "rdm"))
 
 
 def setUpModule():
-    # Not the kernel answers who has the addresses.
+    # The kernel must not reply to ARP requests for the addresses.
     for command in ("link set veth0 arp off", "link set veth1 arp off", f"addr add {Programs.server}/32 dev veth0",
                     f"addr add {CLIENT}/32 dev veth0"):
         subprocess.run(["ip", *command.split()], timeout=LIMIT, check=True)
 
 
 class Joined(Programs):
-    more = ""  # of both descriptions
+    more = ""  # added to both network descriptions
 
     @classmethod
     def setUpClass(cls):
@@ -72,7 +73,7 @@ class Joined(Programs):
         self.must(server, server)
 
     def ping_pong(self, provider, endpoint, *options):
-        command = ("fi_pingpong", "-p", provider, "-e", endpoint, "-c", *options)  # -c: with a look at the bytes
+        command = ("fi_pingpong", "-p", provider, "-e", endpoint, "-c", *options)  # -c: verifies the data
         with self.subTest(provider):
             server = self.start_server(CONTROL_PORT, *command)
             ends = [self.wait(process) for process in (self.start(*command, self.server, where=self.sides[1]), server)]
@@ -82,8 +83,8 @@ class Joined(Programs):
             self.assertEqual(results[0], results[1], texts)
             for end in ends:
                 errors = [line for line in end.text.splitlines() if "[error]" in line]
-                # Of two sides with ofi_rxm, the one that comes to its end later calls receives an error that the other one's
-                # disconnecting has flushed, if it sees them: all is measured then.
+                # With ofi_rxm, the process that finishes last may receive a flush error caused by the other process's
+                # disconnect. The measurement is complete then.
                 if "ofi_rxm" in provider and len(errors) == 1 and "Work Request Flushed Error" in errors[0]:
                     continue
                 self.assertEqual((end.status, errors), (0, []), texts)

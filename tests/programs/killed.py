@@ -37,10 +37,10 @@ import time
 
 RETRY_EXC_ERR = 12  # enum ibv_wc_status
 QUEUE_PAIRS = ("WRITE", "SEND", "READ", "rdma_cm")
-LIMIT = 60          # seconds for anything that is expected; then it is a failure
+LIMIT = 60  # seconds until an expected report is a failure
 HANDSHAKE_LIMIT = 20
-SHORT = 0.2         # seconds: a stop of at most this is shorter than the time-outs, 0.27 s
-BOUND = 100         # ms from a kill to the reports of the other process
+SHORT = 0.2  # seconds: the longest short stop, shorter than the retries of 0.27 s
+BOUND = 100  # ms from a kill to the reports of the peer process
 NET = "killed"
 CONFIG = f"net: {{name: {NET}, connection_manager: {{response_timeout: 67ms, retries: 3}}}}\n"
 # docs/roci-run.md, Network folder; a network without a switch
@@ -48,15 +48,15 @@ FILES = ("net.yaml", ".net.yaml", "join.lock", "places", "last-words")
 
 
 class Due(Exception):
-    """The instant at which a process is to be killed or stopped."""
+    """Raised at the time at which a process is to be killed or stopped."""
 
 
 class Failure(Exception):
-    """A process has not done what is expected of it."""
+    """A process did not behave as expected."""
 
 
 class Program:
-    """killed-check under roci-run."""
+    """A killed-check process under roci-run."""
 
     def __init__(self, command, environment, folder):
         self.errors = tempfile.TemporaryFile(dir=folder)
@@ -70,7 +70,7 @@ class Program:
         self.forget()
 
     def forget(self):
-        """Starts a new connection."""
+        """Resets the state for a new connection."""
         self.reports = collections.defaultdict(list)
         self.begun = self.going = self.active = False
         self.traffic = self.waiting = None
@@ -94,7 +94,7 @@ class Program:
         return bool(read)
 
     def stop(self):
-        """Returns when all threads have stopped."""
+        """Stops the process. Returns when all threads have stopped."""
         os.kill(self.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
@@ -123,7 +123,7 @@ class Program:
 
 
 def memory_of(pid):
-    """Inodes of the networks' shared memory that a process has open or mapped."""
+    """Inodes of networks' shared memory that a process has open or mapped."""
     found = set()
     with contextlib.suppress(OSError):
         for fd in os.listdir(f"/proc/{pid}/fd"):
@@ -137,14 +137,14 @@ def memory_of(pid):
 
 
 def is_locked(file):
-    """By another process (fcntl), as the owner of a slot locks it."""
+    """Whether another process has an fcntl lock on the file, like the owner of a slot."""
     with open(file, "rb+") as opened:
         lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         return struct.unpack("hhqqi4x", fcntl.fcntl(opened, fcntl.F_GETLK, lock))[0] != fcntl.F_UNLCK
 
 
 class Delays(threading.Thread):
-    """Measures by how much a thread that sleeps for 5 ms is delayed: what other load adds to all times."""
+    """Measures the delay of a thread that sleeps for 5 ms. Other load adds this delay to all measured times."""
 
     PERIOD = 0.005
 
@@ -188,7 +188,7 @@ class Results:
 
 
 class Pair:
-    """Two processes, and one network for them."""
+    """Two processes and their network."""
 
     def __init__(self, run, check, seed, folder, hold=False):
         self.random = random.Random(seed)
@@ -206,18 +206,19 @@ class Pair:
         self.hold = hold
         self.programs = [None, None]
         self.due = None     # time.monotonic() of the next action
-        self.due_after_go = None  # seconds: while the two connect
-        self.memory, self.memory_before = set(), set()  # inodes of the network's shared memory; of those that have ended
+        self.due_after_go = None  # seconds; the action happens while the processes connect
+        # Inodes of the network's shared memory: current, and of earlier networks.
+        self.memory, self.memory_before = set(), set()
         self.history = collections.deque(maxlen=5)
-        self.number = 0     # of the action
-        self.stopped = 0    # seconds, of the last short stop
+        self.number = 0  # number of the action
+        self.stopped = 0  # seconds, of the last short stop
         self.exit_time = 0  # of the last process that was killed
         self.with_cm = True
 
     # ---- Waiting
 
     def wait(self, condition, what, limit=LIMIT):
-        """Until the condition holds; Due when the instant of the action comes first."""
+        """Waits until the condition holds. Raises Due if the time of the action comes first."""
         deadline = time.monotonic() + limit
         while not condition():
             now = time.monotonic()
@@ -251,7 +252,7 @@ class Pair:
         return all(p is not None and p.going and (not self.with_cm or p.reports["established"]) for p in self.programs)
 
     def establish(self):
-        """Starts what does not run, connects the two and starts the traffic; continues where Due has interrupted it."""
+        """Starts missing processes, connects the two and starts the traffic. Continues where Due interrupted it."""
         for index, program in enumerate(self.programs):
             if program is None:
                 self.programs[index] = Program(self.command, self.environment, self.folder)
@@ -278,7 +279,7 @@ class Pair:
         self.wait_for("connected")
         if self.due_after_go is not None and not any(program.going for program in both):
             self.due = time.monotonic() + self.due_after_go
-        # The passive side first: the other one's request finds it ready.
+        # The passive process first, so that it is ready for the request of its peer.
         for program in sorted(both, key=lambda program: program.active):
             if program.going:
                 continue
@@ -309,7 +310,7 @@ class Pair:
     # ---- Checks of reports
 
     def runs(self, program):
-        """Queue pairs that carry requests."""
+        """Queue pairs that have requests."""
         if not program.going:
             return set()
         return {0, 1, 2, 3} if program.reports["established"] else {0, 1, 2}
@@ -319,7 +320,7 @@ class Pair:
         return {int(values[0]) for values in program.reports["failed"]} >= self.runs(program)
 
     def check_failures(self, program):
-        """The statuses. Returns the time of the last completion with an error."""
+        """Checks the statuses. Returns the time of the last completion with an error."""
         for index, status, failed, flushed, _, _ in (map(int, values) for values in program.reports["failed"]):
             if status != RETRY_EXC_ERR:
                 raise Failure(f"queue pair {index} ended with status {status}, not {RETRY_EXC_ERR}")
@@ -352,7 +353,7 @@ class Pair:
         self.end([other])
 
     def kill_both(self):
-        """The network ends, and the next process creates it anew."""
+        """Kills both processes. The network ends, and the next process creates it again."""
         self.results.actions["kill of both"] += 1
         for program in self.programs:
             program.process.kill()
@@ -392,7 +393,8 @@ class Pair:
         self.results.outcomes[f"kill {state}: RETRY_EXC_ERR, others WR_FLUSH_ERR"] += 1
 
     def add_latency(self, what, nanoseconds, detail):
-        """From a kill to a report. On a busy machine the killed process itself needs time to exit."""
+        """Records the time from a kill to a report. On a busy machine the exit of the killed process takes time, too.
+        """
         after_exit = nanoseconds - self.exit_time
         self.results.add_time(f"kill: {what}", nanoseconds)
         self.results.add_time(f"exit: {what}", after_exit)
@@ -407,7 +409,7 @@ class Pair:
 
         was_established = bool(other.reports["established"])
         if not was_established and not other.active and not other.reports["request"]:
-            # The request may be in shared memory still. It is processed before the exit is reported.
+            # The request may still be in shared memory. It is processed before the exit is reported.
             if other.traffic != "still":
                 self.wait(lambda: ended() or len(other.reports["failed"]) >= 3, "an error of each queue pair")
             if not ended() and not other.reports["request"]:
@@ -442,7 +444,7 @@ class Pair:
             program.send("check 8")
         self.wait(lambda: all(p.reports["continues"] or p.reports["failed"] for p in self.programs), "'continues' of both")
         if self.stopped > SHORT:
-            # This process had no processor: the stop was as long as the time-outs.
+            # This script was not scheduled, so the stop was as long as the timeouts.
             self.results.outcomes["stop that was prolonged by other load: not checked"] += 1
             return self.end(self.programs)
         self.check_no_failure()
@@ -508,7 +510,7 @@ class Pair:
             self.stop_for_long(victim, other)
 
     def round(self):
-        """One kill or stop. False when something differed from what is expected; then both processes are replaced."""
+        """One kill or stop. Returns False after an unexpected result; then both processes are replaced."""
         self.number += 1
         try:
             self.act()
@@ -526,7 +528,7 @@ class Pair:
             return False
 
     def quit(self):
-        """Ends both processes in order."""
+        """Ends both processes normally."""
         for index, program in enumerate(self.programs):
             if program is None:
                 continue
@@ -536,7 +538,7 @@ class Pair:
             program.close()
             self.programs[index] = None
 
-    # ---- What is left
+    # ---- Remaining resources
 
     def holders_of_memory(self):
         inodes = self.memory | self.memory_before
@@ -544,7 +546,7 @@ class Pair:
                 if memory_of(pid) & inodes]
 
     def left_behind(self):
-        """Sentences about everything that the processes, all of which have exited, have left beyond what is documented."""
+        """Sentences about undocumented files, memory and locks that remain after all processes have exited."""
         found = self.holders_of_memory()
         for path in self.runtime.iterdir():
             if path.name != NET and not path.name.startswith(".paths-"):

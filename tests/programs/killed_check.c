@@ -1,26 +1,29 @@
-// A program of the verbs and rdma_cm APIs, linked with the system's libraries: one process of a pair in which either process is
-// killed or stopped at any instant (killed.py). It carries traffic over three queue pairs that it connects itself (RDMA WRITE,
-// SEND, RDMA READ) and over one of an rdma_cm connection (all three), in both directions, and reports each failure with the time.
+// Program with the verbs and rdma_cm APIs, linked with the system's libraries: one process of a pair in which either
+// process is killed or stopped at any time (killed.py). It has traffic in both directions on three queue pairs that
+// it connects itself (RDMA WRITE, SEND, RDMA READ) and on one of an rdma_cm connection (all three). It reports each
+// failure with the time.
 //
-// Commands, one a line, on standard input:
+// Commands, one per line, on standard input:
 //   begin TRAFFIC WAITING CM SEED  creates the queue pairs.
-//                                  TRAFFIC: full (requests are always outstanding), light (one request, then a pause), still (none)
+//                                  TRAFFIC: full (requests are always outstanding), light (one request, then a pause),
+//                                  still (none)
 //                                  WAITING: poll (polls the completion queue), wait (waits for completion events)
-//                                  CM: 1: an rdma_cm connection too; 0: without
-//   peer PLACE                     connects them to the other process's; PLACE is what it has printed
+//                                  CM: 1: with an rdma_cm connection; 0: without
+//   peer PLACE                     connects them to those of the peer process, which has printed PLACE
 //   go [ADDRESS]                   starts the traffic; with an address, connects to its listener
-//   check N                        posts N more requests on each queue pair, beyond what TRAFFIC posts
+//   check N                        posts N more requests on each queue pair, in addition to those of TRAFFIC
 //   end                            destroys queue pairs and the connection
 //   quit                           exits with status 0, as at the end of the input
 //
-// Reports, one a line, on standard output; times are of CLOCK_MONOTONIC, in ns:
+// Reports, one per line, on standard output; times are of CLOCK_MONOTONIC, in ns:
 //   ready ADDRESS | place PLACE | connected | going | ended
 //   request TIME | established TIME | disconnected TIME | refused EVENT STATUS TIME   of the rdma_cm connection
 //   continues                      the requests of the last `check` and all before have completed without an error
 //   failed QUEUE_PAIR STATUS REQUESTS FLUSHED FIRST LAST
-//     All requests of a queue pair have ended after an error: status of the first one with an error, how many had one, how many of
-//     these were flushed, and when the first and the last completion was polled.
-// Exit status 1, after a sentence on standard error, when anything else is wrong.
+//     All requests of a queue pair have ended after an error: status of the first failed one, number of failed ones,
+//     number of flushed ones among them, and times at which the first and the last completion was polled.
+//
+// Exit status 1, after a sentence on standard error, on any other error.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -51,7 +54,7 @@ enum {
   kPollsBetweenLooks = 64,
 };
 
-// Regions of the registered memory. The pattern is the same in both processes, and nothing writes it.
+// Regions of the registered memory. The pattern is the same in both processes and constant.
 enum {
   kPattern = 0,
   kWritten = kPattern + 2 * kLargest,  // by RDMA WRITEs of the peer
@@ -60,7 +63,7 @@ enum {
   kBytes = kReadBack + kQueuePairs * kDepth * kLargest,
 };
 
-struct place {  // what the other process must know
+struct place {  // connection data for the peer process
   union ibv_gid gid;
   uint64_t address;
   uint32_t rkey;
@@ -71,9 +74,9 @@ struct flow {
   struct ibv_qp* qp;
   int runs;
   unsigned posted, completed;
-  unsigned target;  // of `completed`, set by `check`
+  unsigned target;  // value of `completed`, set by `check`
   unsigned failed, flushed;
-  enum ibv_wc_status status;  // of the first request that has failed
+  enum ibv_wc_status status;  // of the first failed request
   int64_t first, last;
   int64_t next_post;        // light traffic
   uint32_t sent, received;  // messages
@@ -138,9 +141,10 @@ static uint32_t draw_size(void) {
   return magnitude - draw(magnitude);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- requests
+// ----------------------------------------------------------------------------------------------------------------
+// requests
 
-// Message n of a queue pair starts here in the pattern.
+// Offset of message n of a queue pair in the pattern.
 static uint32_t offset_of_message(uint32_t n) { return n * 2654435761U % kLargest; }
 
 static int is_pattern(uint32_t at, uint32_t offset, uint32_t length) {
@@ -156,7 +160,7 @@ static uint32_t read_slot(int index, uint32_t n) {
   return kReadBack + ((uint32_t)index * kDepth + n % kDepth) * kLargest;
 }
 
-// Bits of a wr_id: the queue pair, whether it is a receive, and the number of the request.
+// wr_id: queue pair, receive flag, and number of the request.
 static uint64_t id_of(int index, int receives, uint32_t n) {
   return (uint64_t)n << 8 | (uint64_t)receives << 4 | (uint64_t)index;
 }
@@ -256,7 +260,7 @@ static void on_completion(const struct ibv_wc* wc, int64_t time) {
            (long long)flow->first, (long long)flow->last);
 }
 
-// What the peer has written is the pattern.
+// The data that the peer has written must match the pattern.
 static void check_written(void) {
   for (uint32_t i = 0; i < 2 * kLargest; ++i)
     must(bytes[kWritten + i] == 0 || bytes[kWritten + i] == bytes[kPattern + i], "a WRITE has other data");
@@ -266,7 +270,7 @@ static void note_checked(void) {
   if (!mode.checked) return;
   for (int i = 0; i < kQueuePairs; ++i) {
     if (flows[i].runs && (int)(flows[i].completed - flows[i].target) < 0) return;
-    if (flows[i].failed > 0) mode.checked = 0;  // reported
+    if (flows[i].failed > 0) mode.checked = 0;  // the failure is reported instead
   }
   if (!mode.checked) return;
   check_written();
@@ -274,7 +278,7 @@ static void note_checked(void) {
   mode.checked = 0;
 }
 
-// Returns whether there were any.
+// Returns whether there were completions.
 static int poll_completions(void) {
   struct ibv_wc found[16];
   int any = 0;
@@ -345,7 +349,7 @@ static void connect_queue_pair(int index) {
 
 // -------------------------------------------------------------------------------------------------------------- connection
 
-// Of a queue pair in RTS. librdmacm sets the longest one, 655 ms.
+// The queue pair must be in RTS. librdmacm sets the longest timer, 655 ms.
 static void set_rnr_timer(struct ibv_qp* qp) {
   struct ibv_qp_attr attr = {.min_rnr_timer = kRnrTimer};
   must(ibv_modify_qp(qp, &attr, IBV_QP_MIN_RNR_TIMER) == 0, "cannot set the RNR timer");
@@ -374,7 +378,7 @@ static void start_connection(const char* address) {
 
 static void end_connection(void) {
   if (connection == NULL) return;
-  rdma_disconnect(connection);  // fails where there is no connection
+  rdma_disconnect(connection);  // fails without a connection
   if (connection->qp != NULL) rdma_destroy_qp(connection);
   must(rdma_destroy_id(connection) == 0, "cannot destroy an identifier");
   connection = NULL;
@@ -384,7 +388,7 @@ static void on_request(struct rdma_cm_event* event) {
   struct rdma_cm_id* id = event->id;
   const int wanted = mode.with_cm && connection == NULL;
   rdma_ack_cm_event(event);
-  if (!wanted) {  // of an earlier peer
+  if (!wanted) {  // from an earlier peer
     rdma_reject(id, NULL, 0);
     must(rdma_destroy_id(id) == 0, "cannot destroy an identifier");
     return;
@@ -433,7 +437,7 @@ static void on_event(void) {
 
 static void begin(const char* words) {
   char traffic[8], waiting[8];
-  int numbers = 0;  // where they begin
+  int numbers = 0;  // offset of the numbers
   must(sscanf(words, "%7s %7s %n", traffic, waiting, &numbers) == 2 && numbers > 0, "begin: four words");
   char* rest = NULL;
   mode.with_cm = (int)strtol(words + numbers, &rest, 10);
@@ -519,11 +523,11 @@ static void on_input(void) {
 // ------------------------------------------------------------------------------------------------------------------- start
 
 static void open_device(void) {
-  // The one of the identifiers: their queue pairs are created with the same protection domain.
+  // The context that rdma_cm identifiers use, so that their queue pairs can use the same protection domain.
   struct ibv_context** devices = rdma_get_devices(NULL);
   must(devices != NULL && devices[0] != NULL, "there is no device");
   context = devices[0];
-  static const unsigned char kMapped[12] = {[10] = 0xff, [11] = 0xff};  // an IPv4 address
+  static const unsigned char kMapped[12] = {[10] = 0xff, [11] = 0xff};  // IPv4-mapped address
   while (ibv_query_gid(context, 1, gid_index, &gid) == 0 && memcmp(gid.raw, kMapped, sizeof kMapped) != 0)
     ++gid_index;
   must(memcmp(gid.raw, kMapped, sizeof kMapped) == 0, "the device has no IPv4 address");
@@ -548,7 +552,7 @@ static void listen_for_requests(void) {
   must(rdma_listen(listener, 16) == 0, "cannot listen");
 }
 
-// Until an input, an event or, with `waiting`, a completion.
+// Waits for input, an event or, with `waiting`, a completion.
 static void wait_for_any(int milliseconds, int waiting) {
   struct pollfd files[] = {{.fd = STDIN_FILENO, .events = POLLIN},
                            {.fd = events->fd, .events = POLLIN},

@@ -1,4 +1,4 @@
-"""Processor load of tests that run beside other programs."""
+"""Processor load for tests that run together with other programs."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ BUSY_LOOP = "import os\nwhile os.getppid() > 1: pass"
 
 
 class BusyLoops:
-    """Processes that use all the processor time they get."""
+    """Processes that use all processor time that they get."""
 
     def __init__(self, count):
         self.loops = [subprocess.Popen([sys.executable, "-c", BUSY_LOOP]) for _ in range(count)]

@@ -1,13 +1,16 @@
-// A program of librdmacm and the verbs API, linked with the system's libraries: a client that has very many connections with a
-// server at once, one queue pair each, sends a message over each, and ends all of them; and once more in the same processes.
+// Program of librdmacm and the verbs API, linked with the system's libraries: a client with very many simultaneous
+// connections to a server, one queue pair each. It sends a message over each connection and disconnects all; then
+// again in the same processes.
 //
-//     many-connections -c 10000 -r 2                 the server, until it has served that many rounds
+//     many-connections -c 10000 -r 2                 the server, until it has served two rounds
 //     many-connections -c 10000 -r 2 10.77.0.1       the client
 //
-// With -w they wait for so many seconds between two rounds, for time-wait to end, and at their own end, for who looks from outside.
+// With -w both wait for this number of seconds between two rounds, for the end of time-wait, and before they exit,
+// for inspection.
 //
-// Each side has one event channel, one completion queue and one protection domain, the server one shared receive queue. What a
-// round took and how much memory it has left is printed; exit status 1, after a sentence, when anything is not as it must be.
+// Each process has one event channel, one completion queue and one protection domain, the server also one shared
+// receive queue. It prints the duration of a round and its remaining memory. Exit status 1, after a sentence, on any
+// error.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,10 +32,10 @@ enum { kMessage = 64, kReceives = 4096, kPatience = 100, kBatch = 64 };
 static struct options {
   unsigned connections, rounds, under_way, wait;
   uint16_t port;
-  const char* server;  // null: this is one
+  const char* server;  // NULL: this process is the server
 } wanted = {.connections = 10000, .rounds = 2, .under_way = 4096, .port = 7471};
 
-// One connection of the client's.
+// A connection of the client.
 struct one {
   struct rdma_cm_id* id;
 };
@@ -45,7 +48,7 @@ static struct side {
   struct ibv_mr* mr;
   unsigned char* bytes;
   struct one* all;
-  // Of this round.
+  // In this round.
   unsigned connected, moved, disconnected;
 } me;
 
@@ -61,7 +64,7 @@ static double seconds(void) {
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-// Of all threads, on any core.
+// Processor time of all threads.
 static double processor_seconds(void) {
   struct rusage used;
   getrusage(RUSAGE_SELF, &used);
@@ -81,7 +84,7 @@ static long resident_kib(void) {
   return kib;
 }
 
-// Of what was allocated, by whomever in this process; resident is more, and what queues have needed once stays.
+// Allocated memory of the process. Resident memory is larger, because queues keep their memory.
 static long used_kib(void) {
   const struct mallinfo2 all = mallinfo2();
   return (long)((all.uordblks + all.hblkhd) / 1024);
@@ -101,7 +104,7 @@ static void post_receive(uint64_t slot) {
   must(ibv_post_srq_recv(me.srq, &request, &bad) == 0, "no receive request");
 }
 
-// What all connections share; with the device of the first id that has one.
+// Objects that all connections share, on the device of the first identifier that has one.
 static void make_shared(struct ibv_context* device) {
   if (me.pd != NULL) return;
   me.pd = ibv_alloc_pd(device);
@@ -129,7 +132,7 @@ static void make_queue_pair(struct rdma_cm_id* id) {
   must(rdma_create_qp(id, me.pd, &init) == 0, "no queue pair");
 }
 
-// Whether there may be more.
+// Returns whether there may be more completions.
 static int take_some_completions(void) {
   struct ibv_wc found[kBatch];
   const int count = ibv_poll_cq(me.cq, kBatch, found);
@@ -157,7 +160,7 @@ static void destroy(struct rdma_cm_id* id) {
   must(rdma_destroy_id(id) == 0, "an identifier stays");
 }
 
-// Null when none comes for so long.
+// Returns NULL on timeout.
 static struct rdma_cm_event* next_event(int milliseconds) {
   struct pollfd channel = {me.channel->fd, POLLIN, 0};
   struct rdma_cm_event* event = NULL;
@@ -191,7 +194,7 @@ static void report(unsigned round, double processor, long before, long most, dou
   fflush(stdout);
 }
 
-// -------------------------------------------------------------------------------------------------------- the server
+// -------------------------------------------------------------------------------------------------------- server
 
 static void serve(struct rdma_cm_event* event) {
   struct rdma_cm_id* id = event->id;
@@ -216,18 +219,19 @@ static void serve(struct rdma_cm_event* event) {
   }
   rdma_ack_cm_event(event);
   if (type != RDMA_CM_EVENT_DISCONNECTED) return;
-  take_completions();  // a queue pair that is destroyed takes its own with it
+  take_completions();  // destroying a queue pair removes its completions
   destroy(id);
   me.disconnected++;
 }
 
-// It listens only while a round has begun and all of the one before is gone: that is how the client knows.
+// Listens only during a round, after all connections of the previous one were destroyed: so the client knows when to
+// start.
 static void serve_round(unsigned round) {
   struct rdma_cm_id* listener = NULL;
   struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(wanted.port)};
   must(rdma_create_id(me.channel, &listener, NULL, RDMA_PS_TCP) == 0, "no identifier");
   must(rdma_bind_addr(listener, (struct sockaddr*)&any) == 0, "the port cannot be bound");
-  if (round == 0) {  // so that nothing of it counts as a connection's
+  if (round == 0) {  // shared objects must not count as memory of connections
     struct ibv_context** devices = rdma_get_devices(NULL);
     must(devices != NULL, "no device");
     make_shared(devices[0]);
@@ -241,7 +245,7 @@ static void serve_round(unsigned round) {
   while (me.disconnected < wanted.connections) {
     take_completions();
     for (struct rdma_cm_event* event; (event = next_event(0)) != NULL;) {
-      if (me.connected == 0) {  // who comes first may take his time
+      if (me.connected == 0) {  // the time until the first connection does not count
         begin = seconds();
         processor = processor_seconds();
       }
@@ -255,7 +259,7 @@ static void serve_round(unsigned round) {
   report(round + 1, processor, before, most, 1, 1);
 }
 
-// -------------------------------------------------------------------------------------------------------- the client
+// -------------------------------------------------------------------------------------------------------- client
 
 static void begin_connection(struct one* one) {
   struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(wanted.port)};
@@ -264,7 +268,7 @@ static void begin_connection(struct one* one) {
   must(rdma_resolve_addr(one->id, NULL, (struct sockaddr*)&to, 2000) == 0, "no way to the server");
 }
 
-// False when the server does not listen yet.
+// Returns 0 if the server does not listen yet.
 static int connect_on(struct rdma_cm_event* event) {
   struct rdma_conn_param ask = {.retry_count = 7, .rnr_retry_count = 7};
   switch (event->event) {
@@ -290,7 +294,7 @@ static int connect_on(struct rdma_cm_event* event) {
   }
 }
 
-// The first one, until somebody is there to answer it.
+// Repeats the first connection until the server listens.
 static void connect_first(void) {
   const double begin = seconds();
   begin_connection(&me.all[0]);

@@ -1,5 +1,5 @@
-// What an MPI job does, with every byte checked: exchanges of 1 B to 4 MiB between neighbours, sums of all ranks, and one-sided
-// writes, reads and additions. Exit status 1, after a sentence, when anything is not as it must be.
+// MPI job that verifies every byte: exchanges of 1 B to 4 MiB between neighbor ranks, sums of all ranks, and
+// one-sided writes, reads and additions. Exit status 1, after a sentence, on any error.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

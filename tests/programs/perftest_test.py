@@ -1,4 +1,4 @@
-"""perftest, as Debian has it, over the drop-in library."""
+"""The distribution's perftest over the drop-in library."""
 
 import sys
 import unittest
@@ -67,7 +67,7 @@ class Perftest(Programs):
         self.assertTrue(self.result_lines(client.text), client.text)
 
     def test_inline_and_queue_depth(self):
-        self.measure("ib_write_lat", "-I", "32")  # it says that it does without
+        self.measure("ib_write_lat", "-I", "32")  # prints that it continues without inline data
         self.measure("ib_send_bw", "-t", "16")
         self.measure("ib_write_bw", "-t", "1")
 

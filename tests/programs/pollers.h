@@ -1,4 +1,4 @@
-// Declarations that the sources of pollers-check share: the state of one process, messages, and setup.
+// Declarations that the sources of pollers-check share: state of a process, messages, setup.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 enum {
-  kGrh = 40,      // bytes in front of a received UD payload
+  kGrh = 40,      // bytes before a received UD payload
   kCommand = 64,  // bytes of a command and of its completion in mode rc
-  kBatch = 16,    // completions of one ibv_poll_cq
+  kBatch = 16,    // completions per ibv_poll_cq
   kQkey = 0x11111111,
-  kStall = 20,             // seconds without progress that end the program
+  kStall = 20,             // seconds without progress until the program fails
   kMillisecond = 1000000,  // in ns
 };
 
@@ -25,7 +25,7 @@ struct options {
   uint16_t port;
 };
 
-// What the processes exchange over the TCP socket before the first request.
+// Data that the processes exchange over the TCP socket before the first request.
 struct peer {
   char mode[8];
   uint32_t size;
@@ -34,19 +34,19 @@ struct peer {
   union ibv_gid gid;
 };
 
-// Header of each message. The remaining bytes of a message are a pattern of its sequence number and kind.
+// Header of each message. The rest of a message is a pattern of its sequence number and kind.
 struct message {
   uint64_t sequence;
-  uint32_t slot;  // of the client, which has `depth` of them
+  uint32_t slot;  // of the client, which has `depth` slots
   uint32_t kind;
-  uint64_t address;  // mode rc: the data buffer of the slot
+  uint64_t address;  // mode rc: data buffer of the slot
   uint32_t rkey;
   uint32_t length;
 };
 
 enum kind { kRequest = 1, kResponse, kDataToServer, kDataToClient };
 
-// Durations in ns: exact below 128, then 64 buckets for each power of two.
+// Histogram of durations in ns: exact below 128, then 64 buckets per power of two.
 struct histogram {
   uint64_t buckets[128 + 57 * 64];
   uint64_t count;
@@ -55,7 +55,7 @@ struct histogram {
 
 struct side {
   struct options options;
-  int socket;  // TCP, to the other process
+  int socket;  // TCP, to the peer process
   struct ibv_context* context;
   struct ibv_pd* pd;
   struct ibv_comp_channel* channel;  // mode epoll only
@@ -69,7 +69,7 @@ struct side {
   struct ibv_mr* mr;
   struct peer peer;
 
-  uint64_t now;  // ns; read once for each round of the loop
+  uint64_t now;  // ns; read once per iteration of the loop
   uint64_t begin;
   uint64_t end;  // of the client's last request
   uint64_t next_tick;
@@ -85,22 +85,22 @@ struct mode {
   const char* name;
   uint32_t size;
   enum ibv_qp_type type;
-  int pins_first;   // the thread that opens the device is pinned already, as a reactor of SPDK is
-  int pins_thread;  // a second thread is pinned after the device was opened, as one of eRPC is
+  int pins_first;   // the thread is pinned before it opens the device, like a reactor of SPDK
+  int pins_thread;  // a second thread is pinned after the device was opened, like one of eRPC
   int sleeps;       // completion channel and epoll
-  int moves_data;   // `size` bytes of data by RDMA, and messages of kCommand bytes
+  int moves_data;   // RDMA of `size` bytes of data, and messages of kCommand bytes
   size_t (*memory)(const struct options*);  // bytes to register
   void (*receive)(struct side*);            // posts the first receive requests
   void (*client)(struct side*);
   void (*server)(struct side*);
 };
 
-// Prints one sentence and ends the program with exit status 1.
+// Prints one sentence and exits with status 1.
 _Noreturn void fail(const struct side* s, const char* format, ...) __attribute__((format(printf, 2, 3)));
 void require(const struct side* s, int condition, const char* sentence);
 
-// Reads the clock. Returns 1 at most once a millisecond, after it has tested whether the other process still runs, whether the
-// client has finished, and whether there was progress.
+// Reads the clock. Returns 1 at most once per millisecond, after it has checked that the peer process still runs,
+// whether the client has finished, and that there was progress.
 int tick(struct side* s);
 void count_completed(struct side* s);
 

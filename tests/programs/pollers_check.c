@@ -1,11 +1,13 @@
-// Request-response pairs with the polling of eRPC, of an SPDK target and of brpc, linked with the system's libibverbs:
+// Request-response pairs with the polling of eRPC, of an SPDK target and of brpc, linked with the system's
+// libibverbs:
 //
 //   pollers-check ud    -p PORT            server: one pinned thread polls and never sleeps, unreliable datagrams
 //   pollers-check ud    -p PORT 127.0.0.1  client
 //   pollers-check rc    ...                the same on RC: commands, RDMA READ or WRITE of the data, completions
-//   pollers-check epoll ...                RC, both processes sleep in epoll until there is a completion event
+//   pollers-check epoll ...                RC, both processes sleep in epoll until a completion event
 //
-// The client prints one line. Exit status 1, after one sentence, when data is wrong, a request fails or nothing progresses.
+// The client prints one line. Exit status 1, after one sentence, if data is wrong, a request fails or there is no
+// progress.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -131,7 +133,7 @@ static double percentile_us(const struct histogram* h, double share) {
 
 // -------------------------------------------------------------------------------------------------------- patterns
 
-// Readable in a message about wrong data: the sequence number, the kind, and the position.
+// Pattern that is readable in a message about wrong data: sequence number, kind, position.
 static uint64_t word(uint64_t sequence, enum kind kind, uint32_t i) {
   return sequence << 24 | (uint64_t)kind << 20 | (i & 0xFFFFF);
 }
@@ -160,7 +162,7 @@ void verify_message(const struct side* s, const struct message* m, uint32_t leng
   verify(s, m + 1, length - (uint32_t)sizeof *m, m->sequence, kind);
 }
 
-// ----------------------------------------------------------------------------------------------- the other process
+// ----------------------------------------------------------------------------------------------- peer process
 
 static void connect_socket(struct side* s) {
   const struct options* o = &s->options;
@@ -197,7 +199,7 @@ static void read_from_peer(const struct side* s, void* data, size_t length) {
   require(s, got == (ssize_t)length, "the other process has exited");
 }
 
-// The server's thread is on the first processor that the process may use, the client's on the second.
+// Pins the server's thread to the first processor that the process may use, the client's to the second.
 static void pin(const struct side* s) {
   cpu_set_t allowed;
   require(s, sched_getaffinity(0, sizeof allowed, &allowed) == 0, "sched_getaffinity fails");
@@ -287,7 +289,7 @@ static void set_qp_ready(struct side* s, enum ibv_mtu mtu) {
                               : IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
           "ibv_modify_qp to RTR fails");
-  // No RNR NAK is expected: a process posts a receive request before it sends what permits the next message.
+  // No RNR NAK is expected: a process posts a receive request before it permits the next message.
   attr = (struct ibv_qp_attr){
       .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 0, .max_rd_atomic = reads};
   require(s,

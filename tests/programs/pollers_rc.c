@@ -1,6 +1,7 @@
-// Modes rc and epoll of pollers-check. In mode rc, commands, RDMA of the data by the server, and completions as of an NVMe-oF target
-// of SPDK: the server pulls the data of every second command with RDMA READ and pushes that of the others with RDMA WRITE. In mode
-// epoll, requests and responses carry the data, and a process without completions sleeps, as one of brpc does.
+// Modes rc and epoll of pollers-check. Mode rc: commands, RDMA of the data by the server, and completions, as with an
+// NVMe-oF target of SPDK. The server reads the data of every second command with RDMA READ and writes that of the
+// others with RDMA WRITE. Mode epoll: requests and responses contain the data, and a process without completions
+// sleeps, as in brpc.
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -11,7 +12,7 @@ enum operation { kReceiveDone, kSendDone, kReadDone };  // upper half of wr_id; 
 
 static uint32_t message_size(const struct options* o) { return o->mode->moves_data ? kCommand : o->size; }
 
-// Of each, there are `depth`: receive buffers, send buffers and, in mode rc, data buffers.
+// `depth` each of receive buffers, send buffers and, in mode rc, data buffers.
 size_t rc_memory(const struct options* o) {
   return (size_t)o->depth * (2 * message_size(o) + (o->mode->moves_data ? o->size : 0));
 }
@@ -38,7 +39,7 @@ void rc_receive(struct side* s) {
   for (uint32_t i = 0; i < s->options.depth; i++) post_receive(s, i);
 }
 
-// Sends the message in send buffer i, after another request of the caller when there is one.
+// Posts the message in send buffer i, after the request `before` if not NULL.
 static void post_message(struct side* s, uint32_t i, const struct message* m, struct ibv_send_wr* before) {
   struct message* to = (struct message*)(void*)send_buffer(s, i);
   *to = *m;
@@ -63,12 +64,13 @@ static const struct message* received(const struct side* s, const struct ibv_wc*
 
 // ------------------------------------------------------------------------------------------------------ completions
 
-// As brpc: completion events are edge-triggered, taken until there is none, and requested again when the queue was found empty.
+// Like brpc: edge-triggered completion events are read until none is left, and requested again when the queue was
+// empty.
 static void sleep_until_event(struct side* s) {
   if (!s->armed) {
     require(s, ibv_req_notify_cq(s->send_cq, 0) == 0, "ibv_req_notify_cq fails");
     s->armed = 1;
-    return;  // completions that came before are polled now
+    return;  // the caller now polls completions that arrived before the request
   }
   while (s->armed && !s->client_finished) {
     struct epoll_event events[2];
@@ -103,10 +105,10 @@ static int poll_completions(struct side* s, struct ibv_wc* wc) {
 struct slot {
   uint64_t sequence;
   uint64_t sent;
-  int waits;  // for the completion of the SEND and for the response: the buffers are used again after both
+  int waits;  // number of completions to wait for: SEND and response; then the buffers are reused
 };
 
-// Even commands move data to the server.
+// Even commands transfer data to the server.
 static int moves_to_server(uint64_t sequence) { return sequence % 2 == 0; }
 
 static void send_command(struct side* s, struct slot* slots, uint32_t i, uint64_t sequence) {
@@ -165,14 +167,15 @@ void rc_client(struct side* s) {
 
 // ----------------------------------------------------------------------------------------------------------- server
 
-// A command from its arrival to the completion of the SEND of its response. Tasks are as many as commands in flight. A command that
-// finds no free task waits in its receive buffer, so the receive queue never is empty when a command arrives.
+// Commands from arrival to the completion of the SEND of their responses. There is one task per command in flight. A
+// command without a free task waits in its receive buffer, so the receive queue is never empty when a command
+// arrives.
 struct server {
   uint32_t free_count;
   uint32_t* free;         // stack of tasks
-  struct message* tasks;  // the command of each
-  uint64_t first, last;   // of the receive buffers that hold commands which wait for a task
-  uint32_t* waiting;      // these buffers, in the order of arrival
+  struct message* tasks;  // command of each task
+  uint64_t first, last;   // range of receive buffers with commands that wait for a task
+  uint32_t* waiting;      // their indices, in the order of arrival
 };
 
 static void respond(struct side* s, const struct server* server, uint32_t task, struct ibv_send_wr* before) {
@@ -195,7 +198,7 @@ static void start_task(struct side* s, struct server* server, uint32_t buffer) {
   const struct message* command = &server->tasks[task];
   server->tasks[task] = *(const struct message*)(const void*)receive_buffer(s, buffer);
   post_receive(s, buffer);
-  // The client sends commands in the order of their numbers, and RC keeps it.
+  // The client sends commands in sequence, and RC preserves the order.
   if (command->sequence != s->completed)
     fail(s, "command %llu after %llu commands", (unsigned long long)command->sequence,
          (unsigned long long)s->completed);

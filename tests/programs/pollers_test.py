@@ -1,4 +1,5 @@
-"""Request-response programs with pinned pollers on UD and on RC, and with epoll, alone and beside busy loops: pollers_check.c."""
+"""Request-response programs with pinned pollers on UD and RC, and with epoll, alone and together with busy loops:
+pollers_check.c."""
 
 import os
 import re
@@ -59,7 +60,8 @@ class PollersBesideBusyLoops(Modes, Programs):
 
 
 class PollersWithFaults(Modes, Faulty):
-    """A switch loses, duplicates and reorders frames: the client retransmits datagrams, the devices retransmit on RC."""
+    """A switch loses, duplicates and reorders frames. The client retransmits datagrams, the devices retransmit on RC.
+    """
 
 
 if __name__ == "__main__":

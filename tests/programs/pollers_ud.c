@@ -1,17 +1,17 @@
-// Mode ud of pollers-check, with the data path of eRPC: a credit for each request in flight, bursts of sends that are rarely signaled,
-// retransmission by the client, and a server that executes each request once.
+// Mode ud of pollers-check, with the data path of eRPC: one credit per request in flight, bursts of sends that are
+// rarely signaled, retransmission by the client, and a server that executes each request once.
 #include <stdlib.h>
 
 #include "pollers.h"
 
-enum { kTimeout = 5 * kMillisecond };  // of eRPC
+enum { kTimeout = 5 * kMillisecond };  // as in eRPC
 
-// Send buffers and requests in the queue are used in turn. The last one of each half of the queue is signaled.
+// Send buffers and work requests are used cyclically. The last one of each half of the queue is signaled.
 struct sender {
   uint32_t size;       // of the send queue
-  uint32_t stride;     // of buffers
+  uint32_t stride;     // between buffers
   uint32_t posted;     // since the start
-  uint32_t completed;  // known to have completed
+  uint32_t completed;  // number of completed requests
   uint32_t count;      // in the burst
   struct ibv_send_wr burst[kBatch];
   struct ibv_sge buffers[kBatch];
@@ -33,7 +33,7 @@ size_t ud_memory(const struct options* o) {
 }
 
 static void post_receive(struct side* s, uint64_t index) {
-  // The payload starts at a multiple of 8.
+  // The payload starts at a multiple of 8 bytes.
   struct ibv_sge buffer = {(uintptr_t)s->memory + index * receive_stride(&s->options), kGrh + s->options.size,
                            s->mr->lkey};
   struct ibv_recv_wr request = {.wr_id = index, .sg_list = &buffer, .num_sge = 1};
@@ -92,7 +92,7 @@ static void add_send(struct side* s, struct sender* q, uint64_t sequence, enum k
   if (++q->count == kBatch) flush(s, q);
 }
 
-// The message of a receive completion.
+// Returns the message of a receive completion.
 static const struct message* received(const struct side* s, const struct ibv_wc* wc) {
   const uint32_t size = s->options.size;
   if (wc->status != IBV_WC_SUCCESS) fail(s, "a receive fails: %s", ibv_wc_status_str(wc->status));
@@ -116,7 +116,7 @@ static void take_response(struct side* s, struct request* requests, const struct
   struct request* r = &requests[m->slot];
   if (m->sequence > r->sequence)
     fail(s, "a response to request %llu, which was not sent", (unsigned long long)m->sequence);
-  if (m->sequence < r->sequence || !r->outstanding) return;  // of a retransmitted request
+  if (m->sequence < r->sequence || !r->outstanding) return;  // response to a retransmitted request
   r->outstanding = 0;
   add_latency(s, r->first_sent);
   count_completed(s);
@@ -162,14 +162,14 @@ void ud_client(struct side* s) {
 void ud_server(struct side* s) {
   const uint32_t depth = s->options.depth;
   struct sender q = make_sender(s);
-  uint64_t* expected = calloc(depth, sizeof *expected);  // next sequence number of each slot
+  uint64_t* expected = calloc(depth, sizeof *expected);  // next sequence number per slot
   require(s, expected != NULL, "no memory");
   for (uint32_t i = 0; i < depth; i++) expected[i] = i;
   while (!s->client_finished) {
     tick(s);
     if (room(&q) < q.size / 2) poll_sends(s, &q);
     struct ibv_wc wc[kBatch];
-    const uint32_t limit = room(&q) < kBatch ? room(&q) : kBatch;  // a response for each
+    const uint32_t limit = room(&q) < kBatch ? room(&q) : kBatch;  // each needs a response
     const int found = limit > 0 ? ibv_poll_cq(s->receive_cq, (int)limit, wc) : 0;
     require(s, found >= 0, "ibv_poll_cq fails");
     for (int i = 0; i < found; i++) {
@@ -182,7 +182,7 @@ void ud_server(struct side* s) {
         expected[m->slot] += depth;
         count_completed(s);
       }
-      // A request that was retransmitted is answered again. An older one is a late duplicate.
+      // A retransmitted request is answered again. An older one is a late duplicate.
       if (m->sequence + depth >= next) add_send(s, &q, m->sequence, kResponse);
       post_receive(s, wc[i].wr_id);
     }

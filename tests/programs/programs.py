@@ -1,4 +1,4 @@
-"""Unmodified programs of the distribution in a network of their own: a server and its client, both through roci-run."""
+"""Unmodified programs of the distribution in a network of their own: a server and its client, both under roci-run."""
 
 import json
 import os
@@ -13,9 +13,9 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools"))
 from sockets import free_port, listens  # noqa: E402 (found by the line above)
 
-FAULTS = ("--loss", "0.01", "--duplicate", "0.01", "--reorder", "0.01")  # of a network that has them
-LIMIT = 120  # seconds that a program may take, on a busy machine too
-# What clients print, some of which then end well, when nobody listens yet.
+FAULTS = ("--loss", "0.01", "--duplicate", "0.01", "--reorder", "0.01")  # for networks with faults
+LIMIT = 120  # seconds that a program may take, including on a busy machine
+# Output of clients when the server does not listen yet. Some of them exit with status 0 then.
 REFUSED = re.compile("RDMA_CM_EVENT_(REJECTED|UNREACHABLE)|Unexpected CM event bl blka 8|Connection refused")
 
 
@@ -28,9 +28,9 @@ class Finished:
 class Programs(unittest.TestCase):
     """The tests of one class share a network."""
 
-    server = "10.77.0.1"    # the first process that has a device
+    server = "10.77.0.1"  # address of the first process with a device
     run_program = None      # roci-run
-    net_options = ()        # of every roci-run
+    net_options = ()  # for every roci-run
     environment_more = {}
 
     @classmethod
@@ -52,13 +52,14 @@ class Programs(unittest.TestCase):
 
     @classmethod
     def injected_faults(cls, *nets):
-        """What the switches of these networks, or of that of the class, say that they did once they have ended, by kind."""
+        """Numbers of injected faults by kind, from the logs of the switches of these networks (default: that of the
+        class)."""
         logs = [(cls.folder / "r" / net / "switch.log").read_text(encoding="utf-8") for net in nets or (cls.net,)]
         made = "".join(line for log in logs for line in log.splitlines() if "injected at place" in line)
         return {kind: sum(map(int, re.findall(rf"{kind} (\d+)", made))) for kind in ("lost", "duplicated", "reordered")}
 
     def start(self, *command, options=(), where=None):
-        """The program, in the network of this class or where these options of roci-run say."""
+        """Starts the program in the network of this class, or where the options `where` of roci-run specify."""
         where = ("--net", self.net, *self.net_options) if where is None else where
         output = tempfile.TemporaryFile(dir=self.folder)
         process = subprocess.Popen([self.run_program, *map(str, (*where, *options, *command))],
@@ -97,7 +98,7 @@ class Programs(unittest.TestCase):
             time.sleep(0.02)
 
     def wait_for_place(self, process):
-        """Until the process has its place in the network: then the next one gets the next address."""
+        """Waits until the process has a slot in the network, so that the next process gets the next address."""
         deadline = time.monotonic() + LIMIT
         while not re.search(r"\d+: ", self.run_list()):
             if process.poll() is not None or time.monotonic() > deadline:
@@ -116,13 +117,13 @@ class Programs(unittest.TestCase):
                               timeout=LIMIT, check=True).stdout
 
     def look(self):
-        """What roci-top says of the processes of these tests."""
+        """The processes of these tests, as roci-top reports them."""
         top = subprocess.run([pathlib.Path(self.run_program).with_name("roci-top"), "--once", "--json", "--interval", "0.1"],
                              env=self.environment, capture_output=True, text=True, timeout=LIMIT, check=False)
         return json.loads(top.stdout)["processes"] if top.returncode == 0 else []
 
     def have_traffic(self, processes, program):
-        """Whether so many of this program have moved some packets each."""
+        """Whether this number of processes of the program have each transferred more than 1000 packets."""
         def moves(process):
             packets = sum(qp["counts"]["acked_packets"] + qp["counts"]["received_packets"]
                           for host in process["hosts"] for qp in host["queue_pairs"])
@@ -137,7 +138,8 @@ class Programs(unittest.TestCase):
             time.sleep(0.1)
 
     def run_client(self, server, client_command):
-        """The client when it has ended. It is started again when it was refused: the server does not listen yet."""
+        """Runs the client until it exits. It is started again if it was refused, because the server does not listen
+        yet."""
         self.wait_for_place(server)
         deadline = time.monotonic() + LIMIT
         while True:
@@ -148,7 +150,7 @@ class Programs(unittest.TestCase):
             time.sleep(0.05)
 
     def serve(self, server_command, client_command):
-        """A server, and its client when that has ended well."""
+        """Starts a server and runs its client, which must succeed. Returns both."""
         server = self.start(*server_command)
         client = self.run_client(server, client_command)
         self.assertEqual((client.status, REFUSED.search(client.text)), (0, None),
@@ -156,14 +158,14 @@ class Programs(unittest.TestCase):
         return server, client
 
     def serve_once(self, server_command, client_command):
-        """What a server and its client said, which both have to end well."""
+        """Runs a server and its client, which must both succeed. Returns their output."""
         server, client = self.serve(server_command, client_command)
         end = self.wait(server)
         self.assertEqual(end.status, 0, f"the server: {end.text}\nthe client: {client.text}")
         return end.text, client.text
 
     def pair(self, *command, options=(), port_option="-p", both=True):
-        """The same command as server and, with the server's address, as client; both have to end well."""
+        """Runs the same command as server and, with the server's address, as client. Both must succeed."""
         port = free_port()
         command = [*command, port_option, port]
         server = self.start(*command, options=options)
@@ -178,13 +180,13 @@ class Programs(unittest.TestCase):
         return server_end, client_end
 
     def result_lines(self, text):
-        """The lines of figures that perftest prints: infinite ones when it could not find out how fast the clock is, as on a
-        busy machine."""
+        """The result lines of perftest. On a busy machine perftest may print infinite values because it could not
+        measure the clock frequency."""
         return [line for line in text.splitlines() if re.match(r"^\s*\d+\s+\d+\s+([\d.]+|inf)", line)]
 
 
 class Faulty(Programs):
-    """The network has the faults, and the switch says afterwards which it made."""
+    """A network with faults. The switch must report afterwards that it injected them."""
 
     net_options = FAULTS
 

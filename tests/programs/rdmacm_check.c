@@ -1,7 +1,7 @@
-// A program of the rdma_cm API, linked with the system's librdmacm: one process that is both sides of its connections, on the
-// address that it is given. `rdmacm-check NAME ADDRESS [PORT]` runs one check; exit status 1, after a sentence, when anything is
-// not as it must be. `requested` and `answered` say how far they have come with a
-// peer, and go no further; `leaving` connects and ends.
+// Program of the rdma_cm API, linked with the system's librdmacm: one process that is both sides of its connections,
+// on the given address. `rdmacm-check NAME ADDRESS [PORT]` runs one check. Exit status 1, after a sentence, on any
+// error. `requested` and `answered` stop in the middle of a handshake with a peer and print that state; `leaving`
+// connects and exits.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static struct rdma_cm_event* next_event(struct rdma_event_channel* channel) {
   return event;
 }
 
-// The next event must be this one; acknowledged.
+// Expects that this is the next event, and acknowledges it.
 static void expect(struct rdma_event_channel* channel, enum rdma_cm_event_type type, int status) {
   struct rdma_cm_event* event = next_event(channel);
   if (event->event != type || event->status != status) {
@@ -109,7 +109,7 @@ static void end(struct rdma_cm_id* id) {
   rdma_destroy_id(id);
 }
 
-// ---- A connection from its beginning to its end, with all that the two sides tell each other.
+// ---- A complete connection, with all private data.
 static void check_connection(void) {
   const char ask[] = "may I", yes[] = "you may";
   struct rdma_cm_id* listener = listen_on(0, RDMA_PS_TCP);
@@ -168,7 +168,7 @@ static void check_connection(void) {
     ++ends;
     rdma_ack_cm_event(event);
   }
-  // Time-wait, of both.
+  // Time-wait of both sides.
   expect(active, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
   expect(active, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
   must(fcntl(active->fd, F_SETFL, O_NONBLOCK) == 0, "the channel stays blocking");
@@ -178,7 +178,7 @@ static void check_connection(void) {
   end(listener);
 }
 
-// ---- Who is refused, and who finds nobody.
+// ---- Rejected requests, and unreachable addresses.
 static void check_refusals(void) {
   const char no[] = "not today";
   struct rdma_cm_id* listener = listen_on(0, RDMA_PS_TCP);
@@ -217,7 +217,7 @@ static void check_refusals(void) {
   end(client);
 }
 
-// ---- Programs that bring their own queue pair, and that hear of the first packet from it.
+// ---- Queue pairs of the program's own, and rdma_notify() after the first packet.
 static void check_own_queue_pair(void) {
   struct rdma_cm_id* listener = listen_on(0, RDMA_PS_TCP);
   struct rdma_cm_id* client = resolved(address, ntohs(rdma_get_src_port(listener)), RDMA_PS_TCP);
@@ -254,7 +254,7 @@ static void check_own_queue_pair(void) {
   end(listener);
 }
 
-// ---- Who may have which port.
+// ---- Port sharing.
 static int binds(struct rdma_cm_id* id, const char* host, int port) {
   struct sockaddr_storage here = at(host, port);
   return rdma_bind_addr(id, (struct sockaddr*)&here) == 0;
@@ -357,7 +357,7 @@ static void come_to_requested(int port) {
   say_and_wait("requested");
 }
 
-// Until somebody listens there.
+// Repeats until the peer listens.
 static struct rdma_cm_event* answer_from(int port, int with_qp) {
   struct rdma_conn_param wanted = {.retry_count = 7, .qp_num = 0x123};
   for (;;) {
@@ -376,7 +376,7 @@ static void come_to_answered(int port) {
   say_and_wait("answered");
 }
 
-// Connected, and gone.
+// Connects and exits.
 static void leave(int port) {
   must(answer_from(port, 1)->event == RDMA_CM_EVENT_ESTABLISHED, "not connected");
   exit(0);

@@ -1,4 +1,5 @@
-"""Very many connections of one program of librdmacm with another one, some times: as fast as they come, and nothing is left."""
+"""Many simultaneous connections between two programs of librdmacm, in several rounds. Expects that no memory or file
+remains."""
 
 import re
 import sys
@@ -9,8 +10,8 @@ from programs import Programs
 Programs.run_program = sys.argv.pop(1)
 MANY = sys.argv.pop(1)
 CONNECTIONS = sys.argv.pop(1) if len(sys.argv) > 1 and sys.argv[1].isdigit() else "1000"
-# Over two rounds: of what is allocated, a tenth of the smallest thing that every connection has; and of the resident memory, where
-# buffers for frames show when they are touched for the first time, because queues have been longer than ever.
+# Growth limit over two rounds. Allocated memory: a tenth of the smallest object per connection. Resident memory may
+# also grow by frame buffers that are used for the first time, because queues were longer than before.
 USED_KIB = 16 + 2 * int(CONNECTIONS) // 100
 RESIDENT_KIB = 2048 + int(CONNECTIONS)
 

@@ -1,4 +1,4 @@
-"""Programs of librdmacm, as Debian has them, over our librdmacm.so.1."""
+"""librdmacm programs of the distribution over the drop-in librdmacm.so.1."""
 
 import signal
 import sys
@@ -15,13 +15,13 @@ class RdmacmPrograms(Programs):
     group = "239.77.0.9"
 
     def commands(self, program, *options):
-        """Of a server and a client that take a port, and the server's address."""
+        """Commands of a server and a client with a port option and the server's address."""
         command = (program, "-p", str(free_port()), *options)
         return (*command, "-b", self.server), (*command, "-s", self.server)
 
 
 class Connected(RdmacmPrograms):
-    """What is reliable, also where frames are lost."""
+    """Reliable services, also with frame loss."""
 
     def rping(self, *options):
         port = str(free_port())
@@ -54,7 +54,7 @@ class Connected(RdmacmPrograms):
 
 class Datagrams(RdmacmPrograms):
     def test_udaddy(self):
-        command = ("udaddy", "-c", "3")  # its port is a constant
+        command = ("udaddy", "-c", "3")  # its port is constant
         _, client = self.serve_once((*command, "-b", self.server), (*command, "-s", self.server))
         self.assertIn("data transfers complete", client)
 
@@ -62,7 +62,7 @@ class Datagrams(RdmacmPrograms):
         receiver = self.start("mckey", "-m", self.group, "-b", self.server)
         self.wait_for_place(receiver)
         deadline = time.monotonic() + LIMIT
-        # What is sent before somebody has joined is lost, as with any group.
+        # Datagrams that are sent before the receiver has joined the group are lost.
         while receiver.poll() is None and time.monotonic() < deadline:
             sender = self.wait(self.start("mckey", "-m", self.group, "-s"))
             self.assertEqual(sender.status, 0, sender.text)
@@ -72,10 +72,11 @@ class Datagrams(RdmacmPrograms):
 
 
 class PerftestTools(RdmacmPrograms):
-    """The tools of perftest that have connections made for them (-R).
+    """perftest with connections through librdmacm (-R).
 
-    A server listens, stops, and listens again for the second connection; who comes in between is refused, as by Linux, and the
-    client ends badly (it may crash), while the server waits for it. So both begin again.
+    A server listens, stops, and listens again for the second connection. A client that connects in between is
+    rejected, as by Linux. The client then fails (it may crash) while the server waits for it. So the test restarts
+    both.
     """
 
     def tool(self, tool, *options):
@@ -118,7 +119,7 @@ class PerftestUnderLoss(Perftest):
 
 
 class Calls(RdmacmPrograms):
-    """What the calls promise: tests/programs/rdmacm_check.c."""
+    """Behavior of the calls: tests/programs/rdmacm_check.c."""
 
     def check(self, name):
         done = self.wait(self.start(CHECK, name, self.server))
@@ -145,7 +146,7 @@ class Calls(RdmacmPrograms):
 
 
 class Killed(RdmacmPrograms):
-    """One side is killed, or does nothing any more; the other one, of Debian, ends with an error and in bounded time."""
+    """One process is killed or stopped. The other one, a program of the distribution, must fail in bounded time."""
 
     RETRIES_EXCEEDED = r"wc status 12|Completion with error"
 
@@ -200,7 +201,7 @@ class Killed(RdmacmPrograms):
                 self.assertIn("DISCONNECT EVENT", self.wait(server).text)
 
     def transfer(self):
-        """Both send, and look at nothing but their completions."""
+        """A bidirectional transfer. Both processes only poll completions."""
         deadline = time.monotonic() + LIMIT
         while True:
             command = ("ib_send_bw", "-R", "-b", "-D", "60", "-p", str(free_port()))
@@ -213,7 +214,7 @@ class Killed(RdmacmPrograms):
             server.wait()
 
     def moves(self, client, deadline):
-        """False: it was refused (PerftestTools)."""
+        """Returns False if the client was rejected (PerftestTools)."""
         while not self.have_traffic(2, "ib_send_bw"):
             self.assertLess(time.monotonic(), deadline, self.text_of(client))
             if client.poll() is not None:
@@ -251,7 +252,7 @@ class DatagramsOverIpv6(Datagrams):
 
 
 class OfIpv4Only(RdmacmPrograms):
-    """rdma_xserver listens where rdma_getaddrinfo() says first."""
+    """rdma_xserver listens on the first address of rdma_getaddrinfo()."""
 
     def test_xclient_and_xserver(self):
         for kind in ("r", "x"):

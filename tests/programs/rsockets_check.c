@@ -1,5 +1,5 @@
-/* What programs rely on when they use sockets over RDMA, in one process that is connected with itself. Each check ends the program
-   when something is not so. The argument is an address of the process's device. */
+/* Checks of the rsockets API in one process that is connected to itself. A failed check exits with status 1. The
+   argument is an address of the process's device. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@ static void connect_both(int buffers, int* one, int* other) {
   CHECK(*one >= 0 && (rfcntl(*one, F_GETFL) & O_NONBLOCK));
   if (buffers != 0) CHECK(rsetsockopt(*one, SOL_SOCKET, SO_RCVBUF, &buffers, sizeof buffers) == 0);
   CHECK(rconnect(*one, (struct sockaddr*)&where, sizeof where) == -1 && errno == EINPROGRESS);
-  /* One thread for both: each has to go on while the other is looked at. */
+  /* One thread for both sockets: both must progress whichever is polled. */
   struct pollfd both[2] = {{*one, POLLOUT, 0}, {listener, POLLIN, 0}};
   *other = -1;
   while (*other < 0 || !(both[0].revents & POLLOUT)) {
@@ -151,7 +151,7 @@ static void check_poll_with_kernel(void) {
   CHECK(close(ends[0]) == 0 && close(ends[1]) == 0 && rclose(a) == 0 && rclose(b) == 0);
 }
 
-/* Much through rings of 8 KiB, in pieces that fit nowhere, both ways at once: a sender and a receiver for each socket. */
+/* Large data through rings of 8 KiB, in odd sizes, in both directions: one sender and one receiver per socket. */
 enum { kMuch = 300000 };
 
 static unsigned char byte_at(size_t offset) { return (unsigned char)(offset * 2654435761U >> 11); }
@@ -214,7 +214,7 @@ static void check_options(void) {
   value = 100;
   CHECK(rsetsockopt(socket, SOL_RDMA, RDMA_SQSIZE, &value, sizeof value) == 0);
   CHECK(rgetsockopt(socket, SOL_RDMA, RDMA_SQSIZE, &value, &length) == 0 && value == 100);
-  value = 1000; /* above 128 in units of 256 */
+  value = 1000; /* values above 128 are rounded down to a multiple of 256 */
   CHECK(rsetsockopt(socket, SOL_RDMA, RDMA_IOMAPSIZE, &value, sizeof value) == 0);
   CHECK(rgetsockopt(socket, SOL_RDMA, RDMA_IOMAPSIZE, &value, &length) == 0 && value == 768);
   value = 10000;
@@ -245,7 +245,7 @@ static void check_mapped_memory(void) {
     if (both[1].revents & POLLIN) b = raccept(listener, NULL, NULL);
   }
   CHECK(rfcntl(a, F_SETFL, 0) == 0);
-  /* The listener has a place for one mapping of its peer's, the peer none. */
+  /* The listener has a slot for one mapping of its peer, the peer has none. */
   CHECK(riomap(b, target, sizeof target, PROT_WRITE, 0, 0) == -1 && errno == ENOMEM);
   CHECK((ssize_t)riowrite(b, source, 1, 100, 0) == -1 && errno == EFAULT);
   CHECK(riomap(a, target, sizeof target, PROT_WRITE, 0, 100) == 100);
@@ -270,7 +270,7 @@ static void check_datagrams(void) {
   struct sockaddr_in where = at_port(any.sin_port);
   CHECK(rsend(client, "x", 1, 0) == -1 && errno == EDESTADDRREQ);
   CHECK(rsendto(client, "question", 8, 0, (struct sockaddr*)&where, sizeof where) == 8);
-  /* Who has the port is asked and answered in one thread: each looks while the other waits. */
+  /* One thread for both sockets: each is served while the other is polled. */
   struct pollfd both[2] = {{server, POLLIN, 0}, {client, POLLIN, 0}};
   CHECK(rpoll(both, 2, kWait) == 1 && both[0].revents == POLLIN);
   length = sizeof from;
@@ -283,7 +283,7 @@ static void check_datagrams(void) {
   CHECK(rrecv(client, text, sizeof text, MSG_DONTWAIT) == -1 && errno == EAGAIN);
   CHECK(rsend(client, text, sizeof text, 0) == -1 && errno == EMSGSIZE);
   CHECK(rclose(server) == 0);
-  /* Nobody has this port. */
+  /* This port is not bound. */
   where.sin_port = htons(9);
   CHECK(rconnect(client, (struct sockaddr*)&where, sizeof where) == 0);
   CHECK(rsend(client, "x", 1, 0) == 1);

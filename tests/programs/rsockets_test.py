@@ -1,4 +1,4 @@
-"""Sockets over RDMA: Debian's programs for them, its library that puts them under plain sockets, and programs of ours."""
+"""rsockets: programs of the distribution, librspreload, and test programs."""
 
 import glob
 import os
@@ -16,7 +16,7 @@ SOCKETS_CHECK = sys.argv.pop(1)
 
 class Pairs(Programs):
     def stream(self, *options, program="rstream"):
-        """Both have to end well, and the client to print its line."""
+        """Both processes must succeed, and the client must print its result."""
         command = (program, "-p", free_port(), *options)
         _, client = self.serve_once((*command, "-b", self.server), (*command, "-s", self.server))
         self.assertRegex(client, r"custom +\S+ +\S+ +\d+ ", f"{command}")
@@ -28,7 +28,7 @@ class Pairs(Programs):
         server, _ = self.serve(("rcopy", "-p", port),
                                ("rcopy", self.folder / "from", f"{self.server}:{self.folder / 'to'}", "-p", port))
         self.assertEqual((self.folder / "to").read_bytes(), content)
-        self.end(server)  # it waits for the next client
+        self.end(server)  # the server waits for the next client
 
     def echo(self, *options):
         """The number of datagrams that the client reports."""
@@ -75,14 +75,14 @@ class Rsockets(Pairs):
             with self.subTest(mode):
                 self.assertEqual(self.echo("-T", mode, "-T", "echo"), 20)
         with self.subTest("one way"):
-            self.assertGreater(self.echo("-T", "blocking"), 0)  # nothing repeats what finds no buffer
+            self.assertGreater(self.echo("-T", "blocking"), 0)  # datagrams without a free buffer are lost
 
     def test_plain_sockets(self):
         library = glob.glob("/usr/lib/*/rsocket/librspreload.so")
         self.assertTrue(library, "librdmacm1 has no librspreload.so")
         command = ("env", f"LD_PRELOAD={library[0]}", SOCKETS_CHECK, self.server, free_port())
         server = self.start(*command)
-        self.wait_for_line(server, "listening")  # a client that finds nobody would try the kernel's sockets
+        self.wait_for_line(server, "listening")  # otherwise the client would use the kernel's sockets
         client = self.wait(self.start(*command, 500_000))
         self.assertEqual(client.status, 0, client.text)
         self.assertIn("from 10.77.0.2", client.text)
@@ -113,7 +113,7 @@ class Rsockets(Pairs):
         self.assertNotEqual(end.status, 0, end.text)
 
     def moved(self):
-        """Packets, by all who are there."""
+        """Number of packets of all processes."""
         return sum(qp["counts"]["acked_packets"] for process in self.look() for host in process["hosts"]
                    for qp in host["queue_pairs"])
 

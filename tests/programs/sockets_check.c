@@ -1,5 +1,5 @@
-/* A program of plain sockets that knows nothing of RDMA: echoes with read() and writev(), or sends with poll() and checks what comes
-   back. For librspreload.so. */
+/* Program with plain sockets, without RDMA: echoes with read() and writev(), or sends with poll() and verifies the
+   echoed data. For librspreload.so. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

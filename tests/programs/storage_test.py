@@ -1,4 +1,5 @@
-"""Storage over RDMA by programs of the distribution: tgtd's iSER target with libiscsi and QEMU as initiators, and fio."""
+"""Storage over RDMA with programs of the distribution: tgtd's iSER target with libiscsi and QEMU as initiators, and
+fio."""
 
 import hashlib
 import json
@@ -15,13 +16,14 @@ import unittest
 from programs import LIMIT, Faulty, Programs, free_port
 
 Programs.run_program = sys.argv.pop(1)
-# Where `./roci deps` unpacks what would start services if it were installed, and where others have it.
+# Directory into which `./roci deps` unpacks packages that would start services if installed, and the usual
+# directories.
 SBIN = f"{pathlib.Path(Programs.run_program).resolve().parents[2] / 'peers/usr/sbin'}:/usr/sbin:/sbin"
 MIB = 1 << 20
 
 
 def tool(name):
-    """Its path, or its name, with which it is missed."""
+    """Path of the program, or its name if it is missing."""
     return shutil.which(name, path=f"{os.environ['PATH']}:{SBIN}") or name
 
 
@@ -30,12 +32,12 @@ def digest(path):
 
 
 class Iser:
-    """A target of a file, which user-space initiators write and read."""
+    """An iSER target with a file as its disk, which user-space initiators write and read."""
 
     NAME = "iqn.2026-11.roci:disk"
     URL = f"iser://{Programs.server}/{NAME}/1"
     INITIATOR = "iqn.2026-11.roci:initiator"
-    # Debian's libiscsi 1.19.0 frees what it has not allocated when a request is of more than 256 KiB.
+    # Debian's libiscsi 1.19.0 frees memory that it has not allocated if a request is longer than 256 KiB.
     QEMU = "json:" + json.dumps({"driver": "raw", "file": {"driver": "blkdebug", "max-transfer": 256 << 10, "image": {
         "driver": "iser", "transport": "iser", "portal": Programs.server, "target": NAME, "lun": 1, "initiator-name": INITIATOR}}})
 
@@ -43,13 +45,13 @@ class Iser:
         self.disk = self.folder / "disk"
         self.disk.write_bytes(bytes(32 * MIB))
         self.environment = {**self.environment, "TGT_IPC_SOCKET": str(self.folder / "tgt")}
-        # Its iSER transport listens on its one port; what listens for TCP must not meet others.
+        # The iSER transport listens on a fixed port. The TCP port must not collide with other listeners.
         self.target = self.start(tool("tgtd"), "-f", "-C", 1, "--iscsi", f"portal=127.0.0.1:{free_port()}", "--iser",
                                  "pool_sz_mb=64")
         self.until(lambda: self.admin("--op", "show", "--mode", "target").returncode == 0)
         self.must_admin("--op", "new", "--mode", "target", "--tid", 1, "-T", self.NAME)
         self.must_admin("--op", "new", "--mode", "logicalunit", "--tid", 1, "--lun", 1, "-b", self.disk)
-        # Its iSER transport wants an address and a name to be allowed.
+        # The target requires a permitted address and initiator name.
         self.must_admin("--op", "bind", "--mode", "target", "--tid", 1, "-I", "ALL")
         self.must_admin("--op", "bind", "--mode", "target", "--tid", 1, "-Q", self.INITIATOR)
 
@@ -68,8 +70,8 @@ class Iser:
         done = self.admin(*options)
         self.assertEqual(done.returncode, 0, f"{done.args}: {done.stderr}{self.text_of(self.target)}")
 
-    # tgtd wants to hear that its answer to a login has arrived before it hears the initiator's next request. Where the
-    # acknowledgement is lost it hears of them the other way about, as with any NIC, and closes the connection.
+    # tgtd expects the completion of its login response before the next request of the initiator. If the
+    # acknowledgment is lost, they arrive in reverse order, as with any NIC, and tgtd closes the connection.
     OUT_OF_STEP = "non-login pdu during login phase"
 
     def initiate(self, *command):
@@ -82,7 +84,7 @@ class Iser:
         return done.text
 
     def file_system(self):
-        """An ext4 image with files in it."""
+        """An ext4 image that contains files."""
         source, image = self.folder / "files", self.folder / "ext4"
         data = random.Random(1)
         for number in range(40):
@@ -104,7 +106,7 @@ class Iser:
         self.end_target()
 
     def end_target(self):
-        """In order: once it knows of each connection that it has ended, and not before."""
+        """Stops the target normally. tgtd accepts this only after all its connections have ended."""
         self.until(lambda: self.admin("--op", "delete", "--mode", "logicalunit", "--tid", 1, "--lun", 1).returncode == 0)
         self.until(lambda: self.admin("--op", "delete", "--mode", "target", "--tid", 1).returncode == 0)
         self.must_admin("--op", "delete", "--mode", "system")
@@ -123,13 +125,14 @@ class IserTargetWithFaults(Iser, Faulty):
 
 
 class Fio(Programs):
-    """The side that reads is the server, whatever the verb."""
+    """The reading process is the server, regardless of the verb."""
 
-    JOB = ("--ioengine=rdma", "--bs=64k", "--size=4m")  # the options behind it are the engine's
+    JOB = ("--ioengine=rdma", "--bs=64k", "--size=4m")  # the options after --ioengine are those of the engine
     FAILED = re.compile(r"cq completion status \d+")
 
     def wait(self, process, limit=LIMIT):
-        """As in Programs. A process that has reported a failed completion is killed: fio does not exit then."""
+        """Like Programs.wait(). Kills a process that has reported a failed completion, because fio does not exit then.
+        """
         deadline = time.monotonic() + limit
         while process.poll() is None and time.monotonic() < deadline:
             if self.FAILED.search(self.text_of(process)):
@@ -140,8 +143,8 @@ class Fio(Programs):
 
     def commands(self, verb):
         job = (*self.JOB, f"--port={free_port()}")
-        # fio connects with an RNR retry count of 0 (engines/rdma.c): the server needs a receive request for each message, since
-        # other load may keep it from posting them in time.
+        # fio connects with an RNR retry count of 0 (engines/rdma.c). The server needs a receive request for each
+        # message, because other load may keep it from posting them in time.
         depth = 64 if verb == "send" else 16
         return (("fio", "--name=server", *job, "--rw=read", f"--iodepth={depth}"),
                 ("fio", "--name=client", *job, "--rw=write", "--iodepth=1", f"--verb={verb}", f"--hostname={self.server}"))
@@ -157,8 +160,8 @@ class Fio(Programs):
 
 
 class FioWithFaults(Fio, Faulty):
-    # The server exits as soon as it has received all data. When its last acknowledgment is lost (injected: 1 %), the client's
-    # retries run out, as with a NIC, and the client does not exit. Such a run is repeated once.
+    # The server exits when it has received all data. If its last acknowledgment is lost (injected: 1 %), the client's
+    # retries are exhausted, as with a NIC, and the client does not exit. Such a run is repeated once.
     UNACKNOWLEDGED = "cq completion status 12(transport retry counter exceeded)"
 
     def run_verb(self, verb):

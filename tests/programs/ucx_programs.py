@@ -1,4 +1,4 @@
-"""UCX and MPI jobs over it as parts of test classes: with the path shim instead of files in /dev and /sys."""
+"""Mixins with UCX and MPI jobs, using the path shim instead of files in /dev and /sys."""
 
 TESTS = (("tag_lat", 8), ("tag_bw", 65536), ("ucp_am_lat", 64), ("ucp_am_bw", 4096), ("ucp_put_lat", 8), ("ucp_put_bw", 65536),
          ("ucp_get", 65536), ("ucp_fadd", 8), ("stream_bw", 4096))
@@ -8,7 +8,7 @@ MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def mpi_command(ranks, program):
-    """Ranks that have fewer processors than they want to use, all of their traffic by UCX."""
+    """A job with more ranks than processors. All of its traffic uses UCX."""
     return ("mpirun", "-n", ranks, "--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc", "ucx",
             "--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any",
             "--mca", "mpi_yield_when_idle", "1", program)
@@ -24,7 +24,7 @@ class UcxOver:
 
 
 class MpiOver:
-    mpi_check = None  # the program
+    mpi_check = None  # path of the program
 
     def check(self, ranks, options=()):
         job = self.wait(self.start(*mpi_command(ranks, self.mpi_check), options=options), limit=240)

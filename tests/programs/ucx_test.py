@@ -1,4 +1,4 @@
-"""UCX, and Open MPI over it, in a network that loses nothing."""
+"""UCX, and Open MPI over UCX, in a network without losses."""
 
 import sys
 import unittest

@@ -1,6 +1,6 @@
-// A program of the verbs API, linked with the system's libibverbs: two processes, made before anything is opened, of which the
-// first asks the second over a socket pair. `verbs-check NAME` runs one check; exit status 1, after a sentence, when anything is
-// not as it must be.
+// Program of the verbs API, linked with the system's libibverbs: two processes, forked before the device is opened.
+// The first sends requests to the second, which they connect through a socket pair. `verbs-check NAME` runs one
+// check. Exit status 1, after a sentence, on any error.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 enum { kBytes = 1 << 16, kDepth = 64, kPatience = 20, kInline = 64, kThreads = 4, kPosts = 500 };
 
-struct place {  // what the other side must know
+struct place {  // connection data for the peer process
   union ibv_gid gid;
   uint32_t qpn[kThreads];
   uint64_t address;
@@ -30,7 +30,7 @@ struct side {
   struct ibv_context* context;
   struct ibv_pd* pd;
   struct ibv_cq_ex* cq_ex;
-  struct ibv_cq* cq;  // the same
+  struct ibv_cq* cq;  // the same queue
   struct ibv_qp* qp[kThreads];
   struct ibv_mr* mr;
   unsigned char* bytes;
@@ -154,7 +154,7 @@ static void expect(const struct side* s, enum ibv_wc_opcode opcode, uint64_t id,
   exit(1);
 }
 
-// Each request has a place of its own in the second half.
+// Each request has a slot of its own in the second half of the memory.
 enum { kPlace = 64 };
 static unsigned char* place_of(const struct side* s, uint64_t id) {
   return s->bytes + kBytes / 2 + id * kPlace;
@@ -169,9 +169,9 @@ static void post_receive(const struct side* s, uint64_t id) {
 
 // ------------------------------------------------------------------------------------- one request of each opcode
 
-enum { kReceives = 4, kImmediate = 0x1234 };  // of request i: kImmediate + i
+enum { kReceives = 4, kImmediate = 0x1234 };  // immediate of request i: kImmediate + i
 
-// What request i sends.
+// Text of request i.
 enum { kMessage = 22 };
 static const char* message(int i) {
   static char text[kMessage + 1];
@@ -264,7 +264,7 @@ static void wr_asker(struct side* s) {
        "what was written through the window is not there");
   must(memcmp(s->bytes + 1024 + 64, message(0), kMessage) == 0, "what was written is not there");
 
-  const uint64_t number = s->peer.address + 4096;  // it is zero
+  const uint64_t number = s->peer.address + 4096;  // contains 0
   uint64_t* before = (uint64_t*)(void*)(s->bytes + 2048);
   ibv_wr_start(q);
   q->wr_flags = IBV_SEND_SIGNALED;
@@ -283,13 +283,13 @@ static void wr_asker(struct side* s) {
   expect(s, IBV_WC_FETCH_ADD, 9, "ibv_wr_atomic_fetch_add");
   must(before[0] == 0 && before[1] == 41 && before[2] == 1000, "atomics give other numbers");
 
-  // What was begun and given up is not sent.
+  // An aborted request is not sent.
   ibv_wr_start(q);
   q->wr_id = 10;
   ibv_wr_rdma_write(q, s->peer.rkey, s->peer.address);
   ibv_wr_set_inline_data(q, "never", 5);
   ibv_wr_abort(q);
-  // A window of ours that is bound, and no longer.
+  // Binds and invalidates a local window.
   struct ibv_mw* own = ibv_alloc_mw(s->pd, IBV_MW_TYPE_2);
   must(own != NULL, "no memory window");
   const uint32_t rkey = ibv_inc_rkey(own->rkey);
@@ -383,9 +383,9 @@ static void fork_asker(struct side* s) {
   say(s, &done, 1);
 }
 
-// --------------------------------------------------------------------------------------- every call, many threads
+// --------------------------------------------------------------------------------------- many threads
 
-static int completed;  // of all threads
+static int completed;  // by all threads
 
 struct worker {
   const struct side* side;
@@ -397,10 +397,11 @@ static void* work(void* argument) {
   struct worker* w = argument;
   const struct side* s = w->side;
   const time_t end = time(NULL) + kPatience;
-  unsigned last_objects = 0;  // how many I had posted when I last made objects and destroyed them
+  unsigned last_objects = 0;  // value of `posted` when this thread last created and destroyed objects
   while (__atomic_load_n(&completed, __ATOMIC_RELAXED) < kThreads * kPosts) {
     must(time(NULL) < end, "the threads do not come to an end");
-    // Others may have taken my completions: no more than a whole queue at a time, then all.
+    // Other threads may have polled this thread's completions, so the total of all threads limits the outstanding
+    // requests.
     if (w->posted < kPosts &&
         w->posted < (unsigned)__atomic_load_n(&completed, __ATOMIC_RELAXED) / kThreads + kDepth / kThreads) {
       write_to_peer(s, w->number, (uint64_t)w->number, 512);
@@ -411,7 +412,7 @@ static void* work(void* argument) {
     must(found >= 0, "the queue cannot be asked");
     for (int i = 0; i < found; i++) must(wc[i].status == IBV_WC_SUCCESS, "a WRITE fails");
     __atomic_add_fetch(&completed, found, __ATOMIC_RELAXED);
-    if (w->posted % 50 == 0 && last_objects != w->posted) {  // the others post meanwhile
+    if (w->posted % 50 == 0 && last_objects != w->posted) {  // while other threads post
       last_objects = w->posted;
       struct ibv_cq* cq = ibv_create_cq(s->context, 16, NULL, NULL, 0);
       struct ibv_mr* mr = ibv_reg_mr(s->pd, s->bytes, 4096, IBV_ACCESS_LOCAL_WRITE);
@@ -439,7 +440,8 @@ static void threads_asker(struct side* s) {
   say(s, &done, 1);
 }
 
-// A signal that all threads of the program block waits for one that takes it; threads of the library would end the process.
+// A signal that all threads of the program block stays pending until sigtimedwait(). If a thread of the library did
+// not block it, it would end the process.
 static void signals_asker(struct side* s) {
   sigset_t mine;
   sigemptyset(&mine);
@@ -452,8 +454,8 @@ static void signals_asker(struct side* s) {
   say(s, &done, 1);
 }
 
-// Programs that have seen in poll() that there is an event, and have then taken its completion for another reason, do not expect to
-// wait for it.
+// A program may see an event with poll(), and poll the completion for another reason first. ibv_get_cq_event() must
+// then not block.
 static void take_stale_event(struct side* s, struct ibv_comp_channel* channel, struct ibv_qp* qp,
                              int extended) {
   must(ibv_req_notify_cq(s->cq, 0) == 0, "no notification");
@@ -475,7 +477,7 @@ static void take_stale_event(struct side* s, struct ibv_comp_channel* channel, s
   }
   struct ibv_cq* told = NULL;
   void* user = NULL;
-  alarm(kPatience);  // it would wait for ever
+  alarm(kPatience);  // limits a blocking call
   must(ibv_get_cq_event(channel, &told, &user) == 0 && told == s->cq, "no event to take");
   alarm(0);
   ibv_ack_cq_events(told, 1);

@@ -1,4 +1,4 @@
-"""What the verbs promise to programs of several processes and threads: tests/programs/verbs_check.c."""
+"""Behavior of verbs in programs with several processes and threads: tests/programs/verbs_check.c."""
 
 import sys
 import unittest

@@ -1,4 +1,4 @@
-// What sockets over RDMA say to each other, byte by byte: their peers may be rdma-core's, and then nobody would tell us otherwise.
+// Tests of the wire format of sockets over RDMA (rsockets), byte by byte, because the peer may be rdma-core.
 #include "rdmacm/sockets/protocol.hpp"
 
 #include <gtest/gtest.h>
@@ -23,14 +23,14 @@ const ConnectionData kTerms{.big_endian = false,
 
 TEST(SocketTerms, GoAsRdmaCoreHasThem) {
   const std::vector<uint8_t> wire{
-      1,    2,    0x01, 0x80, 0,    0,    0,    3,                                          // head
-      0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0xa1, 0xa2, 0xa3, 0xa4, 0, 0, 0, 2,   // list
-      0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff, 0x00, 0xb1, 0xb2, 0xb3, 0xb4, 0, 1, 0, 0};  // ring
+      1,    2,    0x01, 0x80, 0,    0,    0,    3,                                          // Header.
+      0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0xa1, 0xa2, 0xa3, 0xa4, 0, 0, 0, 2,   // List.
+      0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff, 0x00, 0xb1, 0xb2, 0xb3, 0xb4, 0, 1, 0, 0};  // Ring.
   EXPECT_EQ(bytes_of(to_wire(kTerms)), wire);
 }
 
 TEST(SocketTerms, AreReadAsTheyWereWritten) {
-  // Private data of a reply is longer than what is in it.
+  // The private data of a reply is longer than the structure in it.
   std::vector<uint8_t> wire = bytes_of(to_wire(kTerms));
   wire.resize(196);
   const auto read = from_wire(wire);
@@ -44,7 +44,7 @@ TEST(SocketTerms, OfOthersAreRefused) {
   wire[0] = 2;
   EXPECT_FALSE(from_wire(wire));
   wire[0] = 1;
-  std::memset(&wire[20], 0, 4);  // a list without entries
+  std::memset(&wire[20], 0, 4);  // A list without entries.
   EXPECT_FALSE(from_wire(wire));
 }
 

@@ -1,5 +1,6 @@
-// Where our answers may differ from the recorded ones, one by one and with the reason. A difference that is not here
-// fails the replay, and so does an entry that nothing in its capture needs. docs/interop.md says who is right.
+// Known differences between Rocinante's responses and the recorded ones, with reasons. An unlisted difference fails
+// the replay, and so does an entry that its capture does not need. docs/interop.md states which stack conforms to the
+// specification.
 #pragma once
 
 #include <span>
@@ -19,8 +20,8 @@ struct Difference {
   std::string_view capture;
   Kind kind;
   int frame;
-  std::string_view what;                 // as answer_line() says it
-  std::vector<std::string_view> fields;  // as packet_differences() says it: recorded value first
+  std::string_view what;                 // format of answer_line()
+  std::vector<std::string_view> fields;  // format of packet_differences(): recorded value first
   std::string_view why;
 };
 

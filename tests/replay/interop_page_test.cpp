@@ -1,4 +1,4 @@
-// Compares the tables of differences in docs/interop.md with those that the replays use.
+// Compares the tables of differences in docs/interop.md with those of the replays.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -18,7 +18,7 @@ namespace {
 
 using Frames = std::set<std::pair<std::string, int>>;
 
-// Everything between the heading and the next one.
+// The text from the heading to the next one.
 std::string section(const std::string& heading) {
   std::ifstream file(std::string(ROCI_SOURCE_DIR) + "/docs/interop.md");
   std::stringstream page;
@@ -36,18 +36,18 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-// The cells of the table rows that begin with something in backquotes.
+// The cells of the table rows that start with a backquoted name.
 std::vector<std::vector<std::string>> rows_of(const std::string& text) {
   std::vector<std::vector<std::string>> rows;
   for (const std::string& line : split(text, '\n')) {
     if (!line.starts_with("| `")) continue;
     rows.push_back(split(line, '|'));
-    rows.back().erase(rows.back().begin());  // in front of the first bar
+    rows.back().erase(rows.back().begin());  // the text before the first bar
   }
   return rows;
 }
 
-// "`name` more" taken apart; the rest begins behind the blank.
+// Splits "`name` more" into the name and the rest after the blank.
 std::pair<std::string, std::string> name_and_rest(const std::string& text) {
   const size_t start = text.find('`') + 1;
   const size_t end = text.find('`', start);
@@ -56,12 +56,12 @@ std::pair<std::string, std::string> name_and_rest(const std::string& text) {
   return {text.substr(start, end - start), text.substr(end + 2, last - end - 1)};
 }
 
-// The frames of the table rows "| `capture` | 1, 3 to 5 | ..."; frame 0 for a row without a number.
+// The frames in rows "| `capture` | 1, 3 to 5 | ..."; frame 0 for a row without a number.
 Frames frames_on_page(const std::string& heading) {
   Frames frames;
   for (const auto& row : rows_of(section(heading))) {
     const auto [capture, rest] = name_and_rest(row.at(0));
-    if (!rest.empty() || capture.ends_with('*')) continue;  // of another table, or of no single capture
+    if (!rest.empty() || capture.ends_with('*')) continue;  // row of another table, or of several captures
     bool any = false;
     for (const std::string& range : split(row.at(1), ',')) {
       const size_t digit = range.find_first_of("0123456789");
@@ -102,7 +102,7 @@ TEST(InteropPage, counts_the_requests_of_a_kind_that_differ) {
   }
   for (const auto& row : rows_of(section("Capture differences: requester"))) {
     const auto [field, values] = name_and_rest(row.at(0));
-    if (values.empty()) continue;  // of the other table
+    if (values.empty()) continue;  // row of the other table
     for (const std::string& one : split(row.at(2), ',')) {
       const auto [capture, count] = name_and_rest(one);
       on_page.emplace(field + " " + values, capture, std::stoi(count));

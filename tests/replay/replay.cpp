@@ -12,7 +12,7 @@ namespace {
 using Kind = Difference::Kind;
 
 struct Answer {
-  int request = 0;  // frame
+  int request = 0;  // frame number
   Packet packet;
 };
 
@@ -32,7 +32,7 @@ class Replay {
     }
   }
 
-  // One request after the other; the answers to each are complete before the next.
+  // Sends requests one by one; the responses to one are complete before the next.
   void feed_singly(ReplayHost& host) {
     for (const Scenario::Request& request : scenario_.requests) {
       prepare(host, request.frame);
@@ -115,7 +115,7 @@ class Replay {
     complaints_.push_back(exchange_.capture + " frame " + std::to_string(frame) + ": " + what);
   }
 
-  // What the responder's program did in front of the frame.
+  // Performs the actions of the responder's program before this frame.
   void prepare(ReplayHost& host, int frame) {
     for (const Scenario::LocalWrite& write : scenario_.local_writes) {
       if (write.frame == frame) host.write(write.rkey, write.va, write.bytes);
@@ -124,7 +124,7 @@ class Replay {
     for (const uint32_t length : scenario_.receives) host.post_receive(length);
   }
 
-  // The entry of this kind for this frame, which is then used; null when there is none.
+  // Returns the entry of this kind for this frame and marks it as used; null if there is none.
   const Difference* find(Kind kind, int frame, const std::string& line) {
     for (size_t i = 0; i < differences_.size(); ++i) {
       const Difference& d = differences_[i];
@@ -152,14 +152,14 @@ class Replay {
   void compare(const RecordedFrame& theirs, Packet ours) {
     const Packet as_sent = ours;
     if (Packet(ours).finish() != as_sent) complain(theirs.number, "our checksums or ICRC are wrong");
-    // The identification of packets that must not be fragmented means nothing (RFC 6864 4.1). It is taken over, and
-    // the checksum and the ICRC, which cover it, are made anew and compared.
+    // The identification has no meaning if a packet must not be fragmented (RFC 6864 4.1). It is copied, and the
+    // checksum and the ICRC, which cover it, are recomputed and compared.
     ours.v4().id = theirs.packet.v4().id;
     ours.finish();
     std::vector<std::string> lines = packet_differences(theirs.packet, ours);
     if (lines.empty()) return;
     if (const Difference* known = find(Kind::kFields, theirs.number, answer_line(theirs.packet))) {
-      // What follows from the other fields needs no entry of its own.
+      // Differences that follow from other fields need no entry.
       std::erase_if(lines, [](const std::string& line) {
         return line.starts_with("data.icrc") || line.starts_with("ip.checksum") ||
                line.starts_with("ip.total_length") || line.starts_with("udp.length");

@@ -1,4 +1,4 @@
-// Feeds a recorded exchange to a host of ours and compares its answers with the recorded ones, field by field.
+// Sends a recorded exchange to a Rocinante host and compares its responses with the recorded ones, field by field.
 #pragma once
 
 #include <span>
@@ -10,13 +10,13 @@
 
 namespace roci::test {
 
-// One line for each thing that is not as recorded and not in `differences`: a field of an answer, an answer too many
-// or missing, a byte of memory, a message received; and for each entry of `differences` for this capture that nothing
-// needed. Empty when all is well.
+// Returns one line per deviation from the recording that is not in `differences`: a field of a response, an
+// additional or missing response, a byte of memory, a received message. Also one line per unused entry of
+// `differences` for this capture.
 std::vector<std::string> replay(const Exchange& exchange, std::span<const Difference> differences);
 
-// The same requests in the bursts in which they were recorded. Acknowledgements may then be fewer; what they say in the
-// end, memory and messages may not differ, but for the fields in `differences`.
+// The same requests in the recorded bursts. There may be fewer acknowledgments. The final acknowledgment, memory and
+// messages must be the same, except for the fields in `differences`.
 std::vector<std::string> replay_in_bursts(const Exchange& exchange, std::span<const Difference> differences);
 
 }  // namespace roci::test

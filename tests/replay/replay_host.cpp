@@ -114,7 +114,7 @@ ReplayHost::~ReplayHost() {
 }
 
 void ReplayHost::work() {
-  // Two idle rounds: a round may find what the one before it left behind.
+  // Two idle rounds: a round may process what the previous one deferred.
   for (int idle = 0; idle < 2; now_ += 1us) idle = worker_->poll(now_) ? 0 : idle + 1;
 }
 
@@ -196,7 +196,7 @@ std::vector<ByteVector> ReplayHost::received() {
     if (wc.status != IBV_WC_SUCCESS) continue;
     ByteVector bytes = buffers_.at(wc.wr_id).second;
     if (wc.opcode == IBV_WC_RECV) bytes.resize(wc.byte_len);
-    if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM) bytes.clear();  // its data went into a region
+    if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM) bytes.clear();  // the data was written to a region
     if ((wc.wc_flags & IBV_WC_WITH_IMM) != 0) {
       const auto* imm = reinterpret_cast<const uint8_t*>(&wc.imm_data);
       bytes.insert(bytes.end(), imm, imm + sizeof wc.imm_data);

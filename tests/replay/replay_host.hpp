@@ -1,5 +1,5 @@
-// One host with one queue pair that has the numbers of a recorded responder: address, MAC, QPN, first PSN, path MTU,
-// regions under the recorded keys and addresses. Frames are put in by hand, what it sends is taken out by hand.
+// A host with one queue pair that has the parameters of a recorded one: address, MAC, QPN, first PSN, path MTU,
+// regions with the recorded keys and addresses. The test passes frames in and takes sent frames out.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace roci::test {
 
-// A port with a human at the other end.
+// A port whose peer is the test.
 class HandPort final : public Port {
  public:
   HandPort(const MacAddress& mac, uint16_t mtu, std::shared_ptr<MbufPool> pool);
@@ -45,7 +45,7 @@ class HandPort final : public Port {
   std::vector<Sent> sent_;
 };
 
-// A region as peers see it.
+// A region with its virtual address.
 struct Region {
   uint64_t va = 0;
   ByteVector bytes;
@@ -62,38 +62,38 @@ class ReplayHost {
     MacAddress mac, peer_mac;
     IpAddress address, peer;
     Qpn qpn, peer_qpn;
-    Psn first_psn;                     // of the requests it receives
-    std::optional<Psn> first_own_psn;  // of those it sends; without it the queue pair only receives
-    QKey qkey;                         // UD
+    Psn first_psn;                     // of the received requests
+    std::optional<Psn> first_own_psn;  // of the sent requests; without it the queue pair only receives
+    QKey qkey;                         // UD only
     uint32_t path_mtu = 1024;
     uint8_t traffic_class = 0;
     uint8_t min_rnr_timer = 0;
-    uint8_t timeout = 0;  // code
+    uint8_t timeout = 0;  // encoded
     uint8_t retry_count = 0;
     uint8_t rnr_retry = 0;
-    uint16_t udp_source_port = 0;  // 0: made from the two QPNs
+    uint16_t udp_source_port = 0;  // 0: derived from the two QPNs
     Regions regions;
-    bool had_turn = true;      // before the first packet: the MAC of the peer is known to the queue pair
-    int access = kEverything;  // that the queue pair allows
-    int region_access = kEverything;  // that the regions allow
+    bool had_turn = true;             // the queue pair has the peer's MAC before the first packet
+    int access = kEverything;         // access flags of the queue pair
+    int region_access = kEverything;  // access flags of the regions
 
-    // The end of a recorded connection that this packet came to, or came from: both addresses and MACs.
+    // The receiver or the sender of this packet: both addresses and MACs.
     static Config receiver_of(const Packet& packet);
     static Config sender_of(const Packet& packet);
   };
   explicit ReplayHost(const Config& config);
   ~ReplayHost();
 
-  // Gives the frames to the host at once and lets it work until it has nothing more to do. Returns what it sent.
+  // Passes the frames to the host at once and polls it until it is idle. Returns the sent packets.
   std::vector<Packet> feed(std::span<const ByteVector> frames);
-  // A receive buffer of this size, filled with kUntouched.
+  // Posts a receive buffer of this size, filled with kUntouched.
   void post_receive(uint32_t length);
-  // One send request, with a buffer of its own. UD sends go to the peer with `qkey`, all others that need an address to
-  // `remote` and `rkey`.
+  // One send request with a buffer of its own. UD sends use `qkey`; opcodes with a remote address use `remote` and
+  // `rkey`.
   struct Message {
     ibv_wr_opcode opcode = IBV_WR_SEND;
-    ByteVector bytes{};      // of READs and atomics: what the buffer holds before
-    uint32_t immediate = 0;  // in host order
+    ByteVector bytes{};      // READs and atomics: initial contents of the buffer
+    uint32_t immediate = 0;  // host byte order
     uint64_t remote = 0;
     uint32_t rkey = 0;
     QKey qkey{};
@@ -101,19 +101,19 @@ class ReplayHost {
     uint64_t compare_add = 0;
     uint64_t swap = 0;
   };
-  // Sends one message and lets the host work; the frames, to the byte.
+  // Sends one message and polls the host. Returns the frames.
   std::vector<ByteVector> send(const Message& message);
 
-  // The same step by step, at times of the caller's choice, which never go back. What comes at an instant has all its
-  // consequences at that instant.
+  // The same in steps, at times that the caller chooses and that must not decrease. All effects of a frame happen at
+  // the time of its arrival.
   size_t post(const Message& message);  // returns its wr_id, for buffer()
   void give(const ByteVector& frame) { port_.put(frame); }
-  void run_until(Nanos time);  // works at each deadline up to then, and then
+  void run_until(Nanos time);  // polls at each deadline and at `time`
   std::vector<HandPort::Sent> take() { return port_.take(); }
   [[nodiscard]] const ByteVector& buffer(size_t wr_id) const { return buffers_.at(wr_id).second; }
   std::vector<ibv_wc> completions();
 
-  // What has come into the receive buffers, with the immediate data behind when there is one.
+  // Contents of the used receive buffers, followed by the immediate data if present.
   std::vector<ByteVector> received();
   void write(MemoryKey rkey, uint64_t va, const ByteVector& bytes) {
     Region& region = regions_.at(rkey.value());
@@ -141,7 +141,7 @@ class ReplayHost {
   HandOver hand_over_{1, 1};
   FlowCounts flows_{1};
   ExtensionConfig extensions_{.mode = ExtensionMode::kOff};
-  HostTelemetryConfig telemetry_;  // none
+  HostTelemetryConfig telemetry_;  // disabled
   FlowControl flow_control_{{}, {}, {}};
   CongestionConfig congestion_;
   CongestionFlows congestion_flows_{false, 0, 0};

@@ -1,4 +1,4 @@
-// Captures of another stack are played to ours: it must answer what the other one answered.
+// Captures of another stack are sent to Rocinante's responder, whose responses must be the recorded ones.
 #include "replay/replay.hpp"
 
 #include <gtest/gtest.h>
@@ -8,11 +8,11 @@
 namespace roci::test {
 namespace {
 
-// Nothing is lost or refused in these.
+// Captures without losses and NAKs.
 constexpr const char* kUndisturbed[] = {"send",       "send_imm",   "write",   "write_imm",   "write_big",
                                         "read",       "read_big",   "mtu4096", "rc_pingpong", "ce_marked",
                                         "atomic_cas", "atomic_faa", "rping",   "ucmatose"};
-// In these something is.
+// Captures with losses or NAKs.
 constexpr const char* kDisturbed[] = {"rnr",        "rnr_exceeded", "corrupt",           "drop_request",
                                       "drop_nak",   "drop_ack",     "drop_last_ack",     "drop_read_request",
                                       "loss_write", "dup_requests", "drop_read_response"};
@@ -27,8 +27,7 @@ class Replay : public testing::TestWithParam<const char*> {};
 
 TEST_P(Replay, answers_what_the_other_stack_answered) {
   const auto exchanges = load_exchanges(GetParam());
-  // In ibv_rc_pingpong and rping both sides send, in ucmatose on two connections; in the others one asks and the other
-  // answers.
+  // In ibv_rc_pingpong and rping both peers send requests, in ucmatose on two connections; otherwise only one does.
   const std::string name = GetParam();
   ASSERT_EQ(exchanges.size(), name == "ucmatose" ? 4U : name == "rc_pingpong" || name == "rping" ? 2U : 1U);
   for (const Exchange& exchange : exchanges) {
@@ -44,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(disturbed, Replay, testing::ValuesIn(kDisturbed),
 
 class ReplayInBursts : public testing::TestWithParam<const char*> {};
 
-// A batch of requests costs one acknowledgement, and the last one says what the other stack's last one said.
+// A batch of requests gets one acknowledgment, and the last one must equal the last recorded one.
 TEST_P(ReplayInBursts, ends_where_the_other_stack_ended) {
   for (const Exchange& exchange : load_exchanges(GetParam())) {
     const auto complaints = replay_in_bursts(exchange, known_differences());
@@ -63,7 +62,7 @@ TEST(ReplayTable, names_only_captures_that_are_replayed) {
   }
 }
 
-// The comparison itself can fail: change one thing in the recording, and that is what is reported.
+// Verifies the comparison: a changed recording must be reported.
 TEST(ReplayCheck, reports_a_field_that_differs) {
   Exchange exchange = load_exchanges("write").at(0);
   RecordedFrame& ack = exchange.frames.at(3);
@@ -90,7 +89,7 @@ TEST(ReplayCheck, reports_an_answer_that_is_missing_and_one_too_many) {
 
 TEST(ReplayCheck, reports_memory_that_differs) {
   Exchange exchange = load_exchanges("write").at(0);
-  // The model is told of another payload than the one that is fed.
+  // The model gets a different payload than the host.
   RecordedFrame& middle = exchange.frames.at(37);
   ASSERT_EQ(middle.packet.bth.opcode, Opcode::kRcWriteMiddle);
   middle.packet.payload.at(5) ^= 1;

@@ -15,24 +15,24 @@ using Kind = RequestDifference::Kind;
 using Field = RequestHabit::Field;
 using Where = RequestHabit::Where;
 
-// Longer than a Linux host takes to react to a packet: what comes later was started by a timer.
+// Longer than the reaction time of a Linux host: a later packet was triggered by a timer.
 constexpr Nanos kReaction{1'000'000};
-// Un-ACKed PSNs that Linux allows itself; it may be one more.
+// Maximum number of unacknowledged PSNs in Linux; it may use one more.
 constexpr uint32_t kLinuxWindow = 129;
-constexpr Nanos kSilence{5'000'000'000};  // behind the last frame, in which nothing may be sent any more
+constexpr Nanos kSilence{5'000'000'000};  // after the last frame; nothing may be sent in this time
 
-// One request as it was sent, by either side.
+// A request of either stack.
 struct Request {
-  int frame = 0;  // theirs
+  int frame = 0;  // recorded requests only
   Packet packet;
   Nanos at{0};
-  int behind = 0;          // frame of the last response in front of it
-  bool again = false;      // this PSN had been sent before
-  bool goes_back = false;  // and the packet in front of it was not its predecessor
-  uint32_t in_flight = 0;  // PSNs from the oldest unacknowledged one to its last
+  int behind = 0;          // frame number of the last response before it
+  bool again = false;      // this PSN was sent before
+  bool goes_back = false;  // and its predecessor was not the previous packet
+  uint32_t in_flight = 0;  // from the oldest unacknowledged PSN to its last one
 };
 
-// Follows what one side sends and is answered.
+// Tracks the requests of one stack and their responses.
 class Sender {
  public:
   Sender(Psn first, uint32_t mtu) : mtu_(mtu), una_(first), end_(first), next_(first) {}
@@ -67,7 +67,7 @@ std::string two(int64_t theirs, int64_t ours, const std::string& unit = "") {
 }
 int64_t micros(Nanos time) { return std::chrono::duration_cast<std::chrono::microseconds>(time).count(); }
 
-// A payload is named, not shown.
+// Names a payload without its contents.
 std::string shortened(const std::string& line) {
   return line.size() > 100 ? line.substr(0, line.find(':')) : line;
 }
@@ -97,7 +97,7 @@ class RequesterReplay {
       for (const auto& [at, bytes] : host.take()) ours_.send({0, *decode_packet(bytes), at});
     };
     for (const RecordedFrame& frame : exchange_.frames) {
-      // Posted with the frame that shows it first, in front of what was recorded at the same time.
+      // Posted at the time of the first recorded packet, before other frames of the same time.
       for (; next < scenario_.posted.size() && scenario_.posted[next].at <= frame.at; ++next) {
         host.run_until(scenario_.posted[next].at);
         take();
@@ -134,7 +134,7 @@ class RequesterReplay {
     }
     const std::vector<Request>& theirs = theirs_.sent;
     size_t next = 0;
-    int last = 0;  // frame
+    int last = 0;  // frame number
     for (const Request& ours : ours_.sent) {
       const std::string line = request_line(ours.packet);
       if (find(Kind::kNotRecorded, last, line) != nullptr) continue;
@@ -150,7 +150,7 @@ class RequesterReplay {
     compare_windows();
   }
 
-  // The statuses that the recorded program saw, in order, and what the responses brought.
+  // Compares the statuses that the recorded program saw, in order, and the data from responses.
   void compare_completions() {
     const std::vector<ibv_wc> completions = host_->completions();
     const ibv_wc_status end = recorded_program(exchange_.capture).end;
@@ -193,7 +193,7 @@ class RequesterReplay {
     complaints_.push_back(exchange_.capture + " frame " + std::to_string(frame) + ": " + what);
   }
 
-  // The entry of this kind for this frame, which is then used; null when there is none.
+  // Returns the entry of this kind for this frame and marks it as used; null if there is none.
   const RequestDifference* find(Kind kind, int frame, const std::string& line) {
     for (size_t i = 0; i < differences_.size(); ++i) {
       const RequestDifference& d = differences_[i];
@@ -209,7 +209,7 @@ class RequesterReplay {
     return field == Field::kEcn ? static_cast<uint8_t>(p.ecn()) : static_cast<uint8_t>(p.bth.ack_request);
   }
 
-  // Takes the recorded value over where a habit says that ours is another.
+  // Copies the recorded value of a field if a habit states that Rocinante's value differs.
   void take_over_habits(const Packet& theirs, bool again, Packet& ours) {
     const Position position = find_opcode(static_cast<uint8_t>(ours.bth.opcode))->position;
     const bool within = position == Position::kFirst || position == Position::kMiddle;
@@ -231,7 +231,7 @@ class RequesterReplay {
     const std::string line = request_line(theirs.packet);
     if (Packet(ours.packet).finish() != ours.packet)
       complain(theirs.frame, "our checksums or ICRC are wrong");
-    // The identification of packets that must not be fragmented means nothing (RFC 6864 4.1).
+    // The identification has no meaning if a packet must not be fragmented (RFC 6864 4.1).
     Packet as_theirs = ours.packet;
     as_theirs.v4().id = theirs.packet.v4().id;
     take_over_habits(theirs.packet, ours.again, as_theirs);
@@ -252,7 +252,7 @@ class RequesterReplay {
       complain(theirs.frame, line + ": theirs and ours differ in " + difference);
   }
 
-  // How many PSNs were under way at a time: more than Linux ever has is a difference.
+  // Compares the maximum number of PSNs in flight, if one exceeds the Linux window.
   void compare_windows() {
     const auto most = [](const std::vector<Request>& sent) {
       const auto least = [](const Request& a, const Request& b) { return a.in_flight < b.in_flight; };

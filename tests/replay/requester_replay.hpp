@@ -1,5 +1,6 @@
-// Drives our requester from a recorded exchange: it is given the work that the recorded requester had, at the times of
-// the capture, and the recorded responses; what it sends, its completions and its buffers are compared with the recording.
+// Runs Rocinante's requester with a recorded exchange: it gets the work requests of the recorded requester at the
+// times of the capture, and the recorded responses. Its packets, completions and buffers are compared with the
+// recording.
 #pragma once
 
 #include <span>
@@ -17,8 +18,8 @@ struct RequesterTables {
 };
 inline RequesterTables known_requester_tables() { return {request_differences(), request_habits()}; }
 
-// One line for each thing that is not as recorded and not in the tables, and for each entry of the tables for this
-// capture that is not needed. Empty when all is well.
+// Returns one line per deviation from the recording that is not in the tables, and one per unneeded entry of the
+// tables for this capture.
 std::vector<std::string> replay_to_requester(const Exchange& exchange, const RequesterTables& tables);
 
 // "RC_WRITE_MIDDLE 1001".

@@ -1,4 +1,4 @@
-// Our requester is given what the recorded one was given, and must send what that one sent.
+// Rocinante's requester gets the work requests and responses of a recorded one, and must send the same packets.
 #include "replay/requester_replay.hpp"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST(RequesterReplayTables, have_no_entry_that_could_be_left_out) {
   }
 }
 
-// The comparison itself can fail: change one thing in the recording, and that is what is reported.
+// Verifies the comparison: a changed recording must be reported.
 class RequesterReplayCheck : public testing::Test {
  protected:
   void load(const std::string& capture) { exchange_ = exchanges_of(capture).at(0); }

@@ -1,5 +1,5 @@
-// What docs/interop.md says of our requester and single answers, made by hand: those that another stack sends and no
-// capture holds.
+// Statements of docs/interop.md about the requester and single responses: responses that another stack sends and that
+// no capture contains.
 #include <gtest/gtest.h>
 
 #include "support/lone_host.hpp"
@@ -13,7 +13,7 @@ constexpr auto kTimeout = 4200us;
 
 class RequesterRules : public testing::Test {
  protected:
-  // Posts the request and returns what is sent.
+  // Posts the request and returns the sent packets.
   Lines post(ibv_wr_opcode opcode, size_t length) {
     EXPECT_EQ(host_.post(opcode, ++posted_, length), 0);
     return host_.work();
@@ -24,7 +24,7 @@ class RequesterRules : public testing::Test {
   Lines data(Opcode opcode, int ahead, size_t length) {
     return host_.receive(host_.response(opcode, ahead, 0x1f, length));
   }
-  // The bytes that the request's buffer begins with.
+  // The first bytes of the request's buffer.
   ByteVector buffer(size_t length) const {
     const auto start = host_.side.memory.begin() + LoneHost::kGuard;
     return {start, start + static_cast<std::ptrdiff_t>(length)};
@@ -41,10 +41,10 @@ class RequesterRules : public testing::Test {
   uint64_t posted_ = 0;
 };
 
-// rxe's responder names the PSN that it refused once more in a NAK when the packets behind it arrive.
+// After an RNR NAK, rxe's responder sends a NAK for the same PSN when later packets arrive.
 TEST_F(RequesterRules, sequence_nak_behind_an_rnr_nak_costs_nothing_and_does_not_end_the_wait) {
   LoneHostOptions options;
-  options.retry_count = 0;  // a NAK that counts would be the end
+  options.retry_count = 0;  // a NAK that counts as a retry would be an error
   LoneHost host(options);
   ASSERT_EQ(host.post(IBV_WR_SEND, 1, 300), 0);
   EXPECT_EQ(host.work(), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
@@ -56,7 +56,7 @@ TEST_F(RequesterRules, sequence_nak_behind_an_rnr_nak_costs_nothing_and_does_not
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
-// A READ is answered late, while the SEND behind it waits.
+// A READ is answered late, while the SEND after it waits.
 TEST_F(RequesterRules, progress_does_not_change_the_wait_that_an_rnr_nak_asks_for) {
   post(IBV_WR_RDMA_READ, 16);
   post(IBV_WR_SEND, 8);
@@ -68,7 +68,7 @@ TEST_F(RequesterRules, progress_does_not_change_the_wait_that_an_rnr_nak_asks_fo
   EXPECT_EQ(host_.wait(2us), Lines{"RC_SEND_ONLY 1"});
 }
 
-// The RNR NAK was lost and only the NAK behind it comes.
+// The RNR NAK was lost and only the later NAK arrives.
 TEST_F(RequesterRules, sequence_nak_of_the_oldest_packet_makes_it_be_sent_at_once) {
   post(IBV_WR_SEND, 300);
   EXPECT_EQ(ack(0, 0x60), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
@@ -85,16 +85,16 @@ TEST_F(RequesterRules, rnr_nak_acknowledges_what_is_in_front_of_it) {
 TEST_F(RequesterRules, sequence_nak_acknowledges_what_is_in_front_of_it) {
   post(IBV_WR_RDMA_WRITE, 300);
   post(IBV_WR_RDMA_WRITE, 3 * kMtu);
-  EXPECT_EQ(ack(3, 0x60), (Lines{"RC_WRITE_MIDDLE 3", "RC_WRITE_LAST 4"}));  // no new RETH
+  EXPECT_EQ(ack(3, 0x60), (Lines{"RC_WRITE_MIDDLE 3", "RC_WRITE_LAST 4"}));  // the RETH is not repeated
   EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
-// What was sent again has lost a packet too, and the path has become faster than it ever was (loss_write, frame 196). A
-// responder that goes on behind the gap has had its packet; only the same NAK once more may be a late one.
+// The retransmission also lost a packet, and the round-trip time is shorter than before (loss_write, frame 196). A
+// NAK for a later PSN than the last one is new; only a NAK for the same PSN may be a delayed copy.
 TEST_F(RequesterRules, nak_behind_progress_counts_however_soon_it_comes) {
   post(IBV_WR_RDMA_WRITE, 8);
   host_.wait(3ms);
-  ack(0);  // a round trip of 3 ms
+  ack(0);  // a round-trip time of 3 ms
   EXPECT_EQ(post(IBV_WR_RDMA_WRITE, 4 * kMtu).size(), 4U);
   host_.wait(3ms);
   EXPECT_EQ(ack(1, 0x60).size(), 4U);
@@ -118,7 +118,7 @@ TEST_F(RequesterRules, ack_in_the_middle_of_a_message_counts_up_to_there) {
 
 TEST_F(RequesterRules, one_ack_completes_all_messages_in_front_of_it) {
   for (int i = 0; i < 3; ++i) post(IBV_WR_SEND, 300);
-  EXPECT_EQ(ack(4), Lines{});  // within the third
+  EXPECT_EQ(ack(4), Lines{});  // PSN within the third message
   EXPECT_EQ(host_.statuses(), Statuses(2, IBV_WC_SUCCESS));
 }
 
@@ -128,14 +128,14 @@ TEST_F(RequesterRules, repeated_ack_means_nothing) {
   ack(0);
   EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
   for (int i = 0; i < 5; ++i) EXPECT_EQ(ack(0), Lines{});
-  EXPECT_EQ(ack(0, 0x60), Lines{});  // nor does an old NAK
+  EXPECT_EQ(ack(0, 0x60), Lines{});  // an old NAK is ignored, too
   EXPECT_EQ(host_.statuses(), Statuses{});
   EXPECT_EQ(host_.side.counter("responses_duplicate"), 6U);
   ack(1);
   EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
-// End-to-end credits are an offer that a requester may leave (IBTA 9.7.7.2).
+// End-to-end credits are optional for a requester (IBTA 9.7.7.2).
 TEST_F(RequesterRules, credits_in_an_ack_do_not_limit_what_is_sent) {
   for (uint8_t credits = 0; credits <= 0x1f; ++credits) {
     const int psn = 2 * credits;
@@ -178,7 +178,7 @@ TEST_F(RequesterRules, marks_on_an_ack_are_counted_and_do_not_hinder) {
   EXPECT_EQ(host_.core().requester.flow().packets_marked, 2U);
 }
 
-// A repeated READ is answered by rxe with MIDDLE and LAST, by others with FIRST and LAST.
+// rxe responds to a repeated READ with MIDDLE and LAST, other stacks with FIRST and LAST.
 TEST_F(RequesterRules, answer_to_the_rest_of_a_read_may_begin_as_a_message_or_go_on_with_one) {
   struct Case {
     Opcode begin, end;
@@ -214,7 +214,7 @@ TEST_F(RequesterRules, rest_of_a_read_is_asked_for_from_where_its_answer_ended) 
   EXPECT_EQ(packets[0].reth->length, kMtu + 10);
 }
 
-// rxe completes the READ, without its data.
+// rxe completes the READ without its data.
 TEST_F(RequesterRules, ack_is_no_answer_to_a_read_or_an_atomic) {
   EXPECT_EQ(post(IBV_WR_RDMA_READ, 300), Lines{"RC_READ_REQUEST 0"});
   EXPECT_EQ(ack(1), Lines{"RC_READ_REQUEST 0"});  // its responses are lost
@@ -236,7 +236,7 @@ TEST_F(RequesterRules, read_response_acknowledges_what_is_in_front_of_the_read) 
   EXPECT_EQ(host_.statuses(), Statuses(2, IBV_WC_SUCCESS));
 }
 
-// rxe's responder answers a duplicate with the last PSN that it has done, which may be far ahead of it.
+// rxe's responder acknowledges a duplicate with the last executed PSN, which may be far ahead of it.
 TEST_F(RequesterRules, ack_of_what_was_sent_before_going_back_counts) {
   post(IBV_WR_RDMA_WRITE, 3 * kMtu);
   EXPECT_EQ(host_.wait(kTimeout).size(), 1U);

@@ -8,7 +8,7 @@
 namespace roci::test {
 namespace {
 
-constexpr uint32_t kUsualMtu = 1024;  // of a 1500-byte Ethernet, where no packet shows it
+constexpr uint32_t kUsualMtu = 1024;  // of an Ethernet with MTU 1500, if no packet shows it
 
 ibv_wr_opcode verb_of(const OpcodeInfo& first, const Packet& last) {
   switch (first.operation) {
@@ -27,8 +27,8 @@ ibv_wr_opcode verb_of(const OpcodeInfo& first, const Packet& last) {
   }
 }
 
-// The packets of one kind by their distance from the first PSN of the exchange: a whole copy of each, and the time of
-// the first one.
+// Packets of one kind by distance from the first PSN of the exchange: an intact copy of each, and the time of the
+// first copy.
 struct Seen {
   const RecordedFrame* frame;
   Nanos at;
@@ -47,7 +47,7 @@ std::map<uint32_t, Seen> packets_by_place(const Exchange& exchange, bool request
   return seen;
 }
 
-// What the responses to the request at `place` brought: READ data, or the word in front of an atomic as it lies in memory.
+// Data in the responses to the request at `place`: READ data, or the original word of an atomic in memory byte order.
 ByteVector answer_of(const std::map<uint32_t, Seen>& responses, uint32_t place, uint32_t psns) {
   ByteVector all;
   for (auto next = responses.lower_bound(place); next != responses.end() && next->first < place + psns;
@@ -71,7 +71,7 @@ ReplayHost::Config describe_requester(const Exchange& exchange) {
   host.first_own_psn = request.bth.psn;
   host.path_mtu = exchange.path_mtu(kUsualMtu);
   host.traffic_class = request.traffic_class();
-  // Nobody sends CE: what the frames had before the mark was ECT(0), which Linux takes from the traffic class.
+  // Hosts do not send CE: before marking the ECN field was ECT(0), which Linux takes from the traffic class.
   if (request.ecn() == Ecn::kCe) host.traffic_class = static_cast<uint8_t>((host.traffic_class & 0xfc) | 2);
   if (exchange.managed) host.udp_source_port = request.udp_source_port;
   host.timeout = program.timeout;
@@ -100,7 +100,7 @@ RequesterScenario make_requester_scenario(const Exchange& exchange) {
   const auto responses = packets_by_place(exchange, false);
   uint32_t place = 0;
   for (auto next = requests.begin(); next != requests.end();) {
-    if (next->first < place) {  // a READ begun again in its middle
+    if (next->first < place) {  // a READ that was repeated from its middle
       ++next;
       continue;
     }

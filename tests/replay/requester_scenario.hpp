@@ -1,5 +1,5 @@
-// What a recorded exchange says about its requester, so that ours can stand in for it: the numbers of the queue pair and
-// the send requests that its program posted, each from the time when its first packet was recorded.
+// Requester parameters of a recorded exchange: numbers of the queue pair, and the posted send requests with the time
+// at which the first packet of each was recorded.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace roci::test {
 
-// What the program gave its queue pair and no packet shows, with the status that its last request ended with.
+// Queue pair attributes that no packet shows, and the completion status of the last request.
 struct RecordedProgram {
-  uint8_t timeout = 14;  // code: 67.1 ms
+  uint8_t timeout = 14;  // encoded: 67.1 ms
   uint8_t retry_count = 7;
   uint8_t rnr_retry = 7;
   ibv_wc_status end = IBV_WC_SUCCESS;
@@ -21,16 +21,16 @@ struct RequesterScenario {
   struct Posted {
     Nanos at;
     ReplayHost::Message message;
-    ByteVector answer;  // what the responses of a READ or an atomic put into the buffer
+    ByteVector answer;  // buffer contents after the responses of a READ or an atomic
   };
   ReplayHost::Config host;
-  std::vector<Posted> posted;  // in order
+  std::vector<Posted> posted;  // in the order of posting
 };
 
-// Throws std::runtime_error when the frames do not make whole messages.
+// Throws std::runtime_error if the frames are not complete messages.
 RequesterScenario make_requester_scenario(const Exchange& exchange);
 
-// PSNs that a request takes: more than one for a READ.
+// Number of PSNs of a request: more than one for a READ.
 uint32_t psns_of(const Packet& request, uint32_t path_mtu);
 
 }  // namespace roci::test

@@ -1,4 +1,5 @@
-// What docs/interop.md says of single packets, made by hand: answered, dropped, refused, and with which words.
+// Statements of docs/interop.md about single packets: which are answered, dropped or rejected, and with which
+// response.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,7 +16,7 @@ constexpr uint64_t kVa = 0x10000;
 constexpr uint32_t kFirst = 1000;  // PSN
 constexpr Qpn kQpn{0x11};
 
-// Requests as in make_packet(): from 10.0.0.1 to 10.0.0.2.
+// Requests as from make_packet(): from 10.0.0.1 to 10.0.0.2.
 ReplayHost::Config host_config() {
   ReplayHost::Config config = ReplayHost::Config::receiver_of(make_packet(Opcode::kRcSendOnly));
   config.qpn = kQpn;
@@ -39,7 +40,7 @@ Packet read_request(uint32_t psn, uint64_t va, uint32_t length) {
   return request(Opcode::kRcReadRequest, psn, 0).with_reth(va, MemoryKey{kKey}, length).requesting_ack();
 }
 
-// A host and the answers to what it is fed, as lines with the MSN: "RC_ACK 1000 1f msn 1".
+// A host, and its responses as lines with the MSN: "RC_ACK 1000 1f msn 1".
 class Fed {
  public:
   explicit Fed(const ReplayHost::Config& config = host_config()) : host(config) {}
@@ -92,7 +93,7 @@ TEST(Rules, what_does_not_matter_does_not_hinder) {
       {"reserved bits", [](Packet& p) { p.bth.reserved6 = 0x3f, p.bth.reserved7 = 0x7f; }},
       {"limited member's P_Key", [](Packet& p) { p.bth.pkey = PKey{0x7fff}; }},
       {"UDP source port", [](Packet& p) { p.udp_source_port = 1; }},
-      {"UDP checksum", [](Packet& p) { p.udp_checksum = 1; }},  // finish() puts the right one
+      {"UDP checksum", [](Packet& p) { p.udp_checksum = 1; }},  // finish() computes the correct one
       {"CE", [](Packet& p) { p.with_traffic_class(3); }},
       {"TTL 1", [](Packet& p) { p.v4().ttl = 1; }},
       {"priority tag", [](Packet& p) { p.with_vlan(0x6000); }},
@@ -111,7 +112,7 @@ TEST(Rules, what_does_not_matter_does_not_hinder) {
   }
 }
 
-// RFC 1122 4.1.3.4. The ICRC is right.
+// RFC 1122 4.1.3.4. The ICRC is correct.
 TEST(Rules, wrong_udp_checksum_is_dropped_in_silence) {
   Fed fed;
   Packet p = write_only(kFirst);
@@ -153,14 +154,14 @@ TEST(Rules, repeated_read_may_be_any_part_of_the_original_that_ends_with_a_packe
   EXPECT_EQ(fed(read_request(kFirst + 1, kVa + 1024, 1024)), Lines{"RC_READ_RESP_ONLY 1001 1f msn 1"});
   EXPECT_EQ(fed(read_request(kFirst, kVa, 2048)),
             (Lines{"RC_READ_RESP_FIRST 1000 1f msn 1", "RC_READ_RESP_LAST 1001 1f msn 1"}));
-  // The whole one again, behind the part: it does not end where the part did.
+  // The complete READ again, after a part of it.
   EXPECT_EQ(fed(read_request(kFirst, kVa, 4000)).size(), 4U);
 }
 
 TEST(Rules, repeated_read_that_is_no_part_of_the_original_is_dropped) {
   Fed fed;
   EXPECT_EQ(fed(read_request(kFirst, kVa, 3000)).size(), 3U);
-  EXPECT_EQ(fed(read_request(kFirst + 1, kVa, 1976)), Lines{});         // address not advanced with the PSN
+  EXPECT_EQ(fed(read_request(kFirst + 1, kVa, 1976)), Lines{});         // the address does not match the PSN
   EXPECT_EQ(fed(read_request(kFirst + 1, kVa + 1024, 3000)), Lines{});  // beyond the end
   EXPECT_EQ(fed(read_request(kFirst, kVa, 1000)), Lines{});             // ends within a packet
   EXPECT_EQ(fed(read_request(kFirst, kVa, 0)), Lines{});
@@ -172,7 +173,7 @@ TEST(Rules, repeated_read_that_is_no_part_of_the_original_is_dropped) {
 TEST(Rules, no_receive_buffer_means_rnr_whether_or_not_an_answer_was_asked_for) {
   Fed fed;
   EXPECT_EQ(fed(request(Opcode::kRcSendFirst, kFirst, 1024)), Lines{"RC_ACK 1000 2e msn 0"});
-  EXPECT_EQ(fed(request(Opcode::kRcSendLast, kFirst + 1, 10)), Lines{});  // rxe: another NAK 60
+  EXPECT_EQ(fed(request(Opcode::kRcSendLast, kFirst + 1, 10)), Lines{});  // rxe sends another NAK 60
   fed.host.post_receive(2000);
   EXPECT_EQ(fed(request(Opcode::kRcSendFirst, kFirst, 1024)), Lines{});
   EXPECT_EQ(fed(request(Opcode::kRcSendLast, kFirst + 1, 10).requesting_ack()),
@@ -200,7 +201,7 @@ TEST(Rules, more_reads_at_a_time_than_agreed_are_refused) {
   EXPECT_EQ(answer_line(answers.back()), "RC_ACK 1016 61");
 }
 
-// Refused, with the queue pair in error: what comes behind is dropped.
+// The responder rejects the request and moves the queue pair to the error state; later requests are dropped.
 TEST(Rules, wrong_requests_are_refused_with_the_right_code) {
   struct Case {
     const char* what;
@@ -211,7 +212,7 @@ TEST(Rules, wrong_requests_are_refused_with_the_right_code) {
   };
   const Packet first = request(Opcode::kRcWriteFirst, kFirst, 1024).with_reth(kVa, MemoryKey{kKey}, 2000);
   Packet bad_pad = write_only(kFirst, 13);
-  bad_pad.pad.resize(1);  // instead of 3
+  bad_pad.pad.resize(1);  // must be 3 bytes
   const Packet atomic = request(Opcode::kRcFetchAdd, kFirst, 0);
   const Case cases[] = {
       {"RETH length is not the payload's", {write_only(kFirst).with_reth(kVa, MemoryKey{kKey}, 20)}, "61"},
@@ -258,7 +259,7 @@ TEST(Rules, wrong_requests_are_refused_with_the_right_code) {
   }
 }
 
-// The queue pair is in error before it has looked for the MAC of its peer.
+// The queue pair enters the error state before it has resolved the MAC of its peer.
 TEST(Rules, first_packet_of_all_is_refused_with_a_nak) {
   ReplayHost::Config config = host_config();
   config.had_turn = false;

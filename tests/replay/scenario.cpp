@@ -9,14 +9,14 @@
 namespace roci::test {
 namespace {
 
-constexpr uint32_t kUsualMtu = 1024;  // of a 1500-byte Ethernet, where no packet shows it
+constexpr uint32_t kUsualMtu = 1024;  // of an Ethernet with MTU 1500, if no packet shows it
 
 bool has_kind(std::span<const Difference> differences, Difference::Kind kind, int frame) {
   return std::ranges::any_of(differences,
                              [&](const Difference& d) { return d.kind == kind && d.frame == frame; });
 }
 
-// An area of memory that a request names.
+// Memory range that a request names.
 struct Area {
   MemoryKey rkey;
   uint64_t va = 0;
@@ -28,14 +28,14 @@ std::optional<Area> area_of(const Packet& p) {
   return std::nullopt;
 }
 
-// A 64-bit word as it lies in the host's memory.
+// A 64-bit word in host byte order.
 ByteVector bytes_of_word(uint64_t word) {
   ByteVector bytes(sizeof word);
   std::memcpy(bytes.data(), &word, sizeof word);
   return bytes;
 }
 
-// The memory before the exchange, as far as it is known, and as the requests change it.
+// Memory before the exchange, as far as it is known, and after each request.
 class Memory {
  public:
   explicit Memory(const Exchange& exchange) {
@@ -53,7 +53,7 @@ class Memory {
     }
   }
 
-  // A READ response shows these bytes: they were there unless somebody wrote them before.
+  // A READ response contains these bytes: they are the initial contents unless they were written before.
   void show(const Area& area, std::span<const uint8_t> bytes) {
     for (size_t i = 0; i < bytes.size(); ++i) {
       const size_t at = area.va + i - before_[area.rkey.value()].va;
@@ -73,7 +73,7 @@ class Memory {
       after_[area.rkey.value()].bytes[at] = bytes[i];
     }
   }
-  // The 64-bit word there, in the host's byte order.
+  // The 64-bit word at this address, in host byte order.
   uint64_t word(const Area& area) {
     uint64_t value = 0;
     Region& region = after_[area.rkey.value()];
@@ -85,12 +85,12 @@ class Memory {
   Regions after() { return after_; }
 
  private:
-  std::map<uint32_t, std::pair<uint64_t, uint64_t>> ranges_;  // first byte, one past the last
+  std::map<uint32_t, std::pair<uint64_t, uint64_t>> ranges_;  // first byte, one past the last byte
   Regions before_, after_;
   std::map<uint32_t, std::vector<bool>> known_;
 };
 
-// A responder without NAKs, acknowledgements or checks: executes what has the expected PSN.
+// Model of a responder without NAKs, acknowledgments or validation: executes each request with the expected PSN.
 class Model {
  public:
   Model(const Exchange& exchange, uint32_t path_mtu)
@@ -134,7 +134,7 @@ class Model {
     if (info.ends_message() && info.consumes_receive()) received.push_back(message_);
   }
 
-  // Returns what the responder's program must have written into its memory in front of the READ.
+  // Returns what the responder's program must have written to its memory before the READ.
   std::optional<Scenario::LocalWrite> answer(const Packet& p) {
     const auto read = std::find_if(last_reads_.rbegin(), last_reads_.rend(), [&](const auto& candidate) {
       const auto packets = static_cast<uint32_t>((candidate.area.length + mtu_ - 1) / mtu_);
@@ -154,8 +154,8 @@ class Model {
  private:
   uint32_t mtu_;
   Psn expected_;
-  Area target_;         // of the WRITE under way
-  ByteVector message_;  // the SEND under way
+  Area target_;         // of the WRITE in progress
+  ByteVector message_;  // the SEND in progress
   struct Read {
     Psn psn;
     Area area;
@@ -164,7 +164,7 @@ class Model {
   std::vector<Read> last_reads_;
 };
 
-// What the first answer to an atomic says was in memory before.
+// The original value in the first response to an atomic.
 std::optional<uint64_t> recorded_original(const Exchange& exchange, const Packet& request) {
   if (!request.atomic_eth) return std::nullopt;
   for (const RecordedFrame& frame : exchange.frames) {
@@ -191,7 +191,7 @@ Scenario make_scenario(const Exchange& exchange, std::span<const Difference> dif
   Scenario scenario;
   scenario.host = describe_host(exchange);
 
-  // Receive buffers were missing as long as there were RNR NAKs.
+  // No receive was posted until the last RNR NAK.
   int last_rnr = 0;
   for (const RecordedFrame& frame : exchange.frames) {
     const auto& aeth = frame.packet.aeth;

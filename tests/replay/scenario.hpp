@@ -1,6 +1,5 @@
-// What a recorded exchange says about its responder, so that ours can stand in for it: the numbers of the queue pair,
-// the memory as the READ responses show it, when receive buffers were there; and what has to come of it, by a model
-// that is as simple as possible.
+// Responder parameters of a recorded exchange: numbers of the queue pair, memory contents as in the READ responses,
+// and times of receives. Also the expected results, from a minimal model.
 #pragma once
 
 #include <set>
@@ -14,11 +13,11 @@ namespace roci::test {
 
 struct Scenario {
   struct Request {
-    int frame = 0;  // its number in the capture
+    int frame = 0;  // number in the capture
     ByteVector bytes;
   };
 
-  // The responder's program changed its own memory before this request: rping fills its buffer anew for each READ.
+  // The responder's program changed its own memory before this request: rping refills its buffer for each READ.
   struct LocalWrite {
     int frame = 0;
     MemoryKey rkey;
@@ -28,12 +27,12 @@ struct Scenario {
 
   ReplayHost::Config host;
   std::vector<LocalWrite> local_writes;
-  std::vector<Request> requests;   // to be fed, in order
-  std::vector<uint32_t> receives;  // sizes of the receive buffers, one a message
+  std::vector<Request> requests;   // in the order of sending
+  std::vector<uint32_t> receives;  // sizes of the receive buffers, one per message
   int receives_before = 0;         // frame before which they are posted
 
   Regions regions_after;
-  std::vector<ByteVector> received;  // as ReplayHost::received() has it
+  std::vector<ByteVector> received;  // format of ReplayHost::received()
 };
 
 // `differences`: those of the exchange's capture.

@@ -1,5 +1,5 @@
-// Captures of UC and UD: our responder makes of the recorded packets what their receiver made of them, and our requester
-// sends the same messages in the same bytes.
+// Captures of UC and UD: Rocinante's receiver must accept the same messages as the recorded one, and its sender must
+// send the same bytes.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kMtu = 1024;
 
-// What one side sent to one queue pair of the other.
+// The packets of one host to one queue pair of the other.
 struct Direction {
   ibv_qp_type type = IBV_QPT_UC;
   std::vector<RecordedFrame> frames;
@@ -31,7 +31,7 @@ std::vector<Direction> load_directions(const std::string& capture) {
   return all;
 }
 
-// A message as its sender posted it, with the frames it took.
+// A posted message and its frames.
 struct Recorded {
   ReplayHost::Message message;
   std::vector<ByteVector> frames;
@@ -58,13 +58,13 @@ std::vector<Recorded> messages_of(const Direction& direction) {
   return all;
 }
 
-// The receiving side of a direction, with the memory that its WRITEs go to.
+// Configuration of the direction's receiver, with the memory for its WRITEs.
 ReplayHost::Config receiver_of(const Direction& direction) {
   const Packet& first = direction.first();
   ReplayHost::Config host = ReplayHost::Config::receiver_of(first);
   host.type = direction.type;
   host.qpn = first.bth.destination_qp;
-  host.peer_qpn = first.deth ? first.deth->source_qp : host.qpn;  // UC has it in the UDP port only
+  host.peer_qpn = first.deth ? first.deth->source_qp : host.qpn;  // UC encodes it only in the UDP source port
   host.first_psn = first.bth.psn;
   host.first_own_psn = Psn{0};
   host.path_mtu = kMtu;
@@ -73,7 +73,7 @@ ReplayHost::Config receiver_of(const Direction& direction) {
     const auto& message = recorded.message;
     if (message.rkey == 0) continue;
     Region& region = host.regions[message.rkey];
-    region.va = message.remote;  // they all go to one place
+    region.va = message.remote;  // all WRITEs use the same address
     region.bytes.resize(std::max(region.bytes.size(), message.bytes.size()), ReplayHost::kUntouched);
   }
   return host;
@@ -100,7 +100,7 @@ TEST_P(UnreliableReplay, our_receiver_takes_what_their_sender_sent) {
         for (int shift = 24; shift >= 0; shift -= 8)
           bytes.push_back(static_cast<uint8_t>(message.immediate >> shift));
       }
-      // A wrong Q_Key is dropped, as the capture's receiver did; its receive request serves nobody.
+      // A datagram with a wrong Q_Key is dropped, as by the recorded receiver. Its receive request stays unused.
       host.post_receive(static_cast<uint32_t>(message.bytes.size()) +
                         (direction.type == IBV_QPT_UD ? 40 : 0));
       if (direction.type == IBV_QPT_UD && message.qkey != messages.front().message.qkey) continue;
@@ -122,7 +122,7 @@ TEST_P(UnreliableReplay, our_receiver_takes_what_their_sender_sent) {
   }
 }
 
-// Their sender's queue pair number: UD says it in every packet; of a UC sender it is not in the capture.
+// The sender's queue pair number. UD packets contain it; for UC it is derived.
 Qpn sender_of(const Direction& direction) {
   const Packet& first = direction.first();
   return first.deth ? first.deth->source_qp : find_sender(first);
@@ -145,7 +145,7 @@ TEST_P(UnreliableReplay, our_sender_sends_the_same_bytes) {
       for (size_t i = 0; i < ours.size(); ++i) {
         const Packet theirs = *decode_packet(frames[i]);
         Packet our = *decode_packet(ours[i]);
-        // The identification of a packet that must not be fragmented means nothing (RFC 6864 4.1).
+        // The identification has no meaning if a packet must not be fragmented (RFC 6864 4.1).
         our.v4().id = theirs.v4().id;
         our.finish();
         EXPECT_EQ(packet_differences(theirs, our), std::vector<std::string>{});

@@ -1,4 +1,4 @@
-/* Plugins that are not as they should be, by what they are compiled with (CMakeLists.txt), and one that is. */
+/* A correct plugin, and plugins with one error each, selected by compile definitions (CMakeLists.txt). */
 #include "roci/cc.h"
 
 #ifndef ABI

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the program roci-cc: usage: roci_cc_test.py ROCI_CC ROCI_PERF FOLDER_OF_PLUGINS [unittest …]"""
+"""Tests of the roci-cc command. Usage: roci_cc_test.py ROCI_CC ROCI_PERF FOLDER_OF_PLUGINS [unittest …]"""
 import csv
 import io
 import json
@@ -24,7 +24,7 @@ def decision(**changes):
 
 
 def start(plugin="static_rate", flow=1, kind="start", **changes):
-    """The first line of a flow, which has 1 Gb/s unless it is changed."""
+    """Returns the first line of a flow, which has 1 Gb/s by default."""
     line = {"type": kind, "flow": flow, "profile": "p", "plugin": plugin, "parameters": {"rate": 1e9},
             "info": {"line_rate": 10**11, "base_rtt_ns": 4200, "packet_bytes": 1048, "payload_bytes": 1000,
                      "direction": 0, "provides": 1, "seed": 2**63 + 1}}
@@ -208,7 +208,7 @@ class Traces(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read().count('"type":"start"'), 1, "that of the server, who was told nothing")
-        # Of 100 records one or two are states, 51 apart, and the older one may well be the oldest of all.
+        # One or two of the 100 records are states, 51 records apart. The older state may be the oldest record.
         told = re.fullmatch(r"2 flows, (\d+) events: every decision came out as it was recorded\n"
                             r"(?:([1-9]\d*) events? could not be run again: the beginnings of their flows were displaced\n)?",
                             self.good("replay", path))

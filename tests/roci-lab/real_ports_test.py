@@ -1,4 +1,4 @@
-"""roci-lab on real ports: hosts and a switch on interfaces of the kernel, veth0 and veth1 of tests/tools/netns.sh."""
+"""Test of roci-lab on real ports: hosts and a switch on the interfaces veth0 and veth1 of tests/tools/netns.sh."""
 
 import json
 import pathlib
@@ -10,7 +10,7 @@ import unittest
 LAB = pathlib.Path(sys.argv.pop(1)).resolve()
 TIMEOUT = 240
 
-# Payload has sums that are checked, so what ends has arrived as it was sent.
+# Payload checksums are verified, so a completed flow has arrived as it was sent.
 SCENARIO = """
 name: veth
 about: two hosts at a switch, of which one has a real cable
@@ -58,7 +58,7 @@ class RealPorts(unittest.TestCase):
         host, switch = run["ports"]
         self.assertEqual((host["cable"], host["device"]), ("h0 to s0", "net_af_packet0"))
         self.assertEqual((switch["cable"], switch["device"]), ("s0 to h0", "net_af_packet1"))
-        # 30 KB each way, 10 KB twice from h0 to h1, in packets of 1 KB.
+        # 30 KB in each direction, 10 KB twice from h0 to h1, in packets of 1 KB.
         self.assertGreaterEqual(host["tx_packets"], 50)
         self.assertEqual(host["tx_packets"], switch["rx_packets"])
         self.assertEqual(switch["tx_packets"], host["rx_packets"])

@@ -1,4 +1,4 @@
-"""roci-lab as its users see it: the same bytes however a file is run, sentences about what is wrong, and exit statuses."""
+"""Tests of the roci-lab command: results that do not depend on the way of execution, error messages, and exit codes."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ MPIRUN = sys.argv.pop(1)
 TIMEOUT = 120
 TWO_RANKS = [MPIRUN, "--oversubscribe", "-n", "2", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
 
-# Two runs of three senders, with everything in it that is drawn: sizes, times, marks, losses.
+# Two runs with everything that is random: destinations, arrival times, marks, losses.
 SCENARIO = """
 name: small
 about: a small network
@@ -36,8 +36,8 @@ expect:
   - {claim: both carry something, that: dctcp.traffic.long.goodput_bps > 0 * dcqcn.traffic.long.goodput_bps}
   - {claim: the window is there, that: dctcp.windows.late.traffic.long.goodput_bps > 1Gbps}
 """
-# SHA-256 of what the runs of SCENARIO come down to. It is the same in every build and on every machine; a change of what hosts
-# or switches do changes it, and then this.
+# SHA-256 of the summaries of SCENARIO, the same in every build and on every machine. A change in the behavior of
+# hosts or switches changes them; update the values then.
 SUMMARIES = {
     "dcqcn": "e5e4cfa1ce51fb6e11d8480869d77aa1c892848f0e51d39631c9b9fbd8d48992",
     "dctcp": "4f140042252846b038cb1e1bde283935c3a4d81efe9f597c624305043a6ad322",
@@ -65,7 +65,7 @@ class RociLab(unittest.TestCase):
         (self.path / name).write_text(text)
 
     def lab(self, *arguments, before=(), status=0):
-        # Open MPI leaves memory behind, of which LeakSanitizer would speak.
+        # Open MPI leaks memory, which LeakSanitizer would report.
         environment = os.environ | {"ASAN_OPTIONS": "detect_leaks=0"} if before else os.environ
         done = subprocess.run([*before, LAB, *arguments], cwd=self.path, env=environment, capture_output=True, text=True,
                               timeout=TIMEOUT)
@@ -83,7 +83,7 @@ class RociLab(unittest.TestCase):
         two, _ = self.lab("run", "small.yaml", "--out", "two", "--seeds", "3", before=TWO_RANKS)
         self.assertEqual(len(hashes(self.path / "one")), 6)
         self.assertEqual(hashes(self.path / "one"), hashes(self.path / "two"))
-        # Tables are the same, but for how fast the runs were.
+        # The tables are the same, except for the speed of the runs.
         told = [[line[:100] for line in text.splitlines() if line.startswith(("dc", "holds"))] for text in (one, two)]
         self.assertEqual(*told)
         self.assertEqual(len([line for line in told[0] if line.startswith("holds")]), 6)

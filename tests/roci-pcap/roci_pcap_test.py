@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the program roci-pcap: usage: roci_pcap_test.py ROCI_PCAP CAPTURE_FOLDER [unittest options]"""
+"""Tests of the roci-pcap command. Usage: roci_pcap_test.py ROCI_PCAP CAPTURE_FOLDER [unittest options]"""
 import json
 import os
 import re
@@ -23,7 +23,7 @@ AETH = PAYLOAD = 54
 
 
 def read_pcap(name):
-    """The frames of one of the captures, which are classic little-endian pcap files."""
+    """Returns the frames of one of the captures, which are little-endian pcap files."""
     with open(os.path.join(CAPTURES, name), "rb") as file:
         data = file.read()
     assert data[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1")
@@ -43,7 +43,7 @@ def pcap_bytes(frames, link=ETHERNET, snap=65535):
 
 
 def pcapng_bytes(frames):
-    """A section header, one Ethernet interface, an enhanced packet block for each frame."""
+    """Returns a section header, one Ethernet interface, and one enhanced packet block per frame."""
 
     def block(kind, body):
         body += b"\0" * (-len(body) % 4)
@@ -121,7 +121,7 @@ class Check(Case):
             (first, BTH, 0x1D, "bth.opcode: 0x1d is not a known opcode"),
             (first, BTH + 1, 0x03, "bth.version: 3"),
             (ack, BTH + 1, 0x10, "bth.pad_count: 1 is more than the bytes there are"),
-            (first, BTH + 1, 0x10, "data.icrc"),  # a pad count that fits, but not the ICRC
+            (first, BTH + 1, 0x10, "data.icrc"),  # The pad count is possible; the ICRC is wrong.
             (ack, BTH, 0x0C, "udp.length: too short for the headers of RC_READ_REQUEST"),
         ]
         for i, (frame, offset, value, field) in enumerate(rows):
@@ -133,8 +133,8 @@ class Check(Case):
 
     def test_no_change_of_a_byte_goes_unnoticed_except_where_nothing_protects_it(self):
         frame = next(f for f in read_pcap("write.pcap") if f[BTH] == 0x11)
-        unprotected = set(range(0, ETH_TYPE)) | {BTH + 4}  # MAC addresses; FECN and BECN
-        no_longer_roce = {ETH_TYPE, ETH_TYPE + 1, IP, IP + 9, UDP + 2, UDP + 3}  # type, IHL, protocol, port
+        unprotected = set(range(0, ETH_TYPE)) | {BTH + 4}  # MAC addresses; FECN and BECN.
+        no_longer_roce = {ETH_TYPE, ETH_TYPE + 1, IP, IP + 9, UDP + 2, UDP + 3}  # EtherType, IHL, protocol, UDP port.
         files = [self.write(f"{at:03}.pcap", pcap_bytes([changed(frame, at, frame[at] ^ 0x41)]))
                  for at in range(len(frame))]
         lines = self.check(1, *files).splitlines()
@@ -169,7 +169,7 @@ class Check(Case):
         path = self.write("cut.pcap", pcap_bytes(read_pcap("write.pcap"), snap=100))
         out = self.check(0, path)
         self.assertIn("30 cut short by the capture, not checked", out)
-        self.assertRegex(out, r"40 RoCEv2  ICRC +10 good")  # the ACKs fit
+        self.assertRegex(out, r"40 RoCEv2  ICRC +10 good")  # The ACKs fit.
         for snap in range(1, 100, 7):
             self.check(0, self.write("cut.pcap", pcap_bytes(read_pcap("write.pcap")[:3], snap=snap)))
 
@@ -202,7 +202,7 @@ class Check(Case):
                     self.assertEqual(len(err.splitlines()), 1, err)
                     self.assertTrue(err.startswith(f"roci-pcap: {path}: "), err)
                     self.assertIn(why, err)
-        out = self.check(2, self.path("missing.pcap"), good)  # the others are checked all the same
+        out = self.check(2, self.path("missing.pcap"), good)  # The other file is still checked.
         self.assertRegex(out, r"ud.pcap +3 RoCEv2")
 
     def test_wrong_usage_is_status_2_and_help_is_0(self):
@@ -216,7 +216,7 @@ class Check(Case):
 
 
 def other_frames():
-    """Frames that are not RoCEv2, with the words for them."""
+    """Returns frames that are not RoCEv2, with their expected descriptions."""
     macs = bytes.fromhex("020000000002020000000001")
     v6 = bytes.fromhex("fd000000000000000000000000000001fd000000000000000000000000000002")
 
@@ -244,7 +244,8 @@ def other_frames():
 
 
 def extended_frames():
-    """The packets that docs/wire-extensions.md prints, each in a frame; what they are is tested where they are made."""
+    """Returns the packets that docs/wire-extensions.md prints, each in a frame. The tests of their encoders check their
+    contents."""
     with open(DOCUMENT) as file:
         blocks = re.findall(r"^```\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL)
     texts = ["".join(part.split()) for block in blocks for part in block.split("\n\n")]
@@ -259,7 +260,7 @@ def extended_frames():
         total = sum(struct.unpack(">10H", head))
         total = (total & 0xFFFF) + (total >> 16)
         covered = bytearray(b"\xff" * 8 + head + udp)
-        for at in (1, 8, 10, 11, 26, 27, 32):  # TOS, TTL, two checksums, FECN and BECN
+        for at in (1, 8, 10, 11, 26, 27, 32):  # TOS, TTL, two checksums, FECN and BECN.
             covered[8 + at] = 0xFF
         icrc = struct.pack("<I", zlib.crc32(bytes(covered)))
         head = head[:10] + struct.pack(">H", ~total & 0xFFFF) + head[12:]
@@ -356,7 +357,7 @@ class CompareTshark(Case):
         self.assertIn("packet 3: infiniband.bth.psn: tshark reads 101, roci-pcap 102", out)
 
     def test_it_reports_a_packet_that_only_one_of_them_reads(self):
-        frame = changed(read_pcap("write.pcap")[0], BTH + 1, 0x01)  # a transport version that tshark does not mind
+        frame = changed(read_pcap("write.pcap")[0], BTH + 1, 0x01)  # tshark accepts this transport version.
         path = self.write("odd.pcap", pcap_bytes([frame]))
         code, out, err = self.run_program(COMPARE, "--roci-pcap", PROGRAM, path, program=sys.executable)
         self.assertEqual(code, 1, out + err)

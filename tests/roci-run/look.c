@@ -1,4 +1,4 @@
-/* Looks for a device's files in every way that the path shim lays hands on, and says which do not find them. */
+/* Accesses the files of a device with every function that the path shim intercepts; prints the functions that fail. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #define SYS "/sys/class/infiniband/roci0"
 #define TYPE SYS "/ports/1/gid_attrs/types/1"
 
-/* Some machines have a link to /dev/null there, which is as good. */
+/* On some machines it is a symbolic link to /dev/null, which is accepted too. */
 #define IS_THERE(mode) (S_ISCHR(mode) || S_ISLNK(mode))
 
 static int missed;
@@ -70,7 +70,7 @@ int main(void) {
   if (folder != NULL) closedir(folder);
   expect(listed, "opendir");
 
-  /* What is none of its business. */
+  /* Paths that the shim does not redirect. */
   expect(stat("/dev/infiniband/uverbs7", &found) != 0, "no other device");
   expect(stat("/sys/class/infiniband/roci9", &found) != 0, "no other device in /sys");
   expect(stat("/dev/infinibandit", &found) != 0, "no other folder");

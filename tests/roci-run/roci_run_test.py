@@ -1,4 +1,4 @@
-"""roci-run as its users see it: networks, places, exit codes, signals, the shim; and one sentence for every mistake."""
+"""Tests of the roci-run command: networks, host slots, exit codes, signals, path shim, and error messages."""
 
 import json
 import os
@@ -18,7 +18,7 @@ RUN, PERF, LOOK = (pathlib.Path(sys.argv.pop(1)) for _ in range(3))
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 SHELL = "/bin/sh"
 
-# A switch of few places: quick to start, small.
+# A switch with few slots starts quickly and is small.
 SMALL = """
 net:
   name: small
@@ -28,7 +28,7 @@ net:
   linger: 60s
 """
 
-# Frames go from process to process.
+# Without a switch: frames pass directly between the processes.
 DIRECT = """
 net:
   name: small
@@ -46,8 +46,8 @@ def wait_until(true, seconds=30):
 
 
 def is_alive(pid):
-    """Not when it has ended and nobody has asked how: containers may have no init that does. But while other threads of it
-    have not ended, it still has its files, and its locks."""
+    """Returns whether the process still runs. A zombie counts as ended, because containers may have no init that reaps
+    it. With other threads still running, it keeps its files and locks, and counts as alive."""
     try:
         state = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
         return state != "Z" or len(os.listdir(f"/proc/{pid}/task")) > 1
@@ -106,7 +106,7 @@ class RociRun(unittest.TestCase):
         found = re.search(r"^small +\S+ +(\d+)/3", self.run_("--list").stdout, re.MULTILINE)
         return int(found[1]) if found else 0
 
-    # The program's own.
+    # --- Execution of the program
 
     def test_exit_code_output_and_arguments_are_the_programs(self):
         for stats in ([], ["--stats"]):
@@ -169,7 +169,7 @@ class RociRun(unittest.TestCase):
         out, _ = process.communicate(timeout=30)
         self.assertEqual((out, process.returncode), ("on\n", 4))
 
-    # Networks.
+    # --- Networks
 
     def test_sets_what_the_program_needs(self):
         done = self.small("--cc", "dcqcn", "/usr/bin/env")
@@ -225,7 +225,7 @@ class RociRun(unittest.TestCase):
         self.expect_error("the network 'small' runs already, with another description", "--config", self.config, "true")
         self.assertEqual(self.run_("--net", "small", "true").returncode, 0, "by its name it is joined as it is")
 
-    # Traffic.
+    # --- Traffic
 
     def perf(self, port, *options):
         return ["--config", self.config, PERF, "write", "bw", "-s", "4096", "-n", "2000", "-p", str(port), *options]
@@ -321,7 +321,7 @@ class RociRun(unittest.TestCase):
         self.measure()
 
     def kill_two_beside_two_others(self):
-        """Two processes exchange data; two others start to, and are killed in the middle of it, one before the other."""
+        """Two processes exchange data. Two others start to do so and are killed during it, one before the other."""
         for turn in range(4):
             server, client = self.talk("2")
             victims = self.talk("60")
@@ -336,14 +336,14 @@ class RociRun(unittest.TestCase):
                              f"the client: {err}{out}\nthe server: {server_err}{server_out}")
 
     def talk(self, seconds):
-        """A server and its client, which take so long."""
+        """Starts a server and its client, which run for `seconds`."""
         port = free_port()
         command = ["--config", self.config, PERF, "write", "bw", "-D", seconds, "-p", port]
         server = self.start(*command)
         self.assertTrue(wait_until(lambda: listens(port) or server.poll() is not None))
         return server, self.start(*command, "localhost")
 
-    # The shim.
+    # --- Path shim
 
     def test_the_device_has_its_files(self):
         done = self.small(LOOK)
@@ -351,7 +351,7 @@ class RociRun(unittest.TestCase):
         listing = self.small("ls", "/sys/class/infiniband/roci0/ports/1/gid_attrs").stdout
         self.assertEqual(listing.split(), ["ndevs", "types"])
 
-    # Mistakes.
+    # --- Errors
 
     def test_mistakes_are_one_sentence(self):
         self.expect_error("which program?")

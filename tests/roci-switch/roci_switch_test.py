@@ -1,4 +1,4 @@
-"""roci-switch as its users see it: ready, counters at the end, one sentence for every mistake."""
+"""Tests of the roci-switch command: start, final counters, and error messages."""
 
 import contextlib
 import fcntl
@@ -19,7 +19,7 @@ import unittest
 PROGRAM = pathlib.Path(sys.argv.pop(1))
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
-# net_null drops what it is sent; with no-rx it never receives, without it receives empty frames for ever.
+# net_null drops transmitted frames. With no-rx it never receives; without no-rx it receives empty frames forever.
 QUIET = """
 eal: {memory: 128MiB}
 switch:
@@ -31,7 +31,7 @@ switch:
 """
 
 
-# Its first port receives empty frames for ever, of which some are lost; the second may be told to have faults.
+# The first port receives empty frames forever, with injected loss. Tests may configure faults on the second.
 FAULTY = """
 eal: {memory: 256MiB}
 switch:
@@ -57,7 +57,7 @@ class RociSwitch(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.config = os.path.join(self.folder.name, "s.yaml")
-        # DPDK's runtime folder is below, so that nobody finds the switches of others.
+        # DPDK's runtime folder is in the temporary folder, so that tests do not see each other's switches.
         self.environment = {**os.environ, "RUNTIME_DIRECTORY": self.folder.name}
 
     def write(self, text):
@@ -69,7 +69,7 @@ class RociSwitch(unittest.TestCase):
                               check=False, env=self.environment)
 
     def expect_error(self, message, *options):
-        """Exit 1, nothing on standard output, and exactly one line on standard error."""
+        """Expects exit code 1, nothing on standard output, and exactly one line on standard error."""
         done = self.run_switch(*options)
         self.assertEqual(done.returncode, 1, done)
         self.assertEqual(done.stdout, "")
@@ -105,7 +105,7 @@ class RociSwitch(unittest.TestCase):
             self.assertFalse(os.path.exists(ready), "the ready file goes with the switch")
 
     def test_counts_what_it_receives_and_why_it_drops_it(self):
-        # net_null's frames have no source address.
+        # Frames of net_null have no source address.
         self.write(QUIET.replace("net_null0,no-rx=1", "net_null0"))
         done = self.run_switch("--duration", "300ms", "--stats", "0.1")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -212,10 +212,10 @@ class RociSwitch(unittest.TestCase):
         for options in (["--duration", "soon"], ["--stats", "0"], ["--nonsense"]):
             self.assertNotEqual(self.run_switch(*options).returncode, 0)
 
-    # Reload
+    # --- Reload
 
     def reloaded(self, process, text):
-        """What it says to a new file, on the stream that it says it on."""
+        """Writes a new file and sends SIGHUP to reload it."""
         self.write(text)
         process.send_signal(signal.SIGHUP)
 
@@ -252,17 +252,18 @@ class RociSwitch(unittest.TestCase):
         os.remove(self.config)
         process.send_signal(signal.SIGHUP)
         self.assertIn("cannot be read", process.stderr.readline())
-        # The curve that came with a change that was refused has not been taken over: it is news still.
+        # The curve of the rejected change was not applied, so it is reported as a change now.
         self.reloaded(process, FAULTY.replace("kmin: 100KiB", "kmin: 50KiB"))
         self.assertIn("ready", process.stdout.readline())
         self.assertIn("marking of p1 class 3", process.stdout.readline())
         process.terminate()
         self.assertEqual(process.wait(timeout=30), 0)
 
-    # Last words
+    # --- Crash notifications
 
     def leave(self, name, frames, lives=None):
-        """As a process that is gone, or that lives (a list, to which the open file is added): lib/port/last_words.hpp."""
+        """Writes the crash notification of a process (lib/port/last_words.hpp). With `lives`, the process is alive: the
+        open, locked file is appended to this list."""
         left = pathlib.Path(self.folder.name) / "left"
         left.mkdir(exist_ok=True)
         with contextlib.ExitStack() as stack:
@@ -313,12 +314,12 @@ class RociSwitch(unittest.TestCase):
         process, _ = self.start()
         process.stdout.readline()
         self.assertIn("process 18 at p2 is gone", process.stdout.readline())
-        time.sleep(0.3)  # some looks more
+        time.sleep(0.3)  # The switch checks the folder several more times.
         process.terminate()
         _, err = process.communicate(timeout=30)
         self.assertRegex(err, r"\Aroci-switch: '[^\n]*/p1.17' cannot be opened: Is a directory\n\Z")
 
-    # Faults
+    # --- Fault injection
 
     def test_faults_are_refused_unless_they_are_enabled(self):
         self.write(FAULTY.replace("  faults: {enabled: true, seed: 3}\n", ""))
@@ -334,7 +335,7 @@ class RociSwitch(unittest.TestCase):
         self.assertAlmostEqual(lost / (lost + received), 0.25, delta=0.02)
         self.assertNotIn("injected at p2", done.stdout)
 
-    # Telemetry
+    # --- Telemetry
 
     def socket_folder(self):
         (folder,) = pathlib.Path(self.folder.name, "dpdk").iterdir()
@@ -361,7 +362,7 @@ class RociSwitch(unittest.TestCase):
         self.assertEqual((names, ports), (["s1"], ["p1", "p2"]))
         self.assertEqual(port["faults"], "loss 0.25")
         self.assertGreater(port["injected/lost"], 0)
-        self.assertGreaterEqual(port["drops/bad_source"], port["dropped"])  # read a little later
+        self.assertGreaterEqual(port["drops/bad_source"], port["dropped"])  # This counter was read later.
         self.assertEqual(traffic_class["marked"], 0)
         self.assertEqual(cnm["sent"], 0)
         (none,) = self.ask("/roci/switch/port,s1,p9")
@@ -414,7 +415,7 @@ class RociSwitch(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, r"\A[^\n]*there is no telemetry: the folder '/nonexistent/dpdk'[^\n]*\n\Z")
 
-    # A terminal that closes ends the switch; without one SIGHUP is for the file alone.
+    # Closing the terminal stops the switch. SIGHUP alone only reloads the file.
     def test_a_terminal_that_is_closed_stops_it(self):
         self.write(QUIET)
         ready = os.path.join(self.folder.name, "ready")

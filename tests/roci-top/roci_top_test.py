@@ -1,4 +1,4 @@
-"""roci-top as its users see it: tables and JSON of running switches, and a terminal that is as before afterwards."""
+"""Tests of the roci-top command: tables and JSON of running switches, and restoring of the terminal."""
 
 import fcntl
 import json
@@ -22,7 +22,7 @@ TOP = pathlib.Path(sys.argv.pop(1)).resolve()
 SWITCH = pathlib.Path(sys.argv.pop(1)).resolve()
 TIMEOUT = 60
 
-# The first port receives empty frames for ever, and drops them all.
+# The first port receives empty frames forever, and drops all of them.
 BUSY = """
 eal: {memory: 128MiB}
 switch:
@@ -37,13 +37,13 @@ ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
 
 class Screen:
-    """roci-top in a terminal of its own."""
+    """roci-top in a separate terminal."""
 
     def __init__(self, test, width, height, *options):
         self.test = test
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
-            time.sleep(0.2)  # until the terminal has its size
+            time.sleep(0.2)  # Waits until the terminal has its size.
             os.execve(TOP, [TOP, *options], {**test.environment, "TERM": "xterm"})
         test.addCleanup(self.end)
         self.ended = False
@@ -65,13 +65,13 @@ class Screen:
             return False
         try:
             more = os.read(self.terminal, 1 << 16)
-        except OSError:  # nobody has the other end open any more
+        except OSError:  # The other end is closed.
             return False
         self.seen += more
         return bool(more)
 
     def wait_for(self, what, after=0):
-        """Until it has been written behind `after`; where it ends."""
+        """Waits until `what` has been written after position `after`; returns its end position."""
         deadline = time.monotonic() + TIMEOUT
         while self.seen.find(what, after) < 0:
             self.test.assertLess(time.monotonic(), deadline, f"{what} did not come in {self.seen[after:]}")
@@ -79,7 +79,7 @@ class Screen:
         return self.seen.find(what, after) + len(what)
 
     def frames(self):
-        """What was drawn, a list of lines for each time, without colours."""
+        """Returns the drawn screens, each as a list of lines, without colors."""
         frames = self.seen.decode().split("\x1b[1;1H")[1:]
         return [[re.sub(r"\x1b\[[?\d;]*[a-zA-Z]", "", line) for line in re.split(r"\x1b\[\d+;1H", frame)]
                 for frame in frames]
@@ -129,7 +129,7 @@ class RociTop(unittest.TestCase):
         return subprocess.run([TOP, *options], capture_output=True, text=True, timeout=TIMEOUT, check=False,
                               env={**self.environment, **environment})
 
-    # For scripts
+    # --- Script output
 
     def test_one_table_says_who_drops_what(self):
         process = self.start_switch()
@@ -219,7 +219,8 @@ class RociTop(unittest.TestCase):
             self.expect_nobody("and 1 are silent", "--process", "silent")
 
     def answer(self, place, answers):
-        """A process that is none of ours and answers whatever it likes, until the test ends."""
+        """Starts a process that answers telemetry requests as specified, until the test ends. It is not a Rocinante
+        process."""
         folder = self.folder / "dpdk" / place
         folder.mkdir(parents=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -267,7 +268,7 @@ class RociTop(unittest.TestCase):
             "/roci/device/activity": b'{"x": {"next": 7, "qpn": [7, 7, "a", -1, 9], "state": ["\\u001bc"], "psns": {}}}',
             "/roci/device/queue_pair": b'{"x": {"next": 9, "qpn": [9, 7, {}, 4294967297], "type": ["\\u001bc", 5], '
                                        b'"algorithm": ["\\u0007", "b"], "rate": [18446744073709551615]}}'})
-        # A list that has no end ends all the same.
+        # A list without an end does not block roci-top.
         done = self.top("--once", "--interval", "0.1")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertNotRegex(done.stdout, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
@@ -275,7 +276,7 @@ class RociTop(unittest.TestCase):
         self.assertIn("queue pairs of ?[2Jhost", done.stdout)
 
     def test_many_queue_pairs_come_in_pages_and_the_busiest_are_shown(self):
-        numbers = list(range(5, 30_000, 10))  # 3,000 of them
+        numbers = list(range(5, 30_000, 10))  # 3,000 queue pairs.
         busy = {numbers[i] for i in (7, 500, 2_999)}
         looks = {number: 0 for number in numbers}
 
@@ -318,7 +319,7 @@ class RociTop(unittest.TestCase):
         for interval in ("0", "-1", "soon"):
             self.assertNotEqual(self.top("--once", "--interval", interval).returncode, 0)
 
-    # In a terminal
+    # --- Terminal
 
     def test_the_live_view_fits_the_terminal_and_q_ends_it(self):
         self.start_switch()
@@ -352,7 +353,7 @@ class RociTop(unittest.TestCase):
         self.start_switch()
         screen = Screen(self, 80, 24, "--interval", "0.2")
         screen.wait_for(b"p1")
-        screen.press("\x1a")  # ^Z
+        screen.press("\x1a")  # Ctrl-Z
         _, status = os.waitpid(screen.pid, os.WUNTRACED)
         self.assertTrue(os.WIFSTOPPED(status))
         while screen.read(0.3):
@@ -381,7 +382,7 @@ class RociTop(unittest.TestCase):
         at = screen.wait_for(b"PFC in", at)
         screen.press("p")
         screen.wait_for(b"every 0.2 s", at)
-        screen.press("\x1b[B\x1b[6~\x1bOA\x1b[5~q")  # as one piece
+        screen.press("\x1b[B\x1b[6~\x1bOA\x1b[5~q")  # Written at once.
         self.assertEqual(screen.wait_for_end(), 0)
 
     def test_it_waits_when_the_last_process_ends_and_finds_the_next_one(self):

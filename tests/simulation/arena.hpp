@@ -1,4 +1,4 @@
-// Memory with a region in the middle and bytes around it that nobody may touch.
+// Memory with a registered region in the middle and guard bytes on both sides, which must not change.
 #pragma once
 
 #include <cstring>
@@ -41,7 +41,7 @@ class Arena {
     }
     return true;
   }
-  // A list of at most `most` random pieces of the range.
+  // Splits the range into at most `most` random segments and returns their number.
   int pieces(Rng& rng, size_t offset, size_t length, int most, ibv_sge* list) const {
     int count = 0;
     for (size_t at = 0; at < length;) {

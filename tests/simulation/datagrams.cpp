@@ -125,7 +125,7 @@ void Datagrams::on_receive_done(size_t host, const ibv_wc& wc) {
     judge_.fail("a datagram arrived twice");
 }
 
-// The addresses in it; what else is there may have changed on the way.
+// Compares the addresses in the header. Other fields may have changed on the path.
 bool Datagrams::header_is_right(const uint8_t* header, const Message& message, size_t host) const {
   const ibv_gid from = network_.gid(message.from);
   const ibv_gid to = message.to == kToGroup ? group_ : network_.gid(host);

@@ -1,6 +1,7 @@
-// A UD queue pair on each host: datagrams to each other and, with multicast, to a group, some with the wrong Q_Key. The
-// oracle: every request completes with success, in order; what arrives was sent to this queue pair, from where the
-// network header says, with the right bytes, and once unless the network duplicates.
+// UD queue pairs, one per host. They send datagrams to each other and, with multicast, to a group; some have the
+// wrong Q_Key. Oracle: every request completes successfully and in order. A received datagram was sent to this queue
+// pair by the address in its network header, has the right bytes, and arrives once unless the network duplicates
+// frames.
 #pragma once
 
 #include <map>
@@ -27,22 +28,22 @@ class Datagrams final : public Actor {
   static constexpr size_t kToGroup = SIZE_MAX;
 
   struct Message {
-    size_t from = 0, to = 0;  // hosts; kToGroup
+    size_t from = 0, to = 0;  // host indices, or kToGroup
     size_t source = 0;
     uint32_t length = 0;
     bool wrong_key = false;
-    std::vector<uint32_t> arrived;  // by host
+    std::vector<uint32_t> arrived;  // number of arrivals per host
   };
   struct Member {
     std::unique_ptr<ProtectionDomain> pd;
     std::unique_ptr<CompletionQueue> cq;
     std::unique_ptr<QueuePair> qp;
-    std::vector<std::unique_ptr<AddressHandle>> to;  // by host
+    std::vector<std::unique_ptr<AddressHandle>> to;  // per host
     std::unique_ptr<AddressHandle> to_group;
     bool in_group = false;
     Arena source;
     Receives receives;
-    std::deque<size_t> posted;  // indices of messages
+    std::deque<size_t> posted;  // indices into messages_
     uint32_t to_post = 0;
   };
 
@@ -56,7 +57,7 @@ class Datagrams final : public Actor {
   Judge& judge_;
   ibv_gid group_{};
   std::vector<Member> members_;
-  std::vector<Message> messages_;  // their index is the immediate
+  std::vector<Message> messages_;  // the index is the immediate value
 };
 
 }  // namespace roci::test

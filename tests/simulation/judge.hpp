@@ -1,4 +1,4 @@
-// Who hears what is wrong, and what adds up over a run.
+// Collector of failures, and totals of a run.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,21 @@
 namespace roci::test {
 
 struct Tally {
-  uint64_t completed = 0;           // work requests that succeeded
-  uint64_t messages_lost = 0;       // of UC and UD, as may be
-  uint64_t gave_up = 0;             // queue pairs whose retries ran out by bad luck alone
-  uint64_t gave_up_with_cause = 0;  // and those whose peer was out of reach, or gone
-  uint64_t reconnected = 0;         // connections
-  uint64_t drained = 0;             // times that a queue pair went through SQD
-  uint64_t window_accesses = 0;     // requests through a window's key
-  uint64_t accesses_refused = 0;    // through the key of a window that was gone
-  uint64_t limits_reached = 0;      // events of shared receive queues
-  uint64_t retransmitted = 0;       // packets
-  uint64_t frames_lost = 0;         // by the links
-  uint64_t handed_over = 0;         // frames, between workers
+  uint64_t completed = 0;      // work requests that succeeded
+  uint64_t messages_lost = 0;  // of UC and UD, which may lose messages
+  uint64_t gave_up = 0;        // queue pairs with exhausted retries, only because of random losses
+  // Queue pairs with exhausted retries because the peer was unreachable or had closed.
+  uint64_t gave_up_with_cause = 0;
+  uint64_t reconnected = 0;       // connections
+  uint64_t drained = 0;           // transitions of a queue pair through SQD
+  uint64_t window_accesses = 0;   // requests with the key of a window
+  uint64_t accesses_refused = 0;  // requests with the key of an invalidated window
+  uint64_t limits_reached = 0;    // events of shared receive queues
+  uint64_t retransmitted = 0;     // packets
+  uint64_t frames_lost = 0;       // on the links
+  uint64_t handed_over = 0;       // frames, between workers
   uint64_t hand_over_full = 0;
-  uint64_t frames_kept = 0;  // by selective repeat
+  uint64_t frames_kept = 0;  // frames, by selective repeat
 
   void add(const Tally& other);
 };
@@ -49,7 +50,7 @@ inline constexpr Sum kSums[] = {{"completed", &Tally::completed},
 class Judge {
  public:
   explicit Judge(const VirtualRunner& runner) : runner_(runner) {}
-  // The first is what the run has failed with.
+  // Records the first failure of the run.
   void fail(const std::string& what) {
     if (failure_.empty()) failure_ = what + " at " + std::to_string(runner_.now().count()) + " ns";
   }
@@ -63,15 +64,15 @@ class Judge {
   std::string failure_;
 };
 
-// What an application does with some queue pairs, and what its oracle says to the outcome.
+// Application with some queue pairs, and the oracle that checks its results.
 class Actor {
  public:
   virtual ~Actor() = default;
-  virtual void act(Nanos now) = 0;  // its turn has come
-  virtual void reap() = 0;          // takes completions; after every round of polls
+  virtual void act(Nanos now) = 0;  // called at random times
+  virtual void reap() = 0;          // polls completions; called after every round of polls
   [[nodiscard]] virtual bool finished() const = 0;
-  [[nodiscard]] virtual std::string state() const = 0;  // for people, when it hangs
-  virtual void check() = 0;                             // when nothing happens any more
+  [[nodiscard]] virtual std::string state() const = 0;  // description of the state, for a run that hangs
+  virtual void check() = 0;                             // called after all traffic has ended
 };
 
 }  // namespace roci::test

@@ -1,6 +1,6 @@
-// Seeds that have found something, and what. They run always, whatever range of seeds a run takes. What a seed makes
-// depends on every draw of scenario.cpp and of the actors: whoever changes those looks for the seed again, with the fix
-// taken back.
+// Named seeds: simulation seeds that found a defect, with the defect. They run in addition to any range of seeds. The
+// run of a seed depends on every random draw of scenario.cpp and of the actors. After a change of those, revert the fix
+// and search for a seed that finds the defect again.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ MacAddress host_mac(size_t host) { return MacAddress::local(0x100 + host); }
 
 }  // namespace
 
-// Lets a poller through, or not.
+// Suspends a poller during its stalls.
 class Network::Gate final : public Poller {
  public:
   Gate(Poller& poller, std::vector<Stall> stalls) : poller_(poller), stalls_(std::move(stalls)) {}
@@ -40,7 +40,7 @@ class Network::Gate final : public Poller {
 
  private:
   Poller& poller_;
-  std::vector<Stall> stalls_;  // in order, not overlapping
+  std::vector<Stall> stalls_;  // sorted, without overlaps
   size_t next_ = 0;
   bool blocked_ = false;
 };
@@ -88,12 +88,12 @@ class Network::Weather final : public Poller {
   size_t next_ = 0;
 };
 
-static constexpr const char* kCaptureVariable = "ROCI_CAPTURE";  // names a file; for runs of one seed
+static constexpr const char* kCaptureVariable = "ROCI_CAPTURE";  // names the file; for runs of one seed
 static constexpr size_t kLargestCapture = size_t{1} << 28;
-static constexpr uint32_t kCapturedBytes = 128;  // of a frame
+static constexpr uint32_t kCapturedBytes = 128;  // per frame
 
-// Returns a pool of `count` packet buffers that no network of this thread uses. Creating the pools takes longer than
-// most simulations, so a pool whose network has ended and returned every buffer is used again.
+// Returns a pool of `count` packet buffers that no network of this thread uses. Creating a pool takes longer than
+// most simulations, so pools whose network has ended and returned every buffer are reused.
 static std::shared_ptr<MbufPool> unused_pool(uint32_t count) {
   constexpr uint32_t kFrameBytes = 4400;
   thread_local std::multimap<uint32_t, std::shared_ptr<MbufPool>> pools;
@@ -146,8 +146,8 @@ void Network::make_host(size_t host, Rng& rng) {
   SimLinkConfig link;
   link.name = "link" + std::to_string(host);
   link.seed = rng.next();
-  // What surrounds the payload of a request over this version of IP: BTH, AtomicETH, ImmDt, ICRC and so on, as the
-  // device reckons.
+  // Bytes of a request besides its payload for this IP version: BTH, AtomicETH, ImmDt, ICRC etc., as the device
+  // computes it.
   const uint32_t smallest = scenario_.path_mtu() + (scenario_.ipv6 ? 40 : 20) + 8 + 12 + 16 + 4 + 4;
   link.mtu = 4250;
   link.queues[0] = traits.queues;
@@ -179,7 +179,7 @@ void Network::make_host(size_t host, Rng& rng) {
   device.check_before_placing = traits.check_before_placing;
   device.extensions = traits.extensions;
   device.congestion_control = traits.control;
-  // ARP has no checksum of its own, so a flipped bit in it is believed: such networks get static neighbours.
+  // ARP has no checksum, so a host accepts a reply with a flipped bit. Networks with corruption use static neighbors.
   if (scenario_.faults.corruption > 0) {
     for (size_t k = 0; k < scenario_.hosts.size(); ++k) {
       if (k != host) device.neighbours[address(k)] = host_mac(k).to_string();
@@ -195,7 +195,7 @@ void Network::make_host(size_t host, Rng& rng) {
   }
 }
 
-// Frames are captured as they are sent, before the faults of the link.
+// Frames are captured when they are sent, before the link applies faults.
 void Network::capture_frame(size_t host, SimLink::Direction direction, const rte_mbuf& frame) {
   capture_->add_packet(
       static_cast<uint32_t>(host), frame,
@@ -211,8 +211,8 @@ void Network::write_capture() const {
   ::close(file);
 }
 
-// Everything up to the BTH. What is behind it holds addresses of this process, which differ from run to run, and in a
-// frame with flipped bits there is no telling where.
+// Covers everything up to the BTH. Later fields contain addresses of this process, which differ between runs. A frame
+// with flipped bits has no reliable position of the BTH.
 void Network::digest_frame(uint64_t where, const rte_mbuf& frame) {
   constexpr uint32_t kBeforeBth = 42;  // Ethernet, IPv4, UDP
   const auto* bytes = rte_pktmbuf_mtod(&frame, const uint8_t*);
@@ -284,7 +284,7 @@ std::string Network::counters() const {
 }
 
 void Network::check_counters() {
-  // A packet may be older than what has been heard since, or than the connection.
+  // A delayed packet may be older than later feedback, or belong to an earlier connection.
   const SimFaults& faults = scenario_.faults;
   const bool old_feedback = faults.duplication > 0 || faults.reordering > 0 || scenario_.kill ||
                             scenario_.restart || scenario_.stale_keys ||

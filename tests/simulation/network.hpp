@@ -1,4 +1,4 @@
-// The hosts of a scenario on a star around one switch, its weather, and a digest of every frame.
+// Hosts of a scenario in a star topology around one switch, with fault injection and a digest of all frames.
 #pragma once
 
 #include <map>
@@ -26,15 +26,16 @@ class Network {
   [[nodiscard]] size_t hosts() const { return devices_.size(); }
   [[nodiscard]] ibv_gid gid(size_t host) const;
   [[nodiscard]] uint64_t digest() const { return digest_; }
-  // Events of one kind about one object since they were last taken. An event nobody could expect is a failure.
+  // Returns and clears the number of events of this type for an object. An unexpected event type is a failure.
   uint32_t take_events(size_t host, ibv_event_type type, uint32_t number);
   void collect_events();
 
-  // When nothing happens any more.
+  // Called after all traffic has ended.
   void check_counters();
   void add_up();
-  [[nodiscard]] std::string counters() const;  // of all hosts, those that are not 0
-  // When everything on the devices is gone: takes the network down, and looks whether every buffer came back.
+  [[nodiscard]] std::string counters() const;  // nonzero counters of all hosts
+  // Called after all objects of the devices were destroyed: destroys the network and checks that all buffers were
+  // returned.
   void take_down();
 
  private:
@@ -49,7 +50,7 @@ class Network {
   const Scenario& scenario_;
   const VirtualRunner& runner_;
   Judge& judge_;
-  std::unique_ptr<PcapngBuffer> capture_;  // with ROCI_CAPTURE
+  std::unique_ptr<PcapngBuffer> capture_;  // set with ROCI_CAPTURE
   std::shared_ptr<MbufPool> pool_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<SimLink>> links_;

@@ -1,5 +1,5 @@
-// The receive requests of a queue pair, or of the queue pairs that share a receive queue: slots of memory that are
-// posted, filled, looked at and posted again.
+// Receive requests of a queue pair, or of the queue pairs that share a receive queue: memory slots that are posted,
+// filled, checked and posted again.
 #pragma once
 
 #include <deque>
@@ -11,7 +11,7 @@
 
 namespace roci::test {
 
-// Receives have wr_ids from here on, sends below.
+// First wr_id of receives. Sends have lower ones.
 inline constexpr uint64_t kFirstReceiveId = uint64_t{1} << 32;
 
 class Receives {
@@ -21,7 +21,7 @@ class Receives {
     memory.make(pd, slots * slot_bytes, rng, IBV_ACCESS_LOCAL_WRITE);
     for (size_t i = 0; i < slots; ++i) free_.push_back(i);
   }
-  // The memory is then the shared queue's.
+  // Creates a shared receive queue that uses the memory.
   void share(ProtectionDomain& pd, uint32_t max_wr) {
     ibv_srq_init_attr init{};
     init.attr.max_wr = max_wr;
@@ -29,7 +29,7 @@ class Receives {
     srq = must(pd.create_srq(&init));
   }
 
-  // Posts what is free; `late`: or only some of it.
+  // Posts all free slots, or with `late` a random part of them.
   void refill(QueuePair* qp, Rng& rng, bool late, Judge& judge) {
     while (!free_.empty() && (!late || rng.chance(0.3))) {
       const size_t slot = free_.front();
@@ -49,7 +49,7 @@ class Receives {
     }
   }
 
-  // The slot of a receive that has completed; in the order of posting when the queue is one queue pair's own.
+  // Returns the slot of a completed receive. A receive queue of one queue pair must complete in the order of posting.
   std::optional<size_t> complete(uint64_t wr_id, Judge& judge) {
     for (auto at = posted_.begin(); at != posted_.end(); ++at) {
       if (at->first != wr_id) {
@@ -67,7 +67,7 @@ class Receives {
   [[nodiscard]] const uint8_t* at(size_t slot) const { return memory.data() + slot * slot_bytes_; }
   [[nodiscard]] bool none_posted() const { return posted_.empty(); }
   [[nodiscard]] bool all_posted() const { return free_.empty(); }
-  // Their queue pair was reset or destroyed.
+  // The queue pair was reset or destroyed.
   void forget_posted() {
     for (; !posted_.empty(); posted_.pop_front()) free_.push_back(posted_.front().second);
   }

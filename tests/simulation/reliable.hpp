@@ -1,10 +1,10 @@
-// An RC connection with random traffic in both directions, what its application does to it meanwhile, and the oracle:
-// every request completes exactly once, in order, with the right bytes; what did not complete has done a part of what
-// it was to do and nothing else. A connection lives several times: its queue pairs fail, are put into error, reset or
-// destroyed, and are connected again with other PSNs.
+// RC connection with random traffic in both directions, the application's actions on it, and the oracle. Every
+// request completes exactly once, in order, with the right bytes. A request without a completion had no effects other
+// than a part of its own. A connection is established several times: its queue pairs fail, are moved to the error
+// state, reset or destroyed, and connected again with other PSNs.
 //
-//   kTraffic --all done--> finished          kTraffic --an error, on purpose or not--> kEnding
-//   kEnding --nothing is left--> kPause --> kTraffic, or kDone
+//   kTraffic --all done--> finished          kTraffic --error, intended or not--> kEnding
+//   kEnding --nothing outstanding--> kPause --> kTraffic, or kDone
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ inline constexpr size_t kSlots = 8;
 
 class ReliableConnection final : public Actor {
  public:
-  // The shared receives of each host, or null.
+  // `shared`: the shared receives of each host, or null.
   ReliableConnection(Network& network, const Scenario& scenario, Rng rng, Judge& judge,
                      std::array<size_t, 2> hosts, std::array<Receives*, 2> shared);
 
@@ -34,34 +34,34 @@ class ReliableConnection final : public Actor {
   void check() override;
 
  private:
-  static constexpr size_t kWords = 4;         // that atomics work on
-  static constexpr size_t kResultWords = 64;  // more than requests may be outstanding
+  static constexpr size_t kWords = 4;         // targets of atomics
+  static constexpr size_t kResultWords = 64;  // more than the maximum of outstanding requests
 
-  // A memory window of an end, which gives the peer a part of an arena.
+  // A memory window, through which the peer may access a part of an arena.
   struct Window {
     enum class State : uint8_t { kFree, kBinding, kOpen, kClosing };
     std::unique_ptr<MemoryWindow> object;
     State state = State::kFree;
     uint32_t key = 0;
-    uint32_t closing_key = 0;  // that a request under way makes stale
-    uint32_t stale_key = 0;    // that gives access to nothing any more; 0: none yet
+    uint32_t closing_key = 0;  // becomes invalid when the request in progress completes
+    uint32_t stale_key = 0;    // invalidated key; 0: none yet
     size_t begin = 0, length = 0;
     bool zero_based = false;
-    uint32_t users = 0;  // the peer's requests through it that are not over
+    uint32_t users = 0;  // outstanding requests of the peer through this window
     [[nodiscard]] bool type2() const { return object->type() == IBV_MW_TYPE_2; }
   };
-  // What was posted to a send queue and has not completed.
+  // A request in a send queue without a completion.
   struct Posted {
     uint64_t wr_id = 0;
     ibv_wr_opcode opcode = IBV_WR_SEND;
-    size_t source = 0;  // offset of the data: in our source arena, or for a READ in the peer's
-    size_t target = 0;  // offset of where it goes
+    size_t source = 0;  // offset of the data in the local source arena, or for a READ in the peer's
+    size_t target = 0;  // offset of the destination
     uint32_t length = 0;
     bool signaled = false;
-    bool forbidden = false;     // through a stale key
-    uint64_t operands[2] = {};  // of an atomic: to add, or to compare with and to swap in
-    Window* through = nullptr;  // the peer's, whose key it has
-    Window* subject = nullptr;  // that it binds or invalidates
+    bool forbidden = false;     // uses a stale key
+    uint64_t operands[2] = {};  // of an atomic: addend, or compare and swap values
+    Window* through = nullptr;  // the peer's window whose key the request uses
+    Window* subject = nullptr;  // the window that the request binds or invalidates
     [[nodiscard]] bool is_atomic() const {
       return opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
     }
@@ -70,7 +70,7 @@ class ReliableConnection final : public Actor {
       return opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
     }
   };
-  // A message that the peer must see a receive completion for.
+  // A message for which the peer must get a receive completion.
   struct Announced {
     uint64_t wr_id = 0;
     bool is_send = true;
@@ -83,7 +83,7 @@ class ReliableConnection final : public Actor {
   };
   enum class Life : uint8_t {
     kRunning,
-    kFailing /* in ERR, being flushed */,
+    kFailing /* in ERR, requests are being flushed */,
     kGone /* reset or destroyed */
   };
 
@@ -94,36 +94,36 @@ class ReliableConnection final : public Actor {
     std::unique_ptr<CompletionChannel> channel;
     std::unique_ptr<CompletionQueue> cq;
     std::unique_ptr<QueuePair> qp;
-    Arena source;     // what we send, write, and let the peer read: never changes
-    Arena landing;    // what the peer writes into
-    Arena inbox;      // what our READs bring
-    Arena words;      // what the peer's atomics change
-    Arena originals;  // what our atomics bring, one word each
+    Arena source;     // data of SENDs and WRITEs, readable by the peer; never changes
+    Arena landing;    // destination of the peer's WRITEs
+    Arena inbox;      // destination of local READs
+    Arena words;      // targets of the peer's atomics
+    Arena originals;  // results of local atomics, one word each
     Receives own;
     Receives* receives = nullptr;
     uint64_t source_sum = 0;
     std::array<uint64_t, kWords> words_image{};
-    std::vector<uint8_t> landing_image, inbox_image;  // as the oracle says
+    std::vector<uint8_t> landing_image, inbox_image;  // expected contents
     std::vector<bool> landing_busy = std::vector<bool>(kSlots), inbox_busy = std::vector<bool>(kSlots);
-    std::array<Window, 2> windows;  // onto `landing` to write, and onto `source` to read
+    std::array<Window, 2> windows;  // for WRITEs to `landing` and READs of `source`
     std::deque<Posted> posted;
-    std::vector<Posted> unfinished;   // that ended without success
-    std::deque<Announced> announced;  // by us, to the peer
+    std::vector<Posted> unfinished;   // ended without success
+    std::deque<Announced> announced;  // messages sent to the peer
     size_t next_original = 0;
     uint64_t next_id = 1;
     bool signal_all = false;
     Life life = Life::kRunning;
-    bool seen_error = false;  // a completion or an event said so
+    bool seen_error = false;  // a completion or an event reported an error
     uint32_t to_post = 0;
     uint32_t first_psn = 0;
     // A connection began just before the largest PSN. A second one could take late packets of the first for its own.
     bool wrapped = false;
     enum class Drain : uint8_t { kNo, kDraining, kDrained } drain = Drain::kNo;
     bool drain_notifies = false;
-    bool forbade = false;  // it tried what the peer must refuse
-    bool abandoned_window =
-        false;  // a request through a window of the peer ended without success; its packets may still arrive
-    bool last_receive_seen = false;  // QP_LAST_WQE_REACHED has come
+    bool forbade = false;  // sent a request that the peer must reject
+    // A request through a window of the peer ended without success; its packets may still arrive.
+    bool abandoned_window = false;
+    bool last_receive_seen = false;  // QP_LAST_WQE_REACHED was received
     [[nodiscard]] bool shares() const { return receives != &own; }
   };
   enum class Phase : uint8_t { kTraffic, kEnding, kPause, kDone };
@@ -164,7 +164,7 @@ class ReliableConnection final : public Actor {
   void retire_atomic(End& local, End& peer, const Posted& op);
   void settle();
   void settle_requests(End& local, End& peer);
-  // `keeps_wrong`: the range may hold bytes of a packet whose ICRC was wrong.
+  // `keeps_wrong`: the range may contain bytes of a packet with a wrong ICRC.
   void settle_range(Arena& memory, std::vector<uint8_t>& image, size_t target, const uint8_t* data,
                     size_t length, const char* what, bool keeps_wrong);
   void settle_atomics(End& local, End& peer);
@@ -176,14 +176,14 @@ class ReliableConnection final : public Actor {
   Rng rng_;
   Judge& judge_;
   std::array<End, 2> ends_;
-  std::array<bool, 2> keeps_wrong_{};  // what an unfinished message leaves at that side may be wrong
+  std::array<bool, 2> keeps_wrong_{};  // an unfinished message may leave wrong bytes at this side
   ConnectOptions terms_;
   Phase phase_ = Phase::kTraffic;
   Ending ending_ = Ending::kComplete;
   int ending_side_ = 0;
-  uint32_t ending_at_ = 0;  // when so many are left to post
+  uint32_t ending_at_ = 0;  // ends when this number of requests is left to post
   uint32_t lives_left_ = 0;
-  bool has_cause_ = false;  // for queue pairs to give up
+  bool has_cause_ = false;  // queue pairs may exhaust their retries
   Nanos resume_at_{0};
   Nanos patience_{0};
 };

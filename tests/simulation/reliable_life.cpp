@@ -1,4 +1,4 @@
-// The half of an RC connection's application that makes queue pairs and what happens to them.
+// Creation, connection and ending of the queue pairs of an RC connection.
 #include <algorithm>
 
 #include "simulation/reliable.hpp"
@@ -14,7 +14,7 @@ ReliableConnection::ReliableConnection(Network& network, const Scenario& scenari
   }
   terms_ = {.path_mtu = scenario.mtu,
             .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
-            .traffic_class = 2,  // ECN-capable, so that links may mark
+            .traffic_class = 2,  // ECN-capable, so that links may mark packets
             .reads = static_cast<uint8_t>(rng_.between(1, 8)),
             .timeout = std::max(static_cast<uint8_t>(rng_.between(10, 13)), scenario.least_timeout()),
             .min_rnr_timer = static_cast<uint8_t>(rng_.between(1, 14))};
@@ -83,7 +83,7 @@ void ReliableConnection::connect() {
     end.seen_error = end.forbade = end.abandoned_window = false;
     end.drain = End::Drain::kNo;
     end.to_post = static_cast<uint32_t>(rng_.between(5, 40));
-    // What its life before has left behind.
+    // Events of the previous connection.
     for (const auto type :
          {IBV_EVENT_QP_LAST_WQE_REACHED, IBV_EVENT_SQ_DRAINED, IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_QP_FATAL})
       static_cast<void>(network_.take_events(end.host, type, end.qp->qp_num()));
@@ -151,7 +151,8 @@ void ReliableConnection::act_in_traffic(End& local, End& peer) {
   if (scenario_.drain) drain(local);
 }
 
-// One that insists on extensions fails without a completion when its peer's answer never comes through.
+// A queue pair that requires extensions fails without a completion if it never receives the peer's capability
+// response.
 void ReliableConnection::look_for_failure(End& end) {
   const uint32_t failures = network_.take_events(end.host, IBV_EVENT_QP_FATAL, end.qp->qp_num());
   if (failures == 0) return;
@@ -160,7 +161,7 @@ void ReliableConnection::look_for_failure(End& end) {
   end.seen_error = true;
 }
 
-// To SQD, and back when it has drained.
+// Moves the queue pair to SQD, and back to RTS when it has drained.
 void ReliableConnection::drain(End& end) {
   using Drain = End::Drain;
   ibv_qp_attr attr{};
@@ -176,7 +177,7 @@ void ReliableConnection::drain(End& end) {
     case Drain::kDraining: {
       end.qp->query(&attr, nullptr);
       const uint32_t events = network_.take_events(end.host, IBV_EVENT_SQ_DRAINED, end.qp->qp_num());
-      if (attr.qp_state != IBV_QPS_SQD) return;  // it has failed
+      if (attr.qp_state != IBV_QPS_SQD) return;  // the queue pair has failed
       if (attr.sq_draining != 0) {
         if (events != 0) judge_.fail("a queue pair that is draining says that it has drained");
         return;
@@ -215,7 +216,7 @@ void ReliableConnection::end_on_purpose() {
   if (ending == Ending::kDestroy) end.qp.reset();
 }
 
-// What the application has in its hands it looks at first: with the queue pair, its completions go.
+// A reset removes completions of the queue pair, so the application polls the completion queue first.
 void ReliableConnection::vanish(End& end) {
   reap(end, ends_[1 - end.side], true);
   move_to(*end.qp, IBV_QPS_RESET);
@@ -230,7 +231,7 @@ void ReliableConnection::fail_queue_pair(End& end) {
 
 void ReliableConnection::act_in_ending(End& local, End& peer, Nanos now) {
   if (local.life != Life::kRunning) return;
-  // It knows by its own error, or is told; until then it goes on.
+  // The application stops after an error of its own queue pair, or at a random time. Until then it continues to post.
   if (local.seen_error || now >= patience_ || local.qp->state() == IBV_QPS_ERR || rng_.chance(0.05)) {
     fail_queue_pair(local);
     return;

@@ -1,4 +1,4 @@
-// The oracle of an RC connection.
+// Oracle of an RC connection.
 #include <algorithm>
 
 #include "simulation/reliable.hpp"
@@ -45,7 +45,7 @@ void ReliableConnection::reap(End& local, End& peer, bool forced) {
 }
 
 void ReliableConnection::on_send_done(End& local, End& peer, const ibv_wc& wc) {
-  // Everything unsignalled in front of it has completed with it.
+  // A completion also completes all unsignaled requests before it.
   for (; !local.posted.empty() && local.posted.front().wr_id != wc.wr_id; local.posted.pop_front()) {
     const Posted& before = local.posted.front();
     if (before.signaled || local.seen_error) {
@@ -72,8 +72,8 @@ void ReliableConnection::on_send_done(End& local, End& peer, const ibv_wc& wc) {
   retire(local, peer, op, success);
 }
 
-// Whether the send queue, in error, has nothing left. What was unsignalled and acknowledged just before the error, with
-// nothing behind it to be flushed, has no completion to tell of it.
+// Returns whether the send queue of a failed queue pair is empty. An unsignaled request that was acknowledged just
+// before the error has no completion if no later request is flushed.
 bool ReliableConnection::flushed(End& end) {
   if (end.posted.empty()) return true;
   if (!inside(network_.device(end.host), *end.qp).send_queue.empty()) return false;
@@ -98,8 +98,8 @@ void ReliableConnection::judge_error(End& local, const Posted& op, const ibv_wc&
       ++judge_.tally.accesses_refused;
       return;
     case IBV_WC_WR_FLUSH_ERR:
-      // Behind an error of its own, because its application put it into error, or because the peer's request did; READs
-      // in front of a refused one are flushed too.
+      // Caused by an earlier error of this queue pair, by its application, or by a request of the peer. READs before
+      // a rejected request are flushed, too.
       if (local.seen_error || local.life == Life::kFailing || has_cause_) return;
       break;
     default:
@@ -134,7 +134,7 @@ void ReliableConnection::retire_success(End& local, End& peer, const Posted& op)
   } else if (op.is_write()) {
     peer.landing_busy[op.target / kSlotBytes] = false;
     std::memcpy(peer.landing_image.data() + op.target, local.source.data() + op.source, op.length);
-    // An unsignalled WRITE is known to be done only now, and its slot was not given out again before.
+    // The completion of an unsignaled WRITE is known only now. Its slot was not reused before.
     if (std::memcmp(peer.landing.data() + op.target, local.source.data() + op.source, op.length) != 0)
       judge_.fail("WRITE " + name_of(op.wr_id) + " left wrong bytes");
   } else if (op.subject != nullptr) {
@@ -145,8 +145,8 @@ void ReliableConnection::retire_success(End& local, End& peer, const Posted& op)
   }
 }
 
-// Atomics of one queue pair are executed in the order in which they were posted, each once: so the model's word is what
-// each must have found.
+// Atomics of one queue pair are executed once each, in the order of posting. So the model's word is the original
+// value of each.
 void ReliableConnection::retire_atomic(End& local, End& peer, const Posted& op) {
   uint64_t original = 0;
   std::memcpy(&original, local.originals.data() + op.target * sizeof original, sizeof original);
@@ -194,13 +194,13 @@ void ReliableConnection::on_receive_done(End& local, End& peer, const ibv_wc& wc
   }
 }
 
-// Both queue pairs are at their end: neither writes anything any more. What did not complete has done a part of what it
-// was to do, and nothing else.
+// Both queue pairs have ended and write nothing more. A request without a completion had no effects other than a part
+// of its own.
 void ReliableConnection::settle() {
   for (int side = 0; side < 2; ++side) reap(ends_[side], ends_[1 - side], true);
   for (End& end : ends_) {
     const End& other = ends_[1 - end.side];
-    // The window may have been closed after the request ended, and before its packets arrived.
+    // The window may have been invalidated after the request ended and before its packets arrived.
     const bool provoked = other.forbade || other.abandoned_window;
     const uint32_t violations =
         end.qp == nullptr ? 0 : network_.take_events(end.host, IBV_EVENT_QP_ACCESS_ERR, end.qp->qp_num());
@@ -238,7 +238,7 @@ void ReliableConnection::settle_requests(End& local, End& peer) {
   local.unfinished.clear();
 }
 
-// Each byte of the range is the old one or the new one, unless it may be wrong.
+// Each byte of the range must have its old or its new value, except with `keeps_wrong`.
 void ReliableConnection::settle_range(Arena& memory, std::vector<uint8_t>& image, size_t target,
                                       const uint8_t* data, size_t length, const char* what,
                                       bool keeps_wrong) {
@@ -253,7 +253,7 @@ void ReliableConnection::settle_range(Arena& memory, std::vector<uint8_t>& image
   }
 }
 
-// Of those whose end is not known, the first so many have been executed.
+// Of the atomics without a completion, a prefix was executed.
 void ReliableConnection::settle_atomics(End& local, End& peer) {
   std::array<uint64_t, kWords> now{};
   std::memcpy(now.data(), peer.words.data(), sizeof now);
@@ -299,7 +299,7 @@ void ReliableConnection::check_end(End& end) {
     judge_.fail(name_of(end.announced.front().wr_id) + " was acknowledged and never received");
 }
 
-// Both ends have counted the same bytes in each direction, and nothing is kept for a gap that is closed.
+// Both hosts must have the same byte counts in each direction, and keep no packet after a gap was closed.
 void ReliableConnection::check_sequences(End& local, End& peer) {
   ReliableQueuePair& mine = inside(network_.device(local.host), *local.qp);
   ReliableQueuePair& theirs = inside(network_.device(peer.host), *peer.qp);

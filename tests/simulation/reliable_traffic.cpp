@@ -1,4 +1,4 @@
-// The half of an RC connection's application that posts.
+// Random requests of an RC connection.
 #include <algorithm>
 
 #include "simulation/reliable.hpp"
@@ -16,7 +16,7 @@ uint32_t ReliableConnection::random_length() {
       return static_cast<uint32_t>(rng_.between(1, 64));
     case 4:
     case 5:
-      return static_cast<uint32_t>(rng_.between(1, 3) * mtu);  // exact multiples
+      return static_cast<uint32_t>(rng_.between(1, 3) * mtu);  // exact multiples of the path MTU
     case 6:
     case 7:
     case 8:
@@ -63,7 +63,7 @@ void ReliableConnection::post_random(End& local, End& peer) {
     size_t slot = rng_.below(kSlots);
     if (op.through != nullptr && op.is_write())
       slot = (window.begin + rng_.below(window.length)) / kSlotBytes;
-    if (busy[slot]) return;  // another time
+    if (busy[slot]) return;  // slot in use; no request this time
     busy[slot] = true;
     op.target = slot * kSlotBytes + rng_.below(kSlotBytes - op.length + 1);
     if (op.through != nullptr && op.is_read())
@@ -104,7 +104,7 @@ void ReliableConnection::post_atomic(End& local, End& peer, Posted& op) {
   op.length = sizeof(uint64_t);
   op.source = rng_.below(kWords);
   op.target = local.next_original++ % kResultWords;
-  // Half of the comparisons are with what is there, if nothing under way changes it.
+  // Half of the compare operands equal the current value, unless an outstanding request changes it.
   op.operands[0] = rng_.chance(0.5) ? peer.words_image[op.source] : rng_.next();
   op.operands[1] = rng_.next();
   ibv_sge list{local.originals.address(op.target * sizeof(uint64_t)), sizeof(uint64_t),
@@ -117,14 +117,15 @@ void ReliableConnection::post_atomic(End& local, End& peer, Posted& op) {
   if (post(local, op, wr)) --local.to_post;
 }
 
-// Opens one of our windows or closes it, or lets the peer's be closed by a SEND. False when there is nothing to change.
+// Binds or invalidates one of the local windows, or sends a SEND that invalidates a window of the peer. Returns false
+// if no window can change.
 bool ReliableConnection::post_window_change(End& local, End& peer) {
   Window& mine = local.windows[rng_.below(2)];
   if (mine.state == Window::State::kFree) {
     bind(local, mine, true);
     return true;
   }
-  // What a peer still has under way would find the door closed.
+  // An outstanding request of the peer would fail after the invalidation.
   if (mine.state == Window::State::kOpen && mine.users == 0 && rng_.chance(0.5)) {
     bind(local, mine, false);
     return true;
@@ -140,7 +141,7 @@ bool ReliableConnection::post_window_change(End& local, End& peer) {
   ibv_send_wr wr{};
   wr.sg_list = list;
   wr.num_sge = local.source.pieces(rng_, op.source, op.length, 4, list);
-  // Without a fence it might overtake the data of our READs through the window.
+  // Without a fence it could overtake the data of local READs through the window.
   wr.send_flags = IBV_SEND_FENCE;
   wr.invalidate_rkey = theirs.key;
   if (!post(local, op, wr)) return true;
@@ -160,7 +161,7 @@ void ReliableConnection::bind(End& local, Window& window, bool open) {
   op.opcode = open || !window.type2() ? IBV_WR_BIND_MW : IBV_WR_LOCAL_INV;
   unsigned access = to_write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
   if (open) {
-    const size_t unit = to_write ? kSlotBytes : 1024;  // WRITEs go into whole slots
+    const size_t unit = to_write ? kSlotBytes : 1024;  // WRITEs use whole slots
     const size_t units = arena.size() / unit;
     const size_t first = rng_.below(units);
     window.begin = first * unit;
@@ -194,7 +195,7 @@ void ReliableConnection::bind(End& local, Window& window, bool open) {
   window.state = open ? Window::State::kBinding : Window::State::kClosing;
 }
 
-// An access through a key that gives access to nothing any more. False when there is no such key yet.
+// Posts an access with a stale key. Returns false if there is no such key yet.
 bool ReliableConnection::post_forbidden(End& local, End& peer) {
   const bool to_write = peer.windows[0].stale_key != 0;
   const Window& window = peer.windows[to_write ? 0 : 1];

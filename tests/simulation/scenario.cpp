@@ -22,7 +22,7 @@ ExtensionConfig draw_extensions(Rng& rng, bool on) {
   return config;
 }
 
-// Each packet crosses two links: together up to 10 % of each.
+// Each packet crosses two links: up to 10 % of each fault in total.
 SimFaults draw_faults(Rng& rng) {
   SimFaults faults;
   if (!rng.chance(0.9)) return faults;
@@ -56,7 +56,8 @@ void draw_features(Rng& rng, Scenario& s) {
   s.tiny_queues = rng.chance(0.1);
 }
 
-// Whatever the peer gives: what an algorithm needs and does not get leaves it out of work, and nothing in its place.
+// Independent of the peer's capabilities: an algorithm without a signal that it requires is inactive, without a
+// replacement.
 CongestionControlConfig draw_control(Rng& rng) {
   std::vector<const roci_cc_plugin*> plugins;
   for (const roci_cc_plugin* const* each = roci_cc_plugins(); *each != nullptr; ++each)
@@ -111,7 +112,7 @@ const std::vector<Feature> kFeatures = {{"ipv6", &Scenario::ipv6},
 
 Scenario draw_scenario(uint64_t seed, std::string_view without) {
   Rng rng(seed);
-  Rng features = rng.fork();  // what is taken away shifts nothing else
+  Rng features = rng.fork();  // a removed feature does not change other draws
   Scenario s;
   s.seed = seed;
   draw_features(features, s);
@@ -137,7 +138,7 @@ Scenario draw_scenario(uint64_t seed, std::string_view without) {
     host.check_before_placing = (s.seed >> s.hosts.size() & 1) != 0;
     s.hosts.push_back(host);
   }
-  // A generator of its own, so that seeds from before mean what they meant.
+  // A separate generator, so that existing seeds keep their scenario.
   Rng controls(seed ^ 0x636f6e67657374ULL);
   s.controlled = controls.chance(0.4);
   Rng receivers(seed ^ 0x736c6f776c79ULL);
@@ -148,7 +149,7 @@ Scenario draw_scenario(uint64_t seed, std::string_view without) {
   if (s.controlled) {
     for (HostTraits& host : s.hosts) host.control = draw_control(controls);
   }
-  // Who insists must have the same to offer.
+  // Hosts that require extensions must offer the same set.
   if (s.extensions_on) {
     for (HostTraits& host : s.hosts) {
       host.extensions.selective_repeat = s.hosts[0].extensions.selective_repeat;

@@ -1,4 +1,4 @@
-// The shared receive queue of a host, refilled when its limit event says so or when its application thinks of it.
+// Shared receive queue of a host. The application refills it at the limit event or at random times.
 #pragma once
 
 #include "simulation/network.hpp"
@@ -8,7 +8,7 @@ namespace roci::test {
 
 class SharedPool {
  public:
-  // Queue pairs that are reset in the midst of a message lose a request each, so there are some to spare.
+  // A queue pair that is reset during a message loses a request, so there are spare slots.
   static constexpr size_t kSlots = 24;
 
   SharedPool(Network& network, size_t host, Rng rng, Judge& judge, size_t slot_bytes)

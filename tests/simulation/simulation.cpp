@@ -12,7 +12,7 @@
 namespace roci::test {
 namespace {
 
-constexpr Nanos kLimit = 600s;  // of virtual time: longer is a hang
+constexpr Nanos kLimit = 600s;  // of virtual time; a longer run is considered to hang
 
 class Simulation : public Poller {
  public:
@@ -21,7 +21,7 @@ class Simulation : public Poller {
   SimulationResult run();
 
  private:
-  // The applications: each acts when the time for all has come.
+  // Runs all applications at random times.
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override { return next_action_; }
   [[nodiscard]] std::string_view name() const override { return "applications"; }
@@ -34,7 +34,7 @@ class Simulation : public Poller {
   VirtualRunner runner_;
   Judge judge_;
   std::unique_ptr<Network> network_;
-  std::vector<std::unique_ptr<SharedPool>> pools_;  // of each host, or none
+  std::vector<std::unique_ptr<SharedPool>> pools_;  // one per host, or none
   std::vector<std::unique_ptr<Actor>> actors_;
   Nanos next_action_{0};
 };
@@ -74,7 +74,7 @@ bool Simulation::poll(Nanos now) {
   network_->collect_events();
   for (const auto& pool : pools_) pool->act(scenario_.late_receives);
   for (const auto& actor : actors_) actor->act(now);
-  // Long pauses now and then, so that everything in flight ends and time-outs come.
+  // Occasional long pauses, so that all packets in flight arrive and timeouts expire.
   const uint64_t pause = rng_.chance(0.05) ? rng_.below(20'000'000) : 1 + rng_.below(50'000);
   next_action_ = finished() ? kNever : now + Nanos{static_cast<int64_t>(pause)};
   return true;

@@ -1,6 +1,6 @@
-// ROCI_SEEDS=N runs N seeds instead of the default; ROCI_FIRST_SEED=S starts at S, so that ROCI_FIRST_SEED=S ROCI_SEEDS=1
-// replays one; ROCI_WITHOUT=windows,ipv6 takes features away from all of them; ROCI_CAPTURE=FILE writes the frames of a
-// run of one seed as pcapng. Seeds run in parallel, each simulation on one thread.
+// ROCI_SEEDS=N runs N seeds instead of the default; ROCI_FIRST_SEED=S starts at S, so ROCI_FIRST_SEED=S ROCI_SEEDS=1
+// repeats one run. ROCI_WITHOUT=windows,ipv6 removes features from all of them. ROCI_CAPTURE=FILE writes the frames
+// of a run of one seed as pcapng. Seeds run in parallel, each simulation on one thread.
 #include "simulation/simulation.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// A sanitizer makes each seed cost several times as much.
+// With a sanitizer each seed takes several times as long.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr uint64_t kSeeds = 150;
 #else
@@ -35,7 +35,7 @@ TEST(Simulation, random_traffic_over_faulty_networks_loses_nothing) {
   const std::string without = text == nullptr ? "" : text;
   std::vector<SimulationResult> results(seeds);
   std::atomic<uint32_t> failures{0};
-  // A handful of failures tells as much as a thousand.
+  // Stops after a few failures.
   tbb::parallel_for(uint64_t{0}, seeds, [&](uint64_t i) {
     if (failures.load() >= 8) return;
     results[i] = run_simulation(first + i, without);
@@ -53,7 +53,7 @@ TEST(Simulation, random_traffic_over_faulty_networks_loses_nothing) {
   std::printf("seeds %lu", seeds);
   for (const Sum& sum : kSums) std::printf(", %s %lu", sum.name, total.*sum.value);
   std::printf("\n");
-  // Seven losses in a row do happen in a thousand networks that lose a tenth, but not often.
+  // Seven consecutive losses are rare even at a loss rate of 10 %.
   EXPECT_LE(total.gave_up * 500, seeds + 500);
 }
 

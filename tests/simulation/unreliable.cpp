@@ -78,7 +78,7 @@ void UnreliableConnection::post_random(End& local, End& peer) {
   if (const int code = local.qp->post_send(&wr, &bad); code != 0) {
     if (code != ENOMEM) judge_.fail("post_send of UC gave " + std::to_string(code));
     if (message.is_write()) --local.next_slot;
-    return;  // the network does not keep up
+    return;  // the send queue is full
   }
   ibv_qp_init_attr init{};
   local.qp->query(nullptr, &init);

@@ -1,6 +1,7 @@
-// A UC connection with random traffic in both directions. Its oracle: every request completes with success, in order;
-// what arrives is a whole message that was sent, and unless the network duplicates or reorders, each at most once and in
-// order (IBTA 9.8.2.2: a first packet begins a message whatever its PSN). A WRITE leaves each byte old or new.
+// UC connection with random traffic in both directions. Oracle: every request completes successfully and in order. A
+// received message is complete and was sent; it arrives at most once and in order, unless the network duplicates or
+// reorders (IBTA 9.8.2.2: a first packet starts a message whatever its PSN). A WRITE leaves each byte with its old or
+// new value.
 #pragma once
 
 #include <array>
@@ -26,8 +27,8 @@ class UnreliableConnection final : public Actor {
 
  private:
   static constexpr size_t kSlotBytes = 16 * 1024;  // the largest message
-  static constexpr size_t kWriteSlots =
-      32;  // each is written to once, as there is no telling when it is over
+  // Each slot is written once, because the sender cannot know when a WRITE has ended.
+  static constexpr size_t kWriteSlots = 32;
 
   struct Message {
     uint64_t wr_id = 0;
@@ -56,8 +57,8 @@ class UnreliableConnection final : public Actor {
     std::vector<uint8_t> landing_image;
     Receives receives;
     std::vector<Message> messages;  // in the order of sending
-    size_t next_done = 0;           // the first whose sending has not completed
-    size_t next_due = 0;            // the first that may still arrive, if they come in order
+    size_t next_done = 0;           // the first without a send completion
+    size_t next_due = 0;            // the first that may still arrive, if messages arrive in order
     size_t next_slot = 0;
     uint32_t to_post = 0;
   };

@@ -3,7 +3,7 @@
 namespace roci::test {
 namespace {
 
-// Most traffic is over by then.
+// Most traffic ends before this time.
 constexpr uint64_t kHorizon = 30'000'000;  // ns
 
 Nanos moment(Rng& rng, uint64_t low, uint64_t high) {

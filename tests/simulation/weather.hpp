@@ -1,4 +1,4 @@
-// What comes and goes with time: links that are dead for a while, pollers that nobody polls.
+// Time-dependent faults: link outages and stalls of pollers.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ struct Stall {
 };
 
 std::vector<Outage> draw_outages(const Scenario& scenario, Rng& rng);
-// Of one poller; in order, not overlapping.
+// Stalls of one poller, sorted, without overlaps.
 std::vector<Stall> draw_stalls(const Scenario& scenario, Rng& rng);
 
 }  // namespace roci::test

@@ -1,7 +1,7 @@
-// Two ports of one process joined back to back that hand over bytes under a lock, so that ThreadSanitizer sees how the
-// two sides are ordered; it cannot see into the rings of DPDK's library. With several queues, UDP packets are spread over
-// the receiver's by their source port, as a NIC would, and the rest comes through its first. It can mark what passes, as a
-// switch with a queue would.
+// Two connected ports of one process that transfer bytes under a lock, so that ThreadSanitizer sees the ordering
+// between their threads. It does not see into DPDK's ring library. With several queues, UDP packets are distributed
+// to the receiver's queues by source port, as by a NIC; other frames use queue 0. The link can mark packets like a
+// congested switch.
 #pragma once
 
 #include <deque>
@@ -22,9 +22,9 @@ class ByteLinkPort final : public Port {
   struct Line {
     std::mutex mutex;
     std::deque<std::vector<uint8_t>> frames;
-    uint32_t marked = 0;  // frames since the last one that was marked
+    uint32_t marked = 0;  // frames since the last marked one
   };
-  using Lines = std::vector<Line>;  // one for each queue of the receiver
+  using Lines = std::vector<Line>;  // one per queue of the receiver
 
  public:
   static std::pair<std::unique_ptr<Port>, std::unique_ptr<Port>> make_pair(uint16_t mtu,
@@ -38,14 +38,14 @@ class ByteLinkPort final : public Port {
   ByteLinkPort(uint16_t mtu, uint64_t number, std::shared_ptr<Lines> in, std::shared_ptr<Lines> out)
       : mac_(MacAddress::local(number)), in_(std::move(in)), out_(std::move(out)) {
     capabilities_.mtu = mtu;
-    // A pool for each side: buffers do not change sides.
+    // One pool per side: mbufs do not cross the link.
     pool_ = MbufPool::create("byte_link", 512 * static_cast<uint32_t>(in_->size()),
                              static_cast<uint16_t>(mtu + 100))
                 .value();
     for (Line& line : *in_) queues_.push_back(std::make_unique<Queue>(*this, line));
   }
 
-  // Every so many-th packet to each queue that may be marked is; 0 for none. Before the first packet.
+  // Marks one of `packets` ECN-capable packets to each queue; 0: none. Call before the first packet.
   void mark_one_in(uint32_t packets) { mark_one_in_ = packets; }
 
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return queues_[0]->rx_burst(out, now); }

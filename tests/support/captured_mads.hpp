@@ -1,4 +1,4 @@
-// Messages of connection managers out of captures. For tests that are linked with libpcap and know ROCI_SOURCE_DIR.
+// Connection management messages from captures. For tests that link libpcap and define ROCI_SOURCE_DIR.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,12 +16,12 @@ namespace roci::test {
 
 struct HeardMad {
   ByteVector bytes;
-  ByteVector frame;  // around it
+  ByteVector frame;  // complete frame
   CmMad mad;
   RoceFlow flow;
 };
 
-// What the connection managers of two Linux hosts said (tests/pcaps), and which flows there were beside it.
+// Returns the connection management messages of two Linux hosts (tests/pcaps), and in `flows` the other RoCE flows.
 inline std::vector<HeardMad> heard_in(const std::string& name, std::vector<RoceFlow>* flows = nullptr) {
   std::vector<HeardMad> out;
   std::array<char, PCAP_ERRBUF_SIZE> error{};

@@ -1,4 +1,4 @@
-// Whether counts look as if each of them came from the same chance.
+// Chi-squared test for a uniform distribution.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace roci::test {
 
-// Pearson's sum for counts that are expected to be equal.
+// Pearson's statistic for counts with equal expected values.
 inline double chi_square(std::span<const uint64_t> counts) {
   const double expected = static_cast<double>(std::accumulate(counts.begin(), counts.end(), uint64_t{0})) /
                           static_cast<double>(counts.size());
@@ -20,7 +20,8 @@ inline double chi_square(std::span<const uint64_t> counts) {
   return sum;
 }
 
-// What it exceeds once in 30,000 times by chance, with so many degrees of freedom (Wilson and Hilferty's approximation).
+// Bound that a random statistic exceeds once in 30,000 times, for this number of degrees of freedom (Wilson-Hilferty
+// approximation).
 inline double chi_square_bound(unsigned freedom) {
   constexpr double kSigmas = 4;
   const double k = freedom, spread = 2 / (9 * k);

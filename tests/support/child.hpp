@@ -1,4 +1,4 @@
-// A process beside the test's own.
+// Child process of a test.
 #pragma once
 
 #include <sys/wait.h>
@@ -9,8 +9,8 @@
 
 namespace roci::test {
 
-// A child that does something, says whether it could, and then waits to be killed. Children are made by a thread that is alone:
-// fork() copies a lock that another thread holds.
+// A child process that performs `work`, reports whether it succeeded, and waits to be killed. Create it while this
+// process has a single thread: fork() copies locks that other threads hold.
 class Child {
  public:
   // When this process waits for the end of the work.
@@ -54,7 +54,7 @@ class Child {
 
  private:
   pid_t pid_ = 0;
-  mutable int said_ = -1;  // until it was read
+  mutable int said_ = -1;  // closed and -1 after the result was read
   mutable bool done_ = false;
 };
 

@@ -1,5 +1,5 @@
-// Queue pairs from RESET to RTS, as the tests, the simulation and the benchmarks need them: the attributes that IBTA
-// table 96 wants of each service, and no others.
+// Transitions of queue pairs from RESET to RTS, for tests, the simulation and benchmarks, with exactly the attributes
+// that IBTA table 96 requires for each service.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,23 +18,23 @@ struct ConnectOptions {
   ibv_mtu path_mtu = IBV_MTU_256;
   int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   uint8_t traffic_class = 0;
-  uint8_t sgid_index = 1;  // our address
-  // RC alone:
+  uint8_t sgid_index = 1;  // index of the local address
+  // RC only:
   uint8_t reads = 4;           // in both directions
   uint8_t timeout = 10;        // 4.2 ms
   uint8_t min_rnr_timer = 12;  // 640 us
   uint8_t retry_count = 7;
   uint8_t rnr_retry = 7;  // without limit
 };
-// RC or UC to RTS, towards that queue pair of the host with this GID.
+// Moves an RC or UC queue pair to RTS, connected to queue pair `remote_qp` of the host with GID `peer`.
 void connect_to(QueuePair& qp, ibv_qp_type type, const ibv_gid& peer, uint32_t remote_qp,
                 const ConnectOptions& options = {});
-// UD to RTS.
+// Moves a UD queue pair to RTS.
 void open_datagrams(QueuePair& qp, uint32_t qkey = kQkey, uint32_t sq_psn = 5000);
-// Into ERR, or RESET.
+// Moves a queue pair to ERR or RESET.
 void move_to(QueuePair& qp, ibv_qp_state state);
 
-// From our first address, with a network header.
+// An address with a GRH, from the local GID with index 1.
 ibv_ah_attr address_of(const ibv_gid& gid, uint8_t traffic_class = 0);
 
 }  // namespace roci::test

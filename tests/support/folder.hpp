@@ -1,4 +1,4 @@
-// A folder that lives as long as the test.
+// Temporary directory of a test.
 #pragma once
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Frames for tests of ports and switches, built field by field from the header structs, so that a fault in
-// the library's own encoder cannot hide one elsewhere.
+// Frames for tests of ports and switches, built from the header structs without the library's encoder, so that a
+// defect of the encoder cannot hide another one.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -27,12 +27,12 @@ struct FrameSpec {
   uint8_t traffic_class = 0;                      // DSCP and ECN
   uint8_t ttl = 64;
   uint32_t payload = 64;  // a multiple of 4
-  uint32_t number = 0;    // the PSN, and the pattern of the payload
+  uint32_t number = 0;    // PSN, and seed of the payload pattern
   uint16_t source_port = 49152;
-  uint32_t flow_label = 0;  // of IPv6
+  uint32_t flow_label = 0;  // IPv6 only
 };
 
-// The bytes of an RC SEND ONLY with right checksums and ICRC.
+// The bytes of an RC SEND ONLY with correct checksums and ICRC.
 inline std::vector<uint8_t> roce_bytes(const FrameSpec& spec) {
   std::vector<uint8_t> out;
   const auto put = [&out](const auto& header) {
@@ -79,7 +79,7 @@ inline std::vector<uint8_t> roce_bytes(const FrameSpec& spec) {
   return out;
 }
 
-// Any bytes as an mbuf; null when the pool is empty.
+// Copies bytes into an mbuf. Returns null if the pool is empty.
 inline rte_mbuf* to_mbuf(const MbufPool& pool, const std::vector<uint8_t>& bytes) {
   rte_mbuf* m = rte_pktmbuf_alloc(pool.get());
   if (m == nullptr) return nullptr;
@@ -91,7 +91,7 @@ inline rte_mbuf* roce_mbuf(const MbufPool& pool, const FrameSpec& spec = {}) {
   return to_mbuf(pool, roce_bytes(spec));
 }
 
-// The whole frame, from all its segments.
+// Copies all segments of a frame.
 inline std::vector<uint8_t> bytes_of(const rte_mbuf* m) {
   std::vector<uint8_t> out;
   for (; m != nullptr; m = m->next) {
@@ -107,7 +107,7 @@ inline bool icrc_is_right(const rte_mbuf* m) {
   const FrameView view = view_of(m);
   return view.kind == FrameKind::kRoce && stored_icrc(view) == compute_icrc(view);
 }
-// The FrameSpec::number of a frame of roce_bytes().
+// The FrameSpec::number of a frame from roce_bytes().
 inline uint32_t number_of(const rte_mbuf* m) { return view_of(m).psn().value(); }
 
 }  // namespace roci::test

@@ -1,4 +1,4 @@
-// A host at the end of a link that sends as fast as the link carries, and does what PFC tells it.
+// Host at the end of a link that sends at line rate and obeys PFC.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class LineRateSource final : public Poller {
   struct Config {
     BitsPerSec rate{0};
     FrameSpec frame;
-    uint8_t traffic_class = 0;  // the priority whose pauses it obeys
+    uint8_t traffic_class = 0;  // its pauses stop this source
     uint64_t count = UINT64_MAX;
     Nanos begin{0};
   };
@@ -51,7 +51,8 @@ class LineRateSource final : public Poller {
   }
   [[nodiscard]] std::string_view name() const override { return "source"; }
 
-  // Obeys the pauses that the other source on this port hears: the first of both to be polled takes the frames.
+  // Also obeys the pauses that the other source on this port receives. The source that is polled first receives the
+  // frames.
   void follow(const LineRateSource& other) { other_ = &other; }
   [[nodiscard]] uint64_t sent() const { return sent_; }
   [[nodiscard]] uint64_t received() const { return received_; }
@@ -94,7 +95,7 @@ class LineRateSource final : public Poller {
   const LineRateSource* other_ = nullptr;
   Nanos paused_until_{0};
   uint64_t sent_ = 0, received_ = 0, pauses_ = 0;
-  std::array<uint64_t, 16> by_source_{};  // by the last byte of the source's MAC
+  std::array<uint64_t, 16> by_source_{};  // index: last byte of the source MAC
 };
 
 }  // namespace roci::test

@@ -197,7 +197,7 @@ Lines LoneHost::wait(Nanos span) {
     all.insert(all.end(), lines.begin(), lines.end());
     const Nanos next = side.device->poller().next_deadline();
     if (next > end) break;
-    now = next > now ? next : now + 1us;  // a deadline that has passed belongs to a blocked port
+    now = next > now ? next : now + 1us;  // a deadline in the past belongs to a blocked port
     if (now > end) break;
   }
   now = end;

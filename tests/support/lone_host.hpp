@@ -1,5 +1,5 @@
-// One host on a port whose other side is the test: it receives the packets the test makes, and what it sends is taken
-// apart for the test to look at. For everything that no honest peer would send.
+// One host whose peer is the test: it receives the packets that the test builds, and the test decodes its packets.
+// For packets that no correct peer sends.
 #pragma once
 
 #include <deque>
@@ -18,13 +18,13 @@ namespace roci::test {
 
 using Statuses = std::vector<ibv_wc_status>;
 
-// Gives out what was put in; keeps what is sent, or refuses it while `blocked`.
+// Port that delivers the frames of put(), and records sent frames or rejects them while `blocked`.
 class ScriptPort final : public Port {
  public:
   explicit ScriptPort(std::shared_ptr<MbufPool> pool);
   ~ScriptPort() override;
 
-  // As one buffer, or as a chain with at most `segment` bytes in each.
+  // As one segment, or as a chain of segments with at most `segment` bytes.
   void put(const ByteVector& frame, size_t segment = SIZE_MAX);
   std::vector<ByteVector> sent;
   bool blocked = false;
@@ -63,25 +63,25 @@ struct LoneHostOptions {
   CongestionConfig congestion{};
   CongestionControlConfig control{};
   uint16_t vlan = 0;
-  bool static_peer = true;  // its MAC is known from the start
+  bool static_peer = true;  // the peer's MAC is configured
 };
 
-// The host is 10.0.0.1, its peer 10.0.0.2 with queue pair kPeerQp; the queue pair is in RTS.
+// The host has address 10.0.0.1, its peer 10.0.0.2 and queue pair kPeerQp. The queue pair is in RTS.
 class LoneHost {
   std::shared_ptr<MbufPool> pool_;
-  ScriptPort* port_ = nullptr;  // the device's
+  ScriptPort* port_ = nullptr;  // owned by the device
 
  public:
   static constexpr Qpn kPeerQp{0x222222};
-  static constexpr size_t kGuard =
-      4096;  // bytes in front of the region and behind it, which nobody may touch
+  // Bytes before and after the region, which must not change.
+  static constexpr size_t kGuard = 4096;
 
   explicit LoneHost(const LoneHostOptions& options = {});
   ~LoneHost();
 
   Side side;
   Nanos now{1'000'000};
-  [[nodiscard]] const MbufPool& pool() const { return *pool_; }  // of the frames the host receives
+  [[nodiscard]] const MbufPool& pool() const { return *pool_; }  // for frames that the host receives
   [[nodiscard]] ScriptPort& port() { return *port_; }
   [[nodiscard]] ReliableQueuePair& core();
 
@@ -91,26 +91,27 @@ class LoneHost {
   void to_rts();
   void to_bare(ibv_qp_state state);  // RESET or ERR
 
-  // Packets of the peer: requests are `ahead` of the host's first expected PSN, responses of the host's first own.
+  // Packets of the peer. `ahead` is relative to the first PSN that the host expects (requests) or sends (responses).
   [[nodiscard]] Packet request(Opcode opcode, int ahead, size_t payload = 0) const;
   [[nodiscard]] Packet write(Opcode opcode, int ahead, size_t offset, size_t payload, uint32_t length) const;
   [[nodiscard]] Packet read(int ahead, size_t offset, uint32_t length) const;
   [[nodiscard]] Packet response(Opcode opcode, int ahead, uint8_t syndrome = 0x1f, size_t payload = 0) const;
 
-  // The host receives the packet and works until there is nothing to do at this instant. Returns what it sent, as
-  // lines: opcode, PSN less the first one of its direction, and the syndrome of an acknowledgement in hex.
+  // The host receives the packet and is polled until it has nothing to do at this instant. Returns the sent packets
+  // as lines: opcode, PSN relative to the first of its direction, and for an acknowledgment the syndrome in hex.
   Lines receive(Packet packet);
   Lines receive_bytes(const ByteVector& frame, size_t segment = SIZE_MAX);
   Lines work();
-  Lines wait(Nanos span);  // works at each deadline on the way
-  // The same as packets; take_packets() without the work.
+  Lines wait(Nanos span);  // polls at each deadline
+  // The same as packets. take_packets() does not poll.
   [[nodiscard]] std::vector<Packet> work_for_packets();
   [[nodiscard]] std::vector<Packet> take_packets();
 
-  // Whether no byte around the region has changed.
+  // Whether the bytes around the region are unchanged.
   [[nodiscard]] bool guards_whole() const;
-  [[nodiscard]] Statuses statuses();  // of the completions so far
-  int post(ibv_wr_opcode opcode, uint64_t wr_id, size_t length, unsigned flags = 0);  // from and to kGuard
+  [[nodiscard]] Statuses statuses();  // all completions since the last call
+  // Local and remote offset kGuard.
+  int post(ibv_wr_opcode opcode, uint64_t wr_id, size_t length, unsigned flags = 0);
 
  private:
   [[nodiscard]] std::string line_of(const Packet& packet) const;

@@ -1,4 +1,4 @@
-// Pages of memory that a test takes away again while somebody still names them.
+// Memory mapping that a test can unmap or protect while it is registered.
 #pragma once
 
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ inline constexpr size_t kPage = 4096;
 class Mapping {
  public:
   enum class Of : uint8_t { kNothing, kFile };
-  // Readable and writable, and 0.
+  // Readable, writable, zeroed.
   explicit Mapping(size_t pages, Of of = Of::kNothing) : bytes_(pages * kPage) {
     if (of == Of::kFile) {
       file_ = memfd_create("mapping", 0);
@@ -40,7 +40,7 @@ class Mapping {
     return reinterpret_cast<uint64_t>(data_) + offset;
   }
 
-  // From page `first` on, to the end.
+  // Unmaps page `first` and all pages after it.
   void unmap(size_t first) { check(munmap(data_ + first * kPage, bytes_ - first * kPage)); }
   void protect(size_t first, int rights) {
     check(mprotect(data_ + first * kPage, bytes_ - first * kPage, rights));

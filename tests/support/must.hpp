@@ -1,5 +1,5 @@
-// A test has no use for an error, nor has a benchmark: the value, or an exception with the error's sentence, which
-// GoogleTest reports as a failure.
+// must(): returns the value of a Result, or throws its error message, which GoogleTest reports as a failure. For
+// tests and benchmarks.
 #pragma once
 
 #include <stdexcept>

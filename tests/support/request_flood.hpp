@@ -1,5 +1,5 @@
-// REQs of hosts that are not there, one after the other: well-formed, to a service that somebody may listen for, with addresses,
-// numbers and queue pairs by chance.
+// Flood of well-formed connection requests (REQ) for one service, with random source addresses, communication IDs and
+// queue pair numbers of hosts that do not exist.
 #pragma once
 
 #include <array>
@@ -20,10 +20,10 @@ class RequestFlood {
   };
   explicit RequestFlood(const Config& config) : config_(config), rng_(config.seed) {}
 
-  // A whole frame, with the right ICRC.
+  // A complete frame with a correct ICRC.
   ByteVector next() {
     CmRequest request{.local_id = number(32), .service_id = config_.service, .queue_pair = Qpn{number(24)}};
-    // As patient as can be: 15 times more, and hours for each.
+    // The longest timeouts: 15 retries and hours for each.
     request.max_cm_retries = 15;
     request.local_response_timeout = request.remote_response_timeout = 31;
     request.primary.ack_timeout = 31;

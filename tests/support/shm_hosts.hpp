@@ -1,4 +1,4 @@
-// Hosts over shared-memory ports of one segment (port/shm_port.hpp), in virtual time: each stands for a process.
+// Hosts on shared-memory ports of one segment (port/shm_port.hpp), in virtual time. Each represents a process.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@ namespace roci::test {
 struct ShmPortOfHost {
   std::unique_ptr<ShmPort> shm;
 };
-// The port outlives the device.
+// The port must outlive the device.
 struct ShmHost : ShmPortOfHost, Side {};
 
-// The addresses of `slots` hosts are 10.0.0.1 and following.
+// `slots` hosts have the addresses 10.0.0.1 and following.
 inline ShmPortConfig shm_port_config(uint32_t slot, uint32_t slots) {
   ShmPortConfig config;
   config.slot = slot;
@@ -28,7 +28,7 @@ inline ShmPortConfig shm_port_config(uint32_t slot, uint32_t slots) {
   return config;
 }
 
-// The device that a test may change before open_shm_host().
+// Device configuration that a test may change before open_shm_host().
 inline DeviceConfig shm_device_config(uint32_t slot) {
   DeviceConfig device;
   device.name = "host" + std::to_string(slot);
@@ -51,7 +51,7 @@ void open_shm_host(ShmHost& host, const std::shared_ptr<ShmSegment>& segment, Sh
       host.memory.data(), memory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ));
 }
 
-// An RC queue pair with room for `depth` requests; each completion is signaled.
+// An RC queue pair with `depth` send requests, all of them signaled.
 inline std::unique_ptr<QueuePair> create_rc(Side& host, uint32_t depth) {
   ibv_qp_init_attr init{};
   init.qp_type = IBV_QPT_RC;
@@ -61,7 +61,7 @@ inline std::unique_ptr<QueuePair> create_rc(Side& host, uint32_t depth) {
   return must(host.pd->create_qp(&init, *host.cq, *host.cq));
 }
 
-// Connects the two to each other; `timeout` is the code of the local ACK timeout (IBTA 9.7.6.1.3).
+// Connects two queue pairs. `timeout` is the code of the local ACK timeout (IBTA 9.7.6.1.3).
 inline void connect_rc(Side& a, QueuePair& qp_a, Side& b, QueuePair& qp_b, uint8_t timeout) {
   const ConnectOptions options{
       .rq_psn = 100, .sq_psn = 100, .path_mtu = IBV_MTU_4096, .timeout = timeout, .retry_count = 7};
@@ -69,7 +69,7 @@ inline void connect_rc(Side& a, QueuePair& qp_a, Side& b, QueuePair& qp_b, uint8
   connect_to(qp_b, IBV_QPT_RC, must(a.device->query_gid(1)), qp_a.qp_num(), options);
 }
 
-// Posts a WRITE or READ between the beginnings of the two memories. Whether it was accepted.
+// Posts a WRITE or READ between the starts of the two memories. Returns whether it was accepted.
 inline bool post_rdma(Side& from, QueuePair& qp, const Side& to, ibv_wr_opcode opcode, uint32_t length) {
   ibv_sge sge = from.sge(0, length);
   ibv_send_wr wr{};

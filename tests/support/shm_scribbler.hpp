@@ -1,5 +1,5 @@
-// A process that writes anything into the shared memory of a network at any time, as a thread. ROCI_HOSTILE_SECONDS lengthens the
-// tests with it.
+// Thread that writes random values into the shared memory of a network at any time. ROCI_HOSTILE_SECONDS sets how
+// long the tests run at least.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace roci::test {
 
-// Runs `scribble` in a thread of its own until it ends.
+// Runs `scribble` in a thread until it is destroyed.
 class Scribbler {
  public:
   explicit Scribbler(std::function<void(Rng&)> scribble)
@@ -24,7 +24,8 @@ class Scribbler {
           do {
             scribble_(rng);
             passes_.fetch_add(1);
-            // A ring that is never left alone delivers nothing, and then frames are not tested.
+            // A ring that is changed all the time delivers no frames, so the validation of frames would not be
+            // tested.
             if (rng.chance(0.05)) std::this_thread::sleep_for(Nanos{rng.below(10'000'000)});
           } while (!stop_.load());
         }) {}
@@ -34,7 +35,7 @@ class Scribbler {
     stop_.store(true);
     thread_.join();
   }
-  // Whether the other thread is to continue: for so many rounds, and until this one has had its turns.
+  // Whether the test must continue: for `rounds` rounds, and until this thread has run at least 20 times.
   [[nodiscard]] bool continues(uint64_t round, uint64_t rounds) const {
     if (round < rounds || passes_.load() < 20) return true;
     return monotonic_now() < until_;
@@ -57,7 +58,7 @@ inline void put(void* at, uint64_t value) {
   __atomic_store_n(static_cast<uint64_t*>(at), value, __ATOMIC_RELAXED);
 }
 
-// Any value, or one that looks right: validation is then reached in depth.
+// A random value, or one close to a valid one, which passes the first validation steps.
 inline uint64_t position_near(Rng& rng, const std::atomic<uint64_t>& other, uint64_t size) {
   const uint64_t base = other.load(std::memory_order_relaxed);
   switch (rng.below(4)) {
@@ -89,12 +90,12 @@ inline void scribble_ring(Rng& rng, ShmRingControl& control, std::byte* data, ui
   }
 }
 
-// Into the slots, and the rings between them.
+// Changes the slots and the rings between them.
 inline void scribble_slots(Rng& rng, ShmSegment& segment, std::span<const uint32_t> slots) {
   for (const uint32_t from : slots) {
     auto* const slot = reinterpret_cast<std::byte*>(&segment.slot(from));
     for (int i = 0; i < 20; ++i) {
-      // Mostly the words that one value breaks for long are left alone, or no frame would be sent at all.
+      // Writes random values and sometimes 0. An incarnation of 0 (no owner) is rarer, as it prevents all frames.
       const size_t word = rng.below(sizeof(ShmSlot) / 8);
       const bool incarnation =
           slot + word * 8 == reinterpret_cast<std::byte*>(&segment.slot(from).incarnation);

@@ -1,11 +1,11 @@
-// A poller that is polled too seldom.
+// Poller with a low poll frequency.
 #pragma once
 
 #include "base/poller.hpp"
 
 namespace roci::test {
 
-// Gives a host one round in every interval.
+// Polls a host once per interval.
 class SlowPoller final : public Poller {
  public:
   SlowPoller(Poller& poller, Nanos interval) : poller_(poller), interval_(interval) {}

@@ -1,4 +1,4 @@
-// Asks this very process on its DPDK telemetry socket, as another one would.
+// Client of this process's own DPDK telemetry socket.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class TelemetrySocket {
   TelemetrySocket& operator=(const TelemetrySocket&) = delete;
 
   [[nodiscard]] const std::string& greeting() const { return greeting_; }
-  // The answer as JSON.
+  // Returns the response as JSON.
   std::string ask(const std::string& question) {
     EXPECT_EQ(send(fd_, question.data(), question.size(), 0), static_cast<ssize_t>(question.size()));
     return receive();
@@ -49,7 +49,7 @@ class TelemetrySocket {
   std::string greeting_;
 };
 
-// Starts DPDK with telemetry, in a folder of this program's own that goes when the program ends.
+// Starts DPDK with telemetry in a temporary directory, which is removed when the program exits.
 inline void start_with_telemetry() {
   static const bool once = [] {
     std::string folder = "/tmp/roci-XXXXXX";

@@ -171,7 +171,7 @@ SimVerdict TwoHosts::on_frame(const rte_mbuf& frame, char direction) {
   if (view.kind != FrameKind::kRoce) return verdict;
   if (watch) verdict = watch(must(decode_packet({bytes, rte_pktmbuf_data_len(&frame)})), direction);
   if (!recording_) return verdict;
-  const bool of_a = (direction == '>') == view.opcode->is_request();  // whose PSN space the packet belongs to
+  const bool of_a = (direction == '>') == view.opcode->is_request();  // selects the PSN space of the packet
   const int32_t psn = view.psn() - Psn{of_a ? options_.psn_a : options_.psn_b};
   std::string line =
       std::string(1, direction) + " " + std::string(view.opcode->name) + " " + std::to_string(psn);

@@ -1,5 +1,5 @@
-// Two hosts on one simulated link in virtual time, with a queue pair each, connected to each other; every RoCEv2
-// packet that is sent is written down as a line, and a script says what happens to which. What a packet script needs.
+// Two hosts on one simulated link in virtual time, with a connected queue pair on each. Every RoCEv2 packet is
+// recorded as a line, and the test decides about losses and faults. Base of the packet scripts.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace roci::test {
 
-using Lines = std::vector<std::string>;  // what was seen, a line each
+using Lines = std::vector<std::string>;  // recorded packets, one line each
 
 struct TwoHostsOptions {
   ibv_mtu path_mtu = IBV_MTU_1024;
@@ -43,8 +43,8 @@ struct TwoHostsOptions {
   uint32_t window_bytes = 512 * 1024;
   std::string congestion_control = "window";
   Nanos delay = 1us;
-  BitsPerSec rate = 100_Gbps;  // of the link, both directions
-  Bytes queue = 1_MiB;         // in front of it
+  BitsPerSec rate = 100_Gbps;  // of the link, in both directions
+  Bytes queue = 1_MiB;         // of each direction
   uint32_t frames = 4096;      // buffers of the link
   uint32_t packets_per_ack = 64;
   bool check_before_placing = false;
@@ -52,13 +52,13 @@ struct TwoHostsOptions {
   ExtensionConfig extensions_b{.mode = ExtensionMode::kOff};
   std::array<uint32_t, 2> workers{1, 1};  // of a and b
   std::array<uint16_t, 2> queues{1, 1};   // of their ports
-  bool poll_workers_apart = false;        // each is a poller of its own
-  bool seeded = true;                     // else queue pair numbers and keys come from the operating system
+  bool poll_workers_apart = false;        // each worker is a separate poller
+  bool seeded = true;  // if false, queue pair numbers and keys come from the operating system
   uint32_t max_qp = 1U << 23;
   uint32_t max_mr = 1U << 23;
 };
 
-// One host: its device and one of everything on it.
+// A host: its device and one object of each kind.
 struct Side {
   std::unique_ptr<Device> device;
   std::unique_ptr<ProtectionDomain> pd;
@@ -75,9 +75,9 @@ struct Side {
     return reinterpret_cast<uint64_t>(memory.data()) + offset;
   }
   uint64_t counter(const std::string& name) const;
-  // All completions so far, oldest first.
+  // All completions since the last call, oldest first.
   std::vector<ibv_wc> completions();
-  // Posting one request; the return code is the verbs'.
+  // These post one request and return the verbs return code.
   int post(ibv_wr_opcode opcode, uint64_t wr_id, size_t offset, size_t length, uint64_t remote = 0,
            uint32_t rkey = 0, unsigned flags = 0, uint32_t immediate = 0);
   int atomic(ibv_wr_opcode opcode, uint64_t wr_id, size_t offset, uint64_t remote, uint32_t rkey,
@@ -86,7 +86,7 @@ struct Side {
 };
 
 class TwoHosts {
-  // The ports outlive the devices on them.
+  // The ports must outlive the devices.
   std::shared_ptr<MbufPool> pool_;
   std::unique_ptr<SimLink> link_;
 
@@ -94,31 +94,31 @@ class TwoHosts {
   explicit TwoHosts(const TwoHostsOptions& options = {});
   ~TwoHosts();
 
-  // To RTS on both sides, and the neighbours known, with an empty packet log.
+  // Moves both queue pairs to RTS, resolves the addresses and clears the packet log.
   void connect();
 
   Side a, b;
-  // "> RC_WRITE_FIRST 0" : direction (> is a to b), opcode, PSN less the direction's first PSN. An acknowledgement
-  // has the first PSN of the other direction taken off and its syndrome behind: "< RC_ACK 3 ack", "nak 0", "rnr".
-  // A packet the script dropped has " lost" behind it.
+  // Format "> RC_WRITE_FIRST 0": direction (> is a to b), opcode, PSN relative to the direction's first PSN. The PSN
+  // of an acknowledgment is relative to the other direction's first PSN, and its syndrome follows: "< RC_ACK 3 ack",
+  // "nak 0", "rnr". " lost" follows if the test dropped the packet.
   Lines wire;
-  // Asked for each packet with its line as above; true loses it.
+  // Called for each packet with its line. Drops the packet if it returns true.
   std::function<bool(const std::string& line)> lose;
 
-  // Shown each RoCEv2 frame that is sent, from the first on; what it says is done with the frame, beside the loss.
+  // Called for each RoCEv2 frame from the first on. The verdict applies in addition to `lose`.
   std::function<SimVerdict(const Packet& packet, char direction)> watch;
 
-  // Until nothing is left to happen, or the limit (of virtual time from now on).
+  // Runs until no event is left, or for `limit` of virtual time.
   void run(Nanos limit = 10s);
-  // What a asks of b's memory at `remote`; the return code is the verbs'.
+  // A request of a for offset `remote` of b's memory. Returns the verbs return code.
   int write(uint64_t wr_id, size_t offset, size_t length, size_t remote = 0, unsigned flags = 0);
   int read(uint64_t wr_id, size_t offset, size_t length, size_t remote = 0, unsigned flags = 0);
   [[nodiscard]] Nanos now() const { return runner_.now(); }
   SimLink& link() { return *link_; }
   VirtualRunner& runner() { return runner_; }
-  // The insides of the side's queue pair.
+  // The internal queue pair object.
   static ReliableQueuePair& core(const Side& side);
-  // Gives the queue pair a turn although nothing was posted: it then takes over what has become known of its peer.
+  // Schedules the queue pair although nothing was posted, so that it adopts new information about its peer.
   static void wake(const Side& side, Nanos now = Nanos{0});
   void make_qp(Side& side);
   void to_rts(Side& side, const Side& peer, uint32_t rq_psn, uint32_t sq_psn);

@@ -1,4 +1,4 @@
-// XRC on the hosts of two_hosts.hpp and lone_host.hpp: domains, their shared receive queues, both ends of a connection.
+// XRC on the hosts of two_hosts.hpp and lone_host.hpp: domains, shared receive queues, initiators and targets.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ std::unique_ptr<SharedReceiveQueue> make_xrc_srq(Side& side, XrcDomain& domain, 
                                                  uint32_t max_wr = 16, uint32_t max_sge = 2);
 std::unique_ptr<QueuePair> make_target(XrcDomain& domain, void* context = nullptr);
 
-// As send() of services.hpp, for the shared receive queue of that number; also atomics, of `compare_add` and `swap`.
+// Like SendOptions of services.hpp, for shared receive queue `srq`. Also atomics, with `compare_add` and `swap`.
 struct XrcOptions {
   SendOptions request;
   uint32_t srq = 0;
@@ -20,7 +20,7 @@ struct XrcOptions {
 };
 int send_xrc(Side& side, QueuePair& qp, const XrcOptions& options);
 
-// The completions of one queue so far: "7 SUCCESS 300" with the length, or "7 status 5".
+// The completions of one queue since the last call: "7 SUCCESS 300" with the length, or "7 status 5".
 Lines completion_lines_of(CompletionQueue& cq);
 
 }  // namespace roci::test

@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kSeed = 20261121;
 constexpr int kPackets = 10'000;
 
-// 2.576 standard deviations of a binomial share: within it in 99 % of all samples.
+// Bound that 99 % of all samples of a binomial share meet: 2.576 standard deviations.
 double confidence(double p) { return 2.576 * std::sqrt(p * (1 - p) / kPackets); }
 
 AqmConfig both_profiles() {
@@ -59,7 +59,7 @@ TEST(Aqm, marking_on_departure_follows_the_same_curve_and_drops_stay_on_arrival)
 TEST(Aqm, the_ends_of_the_curves_are_exact_to_the_byte) {
   AqmConfig config;
   config.mark = {.kmin = Bytes{1000}, .kmax = Bytes{2000}, .pmax = 0};
-  config.drop = {.kmin = Bytes{3000}, .kmax = Bytes{3000}};  // a step at K
+  config.drop = {.kmin = Bytes{3000}, .kmax = Bytes{3000}};  // step at K
   Aqm aqm(config, 100_Gbps, kSeed);
   EXPECT_EQ(share(aqm, 999, Ecn::kEct0, AqmVerdict::kMark), 0);
   EXPECT_EQ(share(aqm, 1999, Ecn::kEct0, AqmVerdict::kMark), 0) << "pmax is 0";
@@ -86,14 +86,15 @@ TEST(Aqm, an_average_follows_slowly_and_decays_while_the_queue_is_empty) {
   config.weight = 0.25;
   config.mark = {.kmin = Bytes{5000}, .kmax = Bytes{5000}};
   Aqm aqm(config, 1_Gbps, kSeed);
-  // 10000 (1 - 0.75^n): 2500, 4375, 5781.
+  // Average queue 10000 (1 - 0.75^n): 2500, 4375, 5781.
   EXPECT_EQ(aqm.on_arrival(10'000, Ecn::kEct0, 1us), AqmVerdict::kPass);
   EXPECT_EQ(aqm.on_arrival(10'000, Ecn::kEct0, 2us), AqmVerdict::kPass);
   EXPECT_EQ(aqm.on_arrival(10'000, Ecn::kEct0, 3us), AqmVerdict::kMark);
-  // Empty from 4 us on. 1024 bytes take 8192 ns, so twenty of them are 163,840 ns: 5781 x 0.75^20 is 18.
+  // The queue is empty from 4 us on. 1024 bytes take 8192 ns, so 163,840 ns count as 20 packets: 5781 x 0.75^20 is
+  // 18.
   EXPECT_EQ(aqm.on_departure(0, Ecn::kEct0, 4us), AqmVerdict::kPass);
   EXPECT_EQ(aqm.on_arrival(0, Ecn::kEct0, 4us + 163'840ns), AqmVerdict::kPass);
-  // From nothing again it takes three.
+  // Three arrivals are needed again.
   EXPECT_EQ(aqm.on_arrival(10'000, Ecn::kEct0, 170us), AqmVerdict::kPass);
   EXPECT_EQ(aqm.on_arrival(10'000, Ecn::kEct0, 171us), AqmVerdict::kPass);
   EXPECT_EQ(aqm.on_arrival(10'000, Ecn::kEct0, 172us), AqmVerdict::kMark);

@@ -1,4 +1,5 @@
-// What congestion points say of rates, with flows of a fluid that do at once, or after a delay, as they are told.
+// Rate computation of congestion points, tested with simulated fluid flows that follow the advertised rate at once or
+// after a delay.
 #include "switch/available_rate.hpp"
 
 #include <gtest/gtest.h>
@@ -9,12 +10,13 @@
 namespace roci {
 namespace {
 
-// Flows that send frames of 1,250 bytes of the line through a queue of 10 Gb/s, each at the rate that was said `delay` ago.
+// Model of flows with frames of 1,250 bytes on the wire through a queue of 10 Gb/s. Each flow sends at the rate that
+// was advertised `delay` ago.
 class Loop {
  public:
   Loop(const AvailableRate::Config& config, Nanos delay) : rate_(config), delay_(delay) {}
 
-  // For so long so many flows; `others` bits a second of other classes go first.
+  // Runs `flows` flows for `span`. Other classes use `others` bits per second, with priority.
   void run(Nanos span, uint32_t flows, double others = 0) {
     peak_ = 0;
     for (const Nanos end = now_ + span; now_ < end; now_ += kStep) {
@@ -63,7 +65,7 @@ TEST(AvailableRate, it_is_stable_with_half_and_twice_the_delay_that_it_was_told)
   for (const Nanos delay : {25us, 100us}) {
     Loop loop({.line = 10_Gbps, .rtt = 50us}, delay);
     loop.run(40ms, 10);
-    loop.run(5ms, 10);  // of which the peak is taken
+    loop.run(5ms, 10);  // restarts the peak measurement
     EXPECT_NEAR(loop.gbps(), 1, 0.1) << delay.count();
     EXPECT_LT(loop.peak(), 20'000) << delay.count();
   }
@@ -101,7 +103,7 @@ TEST(AvailableRate, nobody_is_told_less_than_can_be_said) {
   EXPECT_EQ(rate.rate().value(), 100'000U);
 }
 
-// Half of the line in use and no queue: 0.4 * 5 Gb/s in a round trip.
+// Half of the line is in use and the queue is empty: 0.4 * 5 Gb/s per round trip.
 TEST(AvailableRate, a_change_is_what_may_be_had_more_since_the_sample_before) {
   AvailableRate rate({.line = 10_Gbps, .rtt = 50us});
   for (Nanos now = 1us; now <= 1ms; now += 1us) rate.arrived(625, 0, 0, now);
@@ -114,7 +116,7 @@ TEST(AvailableRate, a_queue_asks_for_less) {
   AvailableRate rate({.line = 10_Gbps, .rtt = 50us});
   for (Nanos now = 1us; now <= 1ms; now += 1us) rate.arrived(1250, 62'500, 0, now);
   (void)rate.take_change(1ms);
-  // 62,500 bytes in 50 us are 10 Gb/s.
+  // 62,500 bytes per 50 us are 10 Gb/s.
   EXPECT_NEAR(static_cast<double>(rate.take_change(1ms + 50us)), -2.26e9, 0.05e9);
 }
 

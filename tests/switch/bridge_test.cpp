@@ -9,11 +9,11 @@ class BridgeTest : public SwitchTest {};
 
 TEST_F(BridgeTest, an_unknown_destination_is_flooded_and_a_known_one_is_not) {
   make(ports(4));
-  say(0, 1);  // nobody has been heard of
+  say(0, 1);  // the switch has not learned any address
   EXPECT_EQ(counts(), (Counts{0, 1, 1, 1}));
-  say(1, 0);  // 0 has
+  say(1, 0);  // the switch has learned the address of 0
   EXPECT_EQ(counts(), (Counts{1, 0, 0, 0}));
-  say(0, 1);  // and now 1
+  say(0, 1);  // and that of 1
   EXPECT_EQ(counts(), (Counts{0, 1, 0, 0}));
   EXPECT_EQ(switch_->counters(0).flooded, 1U);
 }
@@ -34,7 +34,7 @@ TEST_F(BridgeTest, a_frame_comes_out_as_it_went_in) {
   spec.source = host_mac(0);
   spec.destination = host_mac(1);
   spec.payload = 1024;
-  spec.vlan = 0x6000;  // a priority tag
+  spec.vlan = 0x6000;  // priority tag
   const auto bytes = test::roce_bytes(spec);
   send(0, bytes);
   settle();
@@ -110,7 +110,8 @@ TEST_F(BridgeTest, a_frame_keeps_its_senders_address_young) {
 TEST_F(BridgeTest, a_host_that_moves_is_followed_with_its_first_frame) {
   make(ports(3));
   introduce({0, 1});
-  send(2, test::roce_bytes({.destination = host_mac(1), .source = host_mac(0)}));  // 0 is behind port 2 now
+  // The address of 0 moved to port 2.
+  send(2, test::roce_bytes({.destination = host_mac(1), .source = host_mac(0)}));
   settle();
   EXPECT_EQ(counts(), (Counts{0, 1, 0}));
   EXPECT_EQ(switch_->mac_moves(), 1U);
@@ -134,7 +135,7 @@ TEST_F(BridgeTest, a_full_table_learns_nothing_new_keeps_what_it_has_and_recover
   EXPECT_EQ(counts(), (Counts{1, 1, 0})) << "0 and 1 are still known";
   say(0, 2);
   EXPECT_EQ(counts(), (Counts{0, 1, 1})) << "2 is not";
-  wait(5s);  // 1 is old now
+  wait(5s);  // the entry of 1 has aged out
   introduce({2});
   say(0, 2);
   EXPECT_EQ(counts(), (Counts{0, 0, 1}));
@@ -145,7 +146,7 @@ TEST_F(BridgeTest, vlans_are_separate_networks_with_separate_addresses) {
   introduce({0, 1}, 10);
   say(0, 1, {.vlan = 10});
   EXPECT_EQ(counts(), (Counts{0, 1, 0}));
-  say(0, 1, {.vlan = 20});  // the same address is unknown there
+  say(0, 1, {.vlan = 20});  // the address is unknown in VLAN 20
   EXPECT_EQ(counts(), (Counts{0, 1, 1}));
 }
 
@@ -161,7 +162,8 @@ TEST_F(BridgeTest, a_vlan_reaches_only_its_member_ports) {
   const auto original = test::roce_bytes({.destination = MacAddress::broadcast(), .source = host_mac(0)});
   send(0, original);
   settle();
-  // The access port of the VLAN gets it as it is, the trunk with a tag, the other VLAN's port not.
+  // The access port of the VLAN sends the frame unchanged, the trunk adds a tag, the port of the other VLAN gets
+  // nothing.
   const auto access = heard(1), other = heard(2), trunk = heard(3);
   ASSERT_EQ(access.size(), 1U);
   EXPECT_EQ(access[0], original);
@@ -170,7 +172,7 @@ TEST_F(BridgeTest, a_vlan_reaches_only_its_member_ports) {
   EXPECT_EQ(view(trunk[0]).vlan_id(), 10);
   EXPECT_TRUE(icrc_is_right(trunk[0]));
 
-  // From the trunk the tag says where it goes, and is gone when it gets there.
+  // A frame from the trunk is forwarded by its tag. The access port removes the tag.
   send(3,
        test::roce_bytes({.destination = host_mac(2), .source = host_mac(3), .vlan = uint16_t{0x6000 | 20}}));
   settle();
@@ -179,7 +181,7 @@ TEST_F(BridgeTest, a_vlan_reaches_only_its_member_ports) {
   EXPECT_EQ(untagged[0], test::roce_bytes({.destination = host_mac(2), .source = host_mac(3)}));
   EXPECT_EQ(counts(), (Counts{0, 0, 0, 0}));
 
-  // A tag of a VLAN that the port is not in gets nowhere.
+  // A frame with the tag of a VLAN that the port does not belong to is dropped.
   say(0, MacAddress::broadcast(), {.vlan = 20});
   say(3, MacAddress::broadcast(), {.vlan = 30});
   EXPECT_EQ(counts(), (Counts{0, 0, 0, 0}));
@@ -216,7 +218,7 @@ TEST_F(BridgeTest, what_a_bridge_may_not_forward_is_dropped_and_counted_by_reaso
   EXPECT_EQ(dropped(0, DropReason::kBadSource), 3U);
   say(0, MacAddress{{0x01, 0x80, 0xc2, 0, 0, 1}});
   EXPECT_EQ(dropped(0, DropReason::kLinkLocal), 1U);
-  say(0, 0);  // learnt from this very frame
+  say(0, 0);  // the destination is learned from this frame
   EXPECT_EQ(dropped(0, DropReason::kSamePort), 1U);
   EXPECT_EQ(counts(), (Counts{0, 0}));
   EXPECT_EQ(switch_->counters(0).dropped(), 8U);
@@ -241,7 +243,7 @@ TEST_F(BridgeTest, a_frame_too_long_for_its_egress_is_dropped_there) {
   }
   switch_ = std::move(*Switch::create(config, ends, pool_));
   runner_.add(*switch_);
-  say(0, 1, {.payload = 1456});  // 1500 bytes of IP
+  say(0, 1, {.payload = 1456});  // an IP packet of 1500 bytes
   say(0, 1, {.payload = 1460});
   EXPECT_EQ(counts(), (Counts{0, 1}));
   EXPECT_EQ(dropped(1, DropReason::kTooLong), 1U);
@@ -249,11 +251,11 @@ TEST_F(BridgeTest, a_frame_too_long_for_its_egress_is_dropped_there) {
 
 TEST_F(BridgeTest, chains_of_tiny_segments_and_shared_memory_pass_too) {
   SwitchConfig config = ports(2);
-  config.ports[1].vlan = 9;  // so that the header has to be written
+  config.ports[1].vlan = 9;  // the switch must insert a VLAN tag
   make(config);
   const auto bytes =
       test::roce_bytes({.destination = MacAddress::broadcast(), .source = host_mac(0), .payload = 256});
-  // Ten bytes at a time.
+  // Segments of ten bytes.
   rte_mbuf* chain = nullptr;
   for (size_t at = 0; at < bytes.size(); at += 10) {
     const auto end = std::min(at + 10, bytes.size());
@@ -322,7 +324,7 @@ TEST_F(BridgeTest, random_bytes_never_crash_or_leak) {
       counts();
     }
   }
-  wait(60s);  // the last neighbours give up
+  wait(60s);  // the remaining address resolutions time out
   counts();
 }
 

@@ -1,4 +1,4 @@
-// Traffic classes: which a frame is in, what share of the line each has, and how a class of a real port marks.
+// Traffic classes: classification, bandwidth shares, and marking in a class of a port.
 #include <cmath>
 
 #include "support/line_rate_source.hpp"
@@ -7,7 +7,7 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kFrame = 122;  // bytes of a frame of the tests without a tag
+constexpr uint32_t kFrame = 122;  // length of an untagged test frame, in bytes
 constexpr uint8_t kEct = 2;
 
 uint8_t tos(uint8_t traffic_class, uint8_t ecn = 0) { return static_cast<uint8_t>(traffic_class << 5 | ecn); }
@@ -16,7 +16,7 @@ class ClassTest : public SwitchTest {
  protected:
   uint64_t sent_by_class(size_t port, uint8_t c) { return switch_->counters(port).classes[c].tx_bytes; }
 
-  // Frames of a class, offered to port 1 at twice its rate for `span`.
+  // Offers frames of each class to port 1 at twice the port's rate for `span`.
   void offer(const std::vector<uint8_t>& classes, Nanos span, uint32_t payload = 64) {
     const Nanos end = runner_.now() + span;
     for (uint32_t number = 0; runner_.now() < end; ++number) {
@@ -71,7 +71,7 @@ TEST_F(ClassTest, shares_are_those_of_the_weights) {
   config.ports[1].queue = 64_KiB;
   const std::array<uint32_t, 4> weights{5, 3, 1, 1};
   for (uint8_t c = 0; c < 4; ++c) config.ports[1].classes[c].weight = weights[c];
-  // All classes of a port share its limit: without one of its own the first to come would have it all.
+  // The classes of a port share its queue limit. Without a limit per class the first class would use all of it.
   config.buffer = {.size = 64_KiB, .alpha = 0.5};
   make(config);
   introduce({0, 1});
@@ -116,7 +116,7 @@ TEST_F(ClassTest, shares_hold_for_frames_of_unlike_length) {
   const auto frames = [this](uint8_t c) { return switch_->counters(1).classes[c].tx_packets.load(); };
   const uint64_t small_frames = frames(0), large_frames = frames(1);
   both(40ms);
-  // Of the line, which every frame occupies 24 bytes more of.
+  // Shares of the line, including 24 bytes per frame for preamble, FCS and gap.
   const double a = static_cast<double>(sent_by_class(1, 0) - small + 24 * (frames(0) - small_frames));
   const double b = static_cast<double>(sent_by_class(1, 1) - large + 24 * (frames(1) - large_frames));
   EXPECT_NEAR(a / (a + b), 0.25, 0.005);
@@ -165,8 +165,8 @@ TEST_F(ClassTest, a_strict_class_waits_for_one_frame_at_most) {
   }
 }
 
-// A queue of N frames of one length, at the end of a line that sends one each time one comes: every frame that comes
-// finds the same N, and every one that leaves leaves N - 1 behind.
+// Keeps a queue of N frames of one length on a line that sends a frame for each arrival: each arriving frame finds N
+// frames, each departure leaves N - 1.
 class MarkingTest : public ClassTest {
  protected:
   static constexpr int kPackets = 10'000;
@@ -184,8 +184,8 @@ class MarkingTest : public ClassTest {
     config.ports[1].classes[0].aqm = aqm;
     config.seed = 20261121 + depth;
     make(config);
-    // Frames of the switch's own making are not marked: they fill the queue without being asked about. Here, those that
-    // the curves let pass: retried until they are in.
+    // The queue is filled with test frames. AQM may drop some of them, so they are repeated until the queue has its
+    // depth.
     introduce({0, 1});
     const auto one = [&] {
       send(0, test::roce_bytes({.destination = host_mac(1), .source = host_mac(0), .traffic_class = ecn}));
@@ -202,7 +202,7 @@ class MarkingTest : public ClassTest {
       const uint64_t before = counters.classes[0].queue_bytes;
       EXPECT_EQ(before, uint64_t{depth} * kFrame);
       one();
-      // A drop leaves the queue as it was, and the next is asked at once; otherwise one has to leave first.
+      // After a drop the depth is unchanged and the next frame follows at once. Otherwise one frame must leave first.
       if (counters.classes[0].queue_bytes != before) {
         wait(frame);
         heard(1);
@@ -284,7 +284,7 @@ TEST_F(ClassTest, one_port_cannot_have_the_whole_buffer) {
   for (int i = 0; i < 200; ++i)
     send(0, test::roce_bytes({.destination = host_mac(1), .source = host_mac(0)}));
   settle();
-  // q <= 1 (100 - q): half of it.
+  // q <= 1 (100 - q): half of the buffer.
   EXPECT_EQ(switch_->counters(1).classes[0].queue_bytes, 50 * kFrame);
   EXPECT_EQ(dropped(1, DropReason::kBufferFull), 149U);
   for (int i = 0; i < 200; ++i)

@@ -1,4 +1,4 @@
-// What tests of congestion notification share: frames with CN-TAGs, and CNMs written down byte by byte.
+// Helpers for tests of congestion notification: frames with CN-TAGs, and expected CNM bytes.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@ inline constexpr uint16_t kCnmPort = 4999;
 inline constexpr uint8_t kClass = 5;
 inline constexpr uint8_t kTos = kClass << 5;
 
-// In tests of switches: the first frame of 1,306 bytes is no congestion, all that come with it are.
+// Queue set point of the switch tests: a single frame of 1,306 bytes is no congestion, further frames of a burst are.
 inline constexpr Bytes kQeq{4000};
-// What a CNM says when the n-th frame (from 0) of as many bytes has been put into an empty queue.
+// Expected CNM fields after the n-th frame (from 0) of `bytes` bytes was added to an empty queue.
 struct Said {
   Said(uint32_t n, size_t bytes) {
     const auto length = static_cast<int>(bytes);
@@ -45,7 +45,7 @@ inline std::vector<uint8_t> msdu_of(const std::vector<uint8_t>& frame, size_t at
   return {frame.begin() + static_cast<std::ptrdiff_t>(at), frame.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
-// A CNM's bytes written down field by field.
+// Builds the bytes of a CNM field by field.
 class CnmBytes {
  public:
   CnmBytes& mac(const MacAddress& m) {
@@ -67,7 +67,7 @@ class CnmBytes {
   std::vector<uint8_t> out_;
 };
 
-// A class that samples every frame of over 1,150 bytes.
+// A class that samples every frame longer than 1,150 bytes.
 inline ClassConfig qcn_class(bool l3 = false) {
   ClassConfig c;
   c.notify = ClassConfig::Notify::kQcn;

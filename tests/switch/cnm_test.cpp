@@ -1,4 +1,4 @@
-// What a congested queue says to the senders of its frames in the same layer 2 network.
+// CNMs from a congested queue to senders in the same layer 2 network.
 #include "switch/cnm_bench.hpp"
 #include "switch/switch_bench.hpp"
 
@@ -16,7 +16,7 @@ using test::with_cn_tag;
 
 class QcnTest : public SwitchTest {
  protected:
-  static constexpr uint32_t kPayload = 1244;  // makes 1306 bytes with a CN-TAG
+  static constexpr uint32_t kPayload = 1244;  // 1306 bytes with a CN-TAG
   static FrameSpec spec_of(const IpAddress& from, const IpAddress& to) {
     return {.from = from, .to = to, .traffic_class = kTos, .payload = kPayload};
   }
@@ -33,10 +33,10 @@ TEST_F(QcnTest, answers_the_source_of_a_sampled_frame_with_its_tags) {
       .destination = host_mac(1), .source = host_mac(0), .vlan = 0xa000 | 1, .traffic_class = kTos};
   spec.payload = kPayload;
   const auto sent = with_cn_tag(test::roce_bytes(spec), 0xbeef);
-  // The first goes on the line at the end of each poll; those that come together are queued.
+  // The first frame is sent at the end of each poll. Frames of the same poll are queued.
   for (int i = 0; i < 3; ++i) send(0, sent);
   settle();
-  // Untagged VLAN 1: the switch takes the tag away.
+  // VLAN 1 is untagged, so the switch removes the tag.
   std::vector<uint8_t> queued = sent;
   queued.erase(queued.begin() + 12, queued.begin() + 16);
   const auto answers = heard(0);

@@ -1,4 +1,4 @@
-// CNPs of a congested queue to the senders of its key flows.
+// CNPs from a congested queue to the senders of its key flows.
 #include <algorithm>
 
 #include "switch/cnm_bench.hpp"
@@ -24,7 +24,7 @@ class CnpTest : public SwitchTest {
     c.cnp = {.threshold = Bytes{2000}, .sample = Bytes{1000}, .key_flow = choice};
     return c;
   }
-  // Hosts 0 and 1 send to host 2, which is behind a slow line.
+  // Hosts 0 and 1 send to host 2, whose line is slow.
   void make_congested(const SwitchConfig& given) {
     SwitchConfig config = given;
     config.ports[2].rate = 1_Mbps;
@@ -37,8 +37,8 @@ class CnpTest : public SwitchTest {
     return config;
   }
 
-  // A packet of the flow from a host to host 2's queue pair 0x200 + host. Its own is 0x100 + host, which it says in an
-  // extension block or not.
+  // A packet from a host to host 2's queue pair 0x200 + host. The sender's own queue pair is 0x100 + host; an
+  // extension block contains it if `says` is set.
   Packet data(size_t host, uint32_t psn, bool says, bool ipv6 = false, Opcode opcode = Opcode::kRcSendOnly) {
     Packet packet = make_packet(opcode, ipv6).to(Qpn{0x200 + static_cast<uint32_t>(host)}, Psn{psn});
     packet.between(host_mac(host), address(host, ipv6), host_mac(2), address(2, ipv6));
@@ -56,7 +56,7 @@ class CnpTest : public SwitchTest {
     return ip((ipv6 ? "fd00::" : "10.0.0.") + std::to_string(host + 1));
   }
   void put(size_t host, const Packet& packet) { send(host, encode_packet(packet)); }
-  // The CNPs among what a host has heard.
+  // The CNPs that a host has received.
   std::vector<Packet> cnps(size_t host) {
     std::vector<Packet> out;
     for (const auto& bytes : heard(host)) {
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(, CnpOfBothVersions, testing::Bool(),
 
 TEST_F(CnpTest, below_the_threshold_nobody_is_told) {
   make_congested(bridge());
-  // Of the first frames one is on the line, the second is all that waits: 1,070 bytes.
+  // The first frame is sent; the second is all that waits: 1,070 bytes.
   put(0, data(0, 0, true));
   settle();
   put(0, data(0, 1, true));
@@ -130,7 +130,7 @@ TEST_F(CnpTest, a_flow_is_told_once_in_the_spacing) {
   make_congested(config);
   const Nanos begin = runner_.now();
   uint64_t told = 0;
-  for (uint32_t i = 0; i < 200; ++i) {  // a frame each microsecond
+  for (uint32_t i = 0; i < 200; ++i) {  // one frame per microsecond
     put(0, data(0, i, true));
     wait(1us);
     const auto got = cnps(0);
@@ -205,7 +205,7 @@ TEST_F(CnpTest, what_is_no_data_leads_to_nothing) {
   EXPECT_GT(events(CnpEvent::kNoFlow), 20U);
 }
 
-// Host 0 sends nine frames of ten.
+// Host 0 sends nine of ten frames.
 TEST_F(CnpTest, the_heaviest_flow_is_told_first_and_then_the_next) {
   make_congested(bridge(CnpConfig::Choice::kHeaviest));
   std::vector<size_t> order;
@@ -243,7 +243,7 @@ TEST_F(CnpTest, a_flow_through_the_router_is_answered_by_a_route) {
   EXPECT_EQ(got[0].source_mac, switch_->mac());
 }
 
-// A receiver's CNP for host 0.
+// A CNP from the receiver to host 0.
 class SuppressionTest : public CnpTest {
  protected:
   void receiver_says(uint32_t qpn = 0x100) {

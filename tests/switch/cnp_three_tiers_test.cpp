@@ -1,5 +1,6 @@
-// How much earlier a sender hears of congestion from the switch than from the receiver (L3QCN 5.2.1; Q19 of the DCQCN
-// discussion: the loop's delay): hosts - ToR - aggregation - core - aggregation - ToR - hosts, with the queue at the core.
+// Notification delay of CNPs from the switch compared with CNPs from the receiver (L3QCN 5.2.1; Q19 of the DCQCN
+// discussion, delay of the control loop). Path: hosts - ToR - aggregation - core - aggregation - ToR - hosts, queue
+// at the core.
 #include <algorithm>
 #include <optional>
 
@@ -20,7 +21,7 @@ const Qpn kSenderQp{0x111}, kReceiverQp{0x222};
 
 enum class Learning { kPackets, kConnectionManager, kAcks };
 
-// Sends a packet each `gap`, and notes when which CNP comes.
+// Sends one packet per `gap` and records the arrival times of CNPs.
 class Sender final : public Poller {
  public:
   Sender(Port& port, std::shared_ptr<MbufPool> pool, bool says) : port_(port), pool_(std::move(pool)) {
@@ -63,7 +64,7 @@ class Sender final : public Poller {
   }
   [[nodiscard]] std::string_view name() const override { return "sender"; }
 
-  Nanos gap{0};  // 0: silent
+  Nanos gap{0};  // 0: sends nothing
   std::optional<Nanos> from_switch, from_receiver, first_ack;
 
  private:
@@ -73,7 +74,7 @@ class Sender final : public Poller {
   Nanos next_{0};
 };
 
-// Answers each packet with an ACK, and each that is marked with a CNP at once: sooner than any NIC.
+// Acknowledges each packet and sends a CNP for each marked packet without delay, which is faster than any NIC.
 class Receiver final : public Poller {
  public:
   Receiver(Port& port, std::shared_ptr<MbufPool> pool) : port_(port), pool_(std::move(pool)) {}
@@ -155,14 +156,15 @@ class CnpThreeTiers : public SwitchTest, public testing::WithParamInterface<Case
   static Packet cm(uint16_t attribute, Qpn own) {
     ByteVector mad(256);
     mad[0] = 1, mad[1] = 7, mad[2] = 2, mad[3] = 3, mad[17] = static_cast<uint8_t>(attribute);
-    mad[27] = attribute == 0x10 ? 5 : 6;  // both numbers of the connection
+    mad[27] = attribute == 0x10 ? 5 : 6;  // local communication ID of either host
     if (attribute == 0x13) mad[31] = 5;
     const size_t at = attribute == 0x10 ? 24 + 32 : 24 + 12;
     mad[at + 1] = static_cast<uint8_t>(own.value() >> 8);
     mad[at + 2] = static_cast<uint8_t>(own.value());
     return make_packet(Opcode::kUdSendOnly).to(Qpn{1}, Psn{0}).with_payload(mad);
   }
-  // Both hosts are known, and who sends what, as far as it is said before there is congestion.
+  // Makes both hosts known to the switches and, depending on the case, teaches them the sender's queue pair before
+  // there is congestion.
   void begin() {
     if (GetParam().learning == Learning::kConnectionManager) {
       Packet request = cm(0x10, kSenderQp);
@@ -204,7 +206,8 @@ TEST_P(CnpThreeTiers, and_the_receivers_does_not_come_as_well) {
   begin();
   wait(GetParam().delay * 14 + 100us);
   ASSERT_TRUE(sender_->from_switch);
-  // The switch tells once in 50 us, and so does the receiver: all of its CNPs fall between.
+  // The switch and the receiver each send at most one CNP per 50 us, so the switch suppresses all CNPs of the
+  // receiver.
   EXPECT_FALSE(sender_->from_receiver);
   EXPECT_GT(switches_[kCore]->cnp_counts().of(CnpEvent::kSuppressed), 0U);
 }

@@ -1,4 +1,4 @@
-// The `switch` section of a configuration file, given as text without its indentation.
+// Parser for the `switch` section of a configuration file, given as text without indentation.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ inline Result<SwitchConfig> read_switch_text(const std::string& text) {
   return config;
 }
 
-// Empty when it is right.
+// Returns the error message, or an empty string for a valid section.
 inline std::string switch_text_error(const std::string& text) {
   const auto config = read_switch_text(text);
   return config ? "" : config.error().message;

@@ -1,4 +1,4 @@
-// Routes with several next hops, through switches in virtual time.
+// Routes with several next hops (ECMP), through switches in virtual time.
 #include <map>
 #include <set>
 
@@ -24,8 +24,8 @@ IpAddress hop(size_t i) {
   return IpAddress::from_v4(0x0a000202 + static_cast<uint32_t>(i));
 }  // 10.0.2.2, ...
 
-// Port 0 is in VLAN 10 with 10.0.1.1/24, where host 0 sends; the others are in VLAN 20 with 10.0.2.1/24, and behind port i
-// is host i, the next hop i - 1 of those to 10.9.0.0/16.
+// Port 0 is in VLAN 10 with 10.0.1.1/24 and connects host 0, the sender. The other ports are in VLAN 20 with
+// 10.0.2.1/24. Port i connects host i, which is next hop i - 1 for 10.9.0.0/16.
 class EcmpTest : public SwitchTest {
  protected:
   static SwitchConfig with_hops(size_t count) {
@@ -40,7 +40,7 @@ class EcmpTest : public SwitchTest {
     }
     return config;
   }
-  // The same with next hops that need not be asked for.
+  // The same with static entries for the next hops, which need no address resolution.
   static SwitchConfig with_known_hops(size_t count) {
     SwitchConfig config = with_hops(count);
     for (size_t i = 0; i < count; ++i) config.neighbours.push_back({hop(i), host_mac(i + 1)});
@@ -56,7 +56,7 @@ class EcmpTest : public SwitchTest {
         .from = ip("10.0.1.2"), .to = ip("10.9.1.2"), .source_port = static_cast<uint16_t>(0xc000 + number)};
   }
   void send_flow(const FrameSpec& spec) { say(0, switch_->mac(), spec); }
-  // Where a frame of the flow leaves, 0 when nowhere.
+  // Egress port of a frame of the flow; 0 if the frame is not forwarded.
   size_t way_of(const FrameSpec& spec) {
     send_flow(spec);
     size_t way = 0;
@@ -67,7 +67,7 @@ class EcmpTest : public SwitchTest {
     }
     return way;
   }
-  // The first flow from `from` on that takes the next hop behind a port, when all are known.
+  // The first flow with a number >= `from` whose next hop is at `port`, if all next hops are resolved.
   uint32_t flow_to(size_t port, uint32_t from = 0) {
     for (uint32_t i = from; i < from + 1000; ++i) {
       if (way_of(flow(i)) == port) return i;
@@ -75,7 +75,7 @@ class EcmpTest : public SwitchTest {
     ADD_FAILURE() << "no flow takes port " << port;
     return 0;
   }
-  // The packets among what has arrived at a host, by their numbers; the rest is ARP.
+  // Packet numbers of the RoCE packets that a host has received. Other frames are ARP.
   std::vector<uint32_t> packets_at(size_t host) {
     std::vector<uint32_t> out;
     for (const auto& bytes : heard(host)) {
@@ -114,7 +114,7 @@ TEST_F(EcmpTest, flows_are_shared_out_evenly_and_each_keeps_its_way_and_its_orde
       spec.destination = switch_->mac();
       spec.source = host_mac(0);
       spec.number = round;
-      spec.traffic_class = static_cast<uint8_t>(round);  // another ECN codepoint each time, the same class
+      spec.traffic_class = static_cast<uint8_t>(round);  // different ECN codepoints, same class
       send(0, test::roce_bytes(spec));
       if (i % 100 == 99) settle();
     }
@@ -174,7 +174,7 @@ TEST_F(EcmpTest, ipv6_flows_are_shared_out_alike) {
 
 TEST_F(EcmpTest, a_second_tier_uses_all_of_its_paths_for_what_one_path_of_the_first_brings) {
   constexpr uint32_t kFlows = 4000;
-  // The ways of all flows through a switch, by itself: what it says does not depend on who is before it.
+  // Egress ports of all flows for one switch. They do not depend on the switches before it.
   const auto ways = [&](const std::string& name, std::optional<uint64_t> seed) {
     SwitchConfig config = with_known_hops(4);
     config.name = name;
@@ -230,7 +230,7 @@ TEST_F(EcmpTest, the_first_packets_wait_for_the_next_hop_of_their_flow_and_leave
 }
 
 TEST_F(EcmpTest, what_has_waited_leaves_before_what_comes_with_the_answer) {
-  // The next hop is behind port 0, so its answer comes in before the packets of the same round.
+  // The next hop is at port 0, so its ARP reply is processed before the packets of the same round.
   SwitchConfig config = with_hops(1);
   config.ports[0].vlan = 20;
   config.ports[1].vlan = 10;
@@ -261,13 +261,13 @@ TEST_F(EcmpTest, flows_of_a_next_hop_that_never_answers_go_to_the_others_and_tho
   answer_arp(2);
   answer_arp(3);
   const auto second = packets_at(2), third = packets_at(3);
-  wait(5s);  // the first is given up
+  wait(5s);  // address resolution of the first fails
   const auto more_second = packets_at(2), more_third = packets_at(3);
   EXPECT_TRUE(packets_at(1).empty());
   EXPECT_EQ(second.size() + third.size() + more_second.size() + more_third.size(), 60U) << "nothing is lost";
   EXPECT_GE(std::min(more_second.size(), more_third.size()), 3U) << "both take over";
   EXPECT_EQ(switch_->counters(0).rerouted, more_second.size() + more_third.size());
-  // From now on nobody waits, and everybody goes where he went before.
+  // From now on no packet waits, and each flow keeps its path.
   const auto expect_way = [this](const std::vector<uint32_t>& flows, size_t way) {
     for (const uint32_t i : flows) EXPECT_EQ(way_of(flow(i)), way) << i;
   };
@@ -276,7 +276,7 @@ TEST_F(EcmpTest, flows_of_a_next_hop_that_never_answers_go_to_the_others_and_tho
   expect_way(more_second, 2);
   expect_way(more_third, 3);
 
-  // It is asked again when its time is over, without anybody waiting for that.
+  // The switch resolves the failed next hop again after some time. Meanwhile no packet waits.
   wait(6s);
   expect_way({more_second[0]}, 2);
   answer_arp(1);
@@ -293,14 +293,14 @@ TEST_F(EcmpTest, a_next_hop_that_stops_answering_loses_its_flows_without_a_packe
   packets_at(1);
   packets_at(2);
   const uint32_t of_first = flow_to(1), of_second = flow_to(2);
-  // Confirmed for 30 s. Then the first one is asked, three seconds long by unicast, and meanwhile goes on being used.
+  // An entry is valid for 30 s. Then the switch sends unicast requests for three seconds and still uses the next hop.
   wait(31s);
   EXPECT_EQ(way_of(flow(of_first)), 1U);
   EXPECT_EQ(switch_->counters(0).rerouted, 0U);
-  wait(4s);  // for three more seconds all are asked who has the address
+  wait(4s);  // three more seconds of broadcast requests
   EXPECT_EQ(way_of(flow(of_first)), 2U);
-  answer_arp(2);  // which was asked as well, as it is used
-  wait(4s);       // the first one has failed
+  answer_arp(2);  // the second next hop is in use, so the switch refreshed it too
+  wait(4s);       // resolution of the first next hop has failed
   EXPECT_EQ(way_of(flow(of_first)), 2U);
   EXPECT_EQ(switch_->counters(0).rerouted, 2U);
   EXPECT_EQ(way_of(flow(of_second)), 2U);
@@ -314,7 +314,7 @@ TEST_F(EcmpTest, when_no_next_hop_answers_packets_are_given_up) {
   EXPECT_EQ(dropped(0, DropReason::kNoNeighbour), 30U);
   for (size_t i = 1; i <= 3; ++i) EXPECT_TRUE(packets_at(i).empty());
   EXPECT_EQ(pool_->in_use(), 0U);
-  // They are asked again for later packets, all of them for each, and the one that answers has everything.
+  // Later packets trigger new requests to all next hops. The one that replies gets all flows.
   for (uint32_t i = 0; i < 10; ++i) send_flow(flow(i));
   answer_arp(3);
   EXPECT_EQ(packets_at(3).size(), 10U);
@@ -322,25 +322,25 @@ TEST_F(EcmpTest, when_no_next_hop_answers_packets_are_given_up) {
   EXPECT_EQ(dropped(0, DropReason::kNoNeighbour), 30U);
 }
 
-// The same with one more port in front, the last one, of a second worker that has half of the next hops behind its ports:
-// two ways for a flow to come in, and two routers that choose for it.
+// The same with a second worker, which has half of the next hops and another ingress port, the last port. A flow can
+// enter at two ports, and each worker's router chooses its next hop.
 class EcmpWorkersTest : public EcmpTest {
  protected:
   static constexpr size_t kHops = 4;
-  static constexpr size_t kOther = kHops + 1;  // the second port in front, and the host behind it
+  static constexpr size_t kOther = kHops + 1;  // the second ingress port, and its host
 
   static SwitchConfig with_workers(SwitchConfig config) {
     config.ports.push_back({.name = "other", .vlan = 10, .all_tagged = false});
     for (size_t i = kHops / 2 + 1; i <= kOther; ++i) config.ports[i].worker = 1;
     return config;
   }
-  // The flow's packet number `number`, into one of the ports in front. Both bring flows of the same host.
+  // Sends packet `number` of the flow through one of the ingress ports. Both ports carry flows of the same host.
   void send_by(size_t port, uint32_t flow_number, uint32_t number) {
     FrameSpec spec = flow(flow_number);
     spec.number = number;
     say(port, switch_->mac(), spec);
   }
-  // Where the packets that have arrived left, by their numbers.
+  // Egress ports of the received packets, by packet number.
   std::map<uint32_t, size_t> ways() {
     std::map<uint32_t, size_t> out;
     for (size_t i = 1; i <= kHops; ++i) {
@@ -364,8 +364,8 @@ TEST_F(EcmpWorkersTest, a_flow_keeps_to_one_path_whichever_workers_port_it_comes
   EXPECT_EQ(used.size(), kHops) << "behind ports of both workers";
 }
 
-// Hosts 2 to 4 answer, host 1 does not. Each worker has asked by itself, and both hear each answer, whoever's port it comes
-// in by; so both give up the same next hop, and move its flows alike.
+// Hosts 2 to 4 reply, host 1 does not. Each worker sends its own requests, and both process each reply, whichever
+// port it arrives at. So both fail the same next hop and move its flows to the same ports.
 TEST_F(EcmpWorkersTest, workers_agree_on_who_is_silent_and_where_its_flows_go) {
   constexpr uint32_t kFlows = 60;
   make(with_workers(with_hops(kHops)));
@@ -375,7 +375,7 @@ TEST_F(EcmpWorkersTest, workers_agree_on_who_is_silent_and_where_its_flows_go) {
   }
   for (size_t host = 2; host <= kHops; ++host) answer_arp(host);
   const auto at_once = ways();
-  wait(5s);  // host 1 is given up
+  wait(5s);  // address resolution of host 1 fails
   const auto after = ways();
   EXPECT_EQ(at_once.size() + after.size(), 2 * kFlows) << "nothing is lost";
   const auto both_went_alike = [](const std::map<uint32_t, size_t>& went) {
@@ -392,7 +392,7 @@ TEST_F(EcmpWorkersTest, workers_agree_on_who_is_silent_and_where_its_flows_go) {
   EXPECT_EQ(switch_->counters(0).rerouted, after.size() / 2);
   EXPECT_EQ(switch_->counters(kOther).rerouted, after.size() / 2);
 
-  // Once both know, packets of either port go at once.
+  // After that, packets from both ports are forwarded at once.
   for (uint32_t i = 0; i < kFlows; ++i) {
     send_by(0, i, i);
     send_by(kOther, i, kFlows + i);
@@ -401,7 +401,7 @@ TEST_F(EcmpWorkersTest, workers_agree_on_who_is_silent_and_where_its_flows_go) {
   before.insert(after.begin(), after.end());
   EXPECT_EQ(ways(), before);
 
-  // And when it answers, after it was asked again, both give it its flows back.
+  // When host 1 replies to a later request, both workers move its flows back.
   wait(6s);
   for (uint32_t i = 0; i < kFlows; ++i) {
     send_by(0, i, i);

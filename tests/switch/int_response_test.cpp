@@ -1,4 +1,4 @@
-// Direct telemetry responses of a congested switch to the senders of subscribed packets.
+// INT responses of a congested switch to the senders of subscribed packets.
 #include <set>
 
 #include "switch/cnm_bench.hpp"
@@ -39,7 +39,8 @@ TEST(RotatingBloom, is_wrong_as_rarely_as_it_says) {
   for (int i = 0; i < 5000; ++i) bloom.note(rng.next(), 0ns);
   int wrong = 0;
   for (int i = 0; i < 100'000; ++i) wrong += bloom.has(rng.next(), 0ns);
-  // 5,000 notes set a share of 1 - e^(-4 5000 / 65536) = 0.263 of the bits: 0.0048 of the questions; 0.0067 with 30 %.
+  // 5,000 insertions set 1 - e^(-4 5000 / 65536) = 0.263 of the bits: false positive rate 0.0048. With 30 % set:
+  // 0.0067.
   EXPECT_LT(wrong, 630);
   EXPECT_GT(wrong, 330);
 }
@@ -58,12 +59,12 @@ class IntResponseTest : public SwitchTest {
   void begin(const SwitchConfig& config) {
     make(config);
     introduce({0, 1});
-    wait(1ms);  // the line is free
+    wait(1ms);  // the line is idle
     link_begin_ = runner_.now();
   }
   static IpAddress address(size_t host) { return ip("10.0.0." + std::to_string(host + 1)); }
 
-  // From host 0 to host 1, 1,094 bytes with the block.
+  // A packet from host 0 to host 1, 1,094 bytes with the extension block.
   static Packet data(uint32_t psn, bool lsn = false) {
     Packet packet = make_packet(Opcode::kRcWriteMiddle).to(Qpn{0x200}, Psn{psn});
     packet.between(host_mac(0), address(0), host_mac(1), address(1)).with_traffic_class(kDscp << 2 | 2);
@@ -109,7 +110,7 @@ TEST_F(IntResponseTest, the_sender_of_a_subscribed_packet_hears_of_the_hop_at_on
   const size_t bytes = subscribed(data(0)).size();
   for (uint32_t i = 0; i < 5; ++i) send(0, subscribed(data(1000 + i, i == 0)));
   settle();
-  // The first leaves while the four behind it wait: that is beyond 2,500.
+  // The first frame leaves while the other four wait, which exceeds the threshold of 2,500 bytes.
   const auto got = responses(0);
   ASSERT_EQ(got.size(), 1U);
   const Packet& r = got[0];
@@ -124,7 +125,7 @@ TEST_F(IntResponseTest, the_sender_of_a_subscribed_packet_hears_of_the_hop_at_on
   EXPECT_EQ(r.int_report->lsn, Lsn{0x1'2345'6789});
   const auto sampled = encode_packet(data(1000, true));
   EXPECT_TRUE(std::equal(r.int_report->sampled.begin(), r.int_report->sampled.end(), sampled.begin() + 42));
-  // The oracle: what the port knew when the first of them was put on the line.
+  // Expected values: the port's state when the first frame was sent.
   const IntHopValues wanted = compact_hop({.switch_id = 77,
                                            .ingress_port = 0,
                                            .egress_port = 1,

@@ -1,4 +1,4 @@
-// Which flow is told when a queue is congested.
+// Selection of the key flow of a congested queue.
 #include "switch/key_flow.hpp"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(FlowSketch, few_flows_are_counted_exactly) {
   EXPECT_EQ(sketch.heaviest(kAny)->flow, flow(heaviest).flow);
 }
 
-// 10,000 mice and three elephants of 5 % each: they are found, in order.
+// 10,000 small flows and three heavy ones of 5 % each. Expects the heavy ones, in order.
 TEST(FlowSketch, elephants_are_found_among_mice) {
   FlowSketch sketch(2'000'000);
   Rng rng(5);

@@ -1,4 +1,4 @@
-// Signed congestion notification through routers: who believes whom.
+// Authentication of congestion notifications through routers.
 #include "switch/l3_cnm_bench.hpp"
 #include "wire/l3_congestion_notification.hpp"
 
@@ -61,7 +61,7 @@ TEST_F(L3CnmAuthTest, a_message_is_believed_once_and_as_it_was) {
   const auto recorded = left_[1];
   start_over();
 
-  // ToR A begins anew and knows nothing of what it has believed.
+  // ToR A restarts and has no state about accepted messages.
   tor_a_alone(with_key(tor_a()));
   send(0, frame(0));
   settle();
@@ -69,7 +69,7 @@ TEST_F(L3CnmAuthTest, a_message_is_believed_once_and_as_it_was) {
   auto changed = recorded[1];
   const uint32_t feedback = parse_l3_cnm(changed, test::kCnmPort).pdu_offset + 1;
   changed[feedback] ^= 1;
-  changed[feedback + 40] ^= 1;  // so that the checksum still holds
+  changed[feedback + 40] ^= 1;  // keeps the checksum valid
   ASSERT_TRUE(parse_l3_cnm(changed, test::kCnmPort).accepted());
   send_to_tor_a(changed);
   EXPECT_EQ(events(tor_a_, CnmEvent::kNotBelieved), 1U);

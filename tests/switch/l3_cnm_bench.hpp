@@ -1,5 +1,5 @@
-// Host A - ToR A - spine - ToR B - host B, where the spine is congested towards ToR B: what tests of congestion notification
-// through routers share.
+// Base class for tests of congestion notification through routers: host A - ToR A - spine - ToR B - host B. The
+// spine's port to ToR B is congested.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace roci::test {
 struct Network {
   const char* name;
   uint8_t mac;
-  // Of its two ports: VLAN and the switch's own address, the next hop behind it and where that leads.
+  // Per port: VLAN, address of the switch, next hop, and the next hop's MAC.
   std::array<uint16_t, 2> vlan;
   std::array<const char*, 2> address;
   std::array<const char*, 2> neighbour;
@@ -73,7 +73,8 @@ class L3QcnTest : public SwitchTest {
     return config;
   }
 
-  // Links: 0 host A - ToR A, 1 ToR A - spine, 2 spine - ToR B, 3 ToR B - host B; each seen from the left.
+  // Links: 0 host A - ToR A, 1 ToR A - spine, 2 spine - ToR B, 3 ToR B - host B. The first end is the a side of the
+  // link.
   void build(const SwitchConfig& a, const SwitchConfig& s, const SwitchConfig& b) {
     for (size_t i = 0; i < 4; ++i) {
       links_.push_back(std::make_unique<SimLink>(SimLinkConfig{.name = "link" + std::to_string(i)}, pool_));
@@ -98,7 +99,7 @@ class L3QcnTest : public SwitchTest {
     to = std::move(*made);
     runner_.add(*to);
   }
-  // All of the network goes, for another one.
+  // Removes the complete network, so that the test can build another one.
   void start_over() {
     TearDown();
     for (auto& seen : right_) seen.clear();
@@ -121,7 +122,7 @@ class L3QcnTest : public SwitchTest {
     return out;
   }
 
-  // A flow of host A to host B, as it is on the way behind `hops` routers. The tag's priority is 5.
+  // A frame from host A to host B after `hops` routers. The priority of its tag is 5.
   static std::vector<uint8_t> frame(unsigned hops, uint32_t number = 0, uint16_t cn_flow = 0x1234) {
     constexpr std::array<std::pair<uint8_t, uint8_t>, 4> kMacs{
         {{kHostA, kTorA}, {kTorA, kSpine}, {kSpine, kTorB}, {kTorB, kHostB}}};
@@ -133,24 +134,24 @@ class L3QcnTest : public SwitchTest {
                    .payload = 1244,
                    .number = number};
     spec.ttl = static_cast<uint8_t>(64 - hops);
-    spec.vlan = 0xa000;  // a priority tag, which stays where VLANs go untagged
+    spec.vlan = 0xa000;  // a priority tag; untagged VLANs keep it
     const auto bytes = test::roce_bytes(spec);
     return hops == 0 ? with_cn_tag(bytes, cn_flow) : bytes;
   }
-  // As a host sends it that knows no QCN.
+  // The frame of a host without QCN.
   static std::vector<uint8_t> without_cn_tag(std::vector<uint8_t> bytes) {
     bytes.erase(bytes.begin() + 16, bytes.begin() + 20);
     return bytes;
   }
-  // As host A sends it, and with ECT(0).
+  // The frame of host A with ECT(0).
   static std::vector<uint8_t> ecn_capable(std::vector<uint8_t> bytes) {
     constexpr size_t kIp = 14 + 4 + 4;
     bytes[kIp + 1] |= 2;
-    bytes[kIp + 11] =
-        static_cast<uint8_t>(bytes[kIp + 11] - 2);  // of the checksum, which is larger than that
+    // Adjusts the IP checksum, which is larger than 2.
+    bytes[kIp + 11] = static_cast<uint8_t>(bytes[kIp + 11] - 2);
     return bytes;
   }
-  // What the congestion point says of the n-th frame (from 0) that it has queued.
+  // Expected CNM of the congestion point for the n-th queued frame (from 0).
   static CnmBytes pdu(uint32_t n, const MacAddress& destination, const std::vector<uint8_t>& sampled) {
     const Said said{n, sampled.size()};
     CnmBytes out;
@@ -163,7 +164,7 @@ class L3QcnTest : public SwitchTest {
     out.mac(mac_of(kHostA)).mac(mac_of(kTorA)).be16(0x8100).be16(6 << 13).be16(0x22e9).be16(0x1234);
     return out.be16(0x22e7).bytes(pdu(n, mac_of(kTorA), frame(2, number)).get()).get();
   }
-  // The self-defined CNM behind `hops` routers beyond the spine, with checksums made here.
+  // Expected self-defined CNM after `hops` routers from the spine, with independently computed checksums.
   static std::vector<uint8_t> self_defined(uint32_t n, uint32_t number, uint16_t source_port) {
     const auto payload = pdu(n, mac_of(kTorB), frame(2, number)).get();
     const auto udp = static_cast<uint32_t>(8 + 16 + payload.size());
@@ -196,20 +197,20 @@ class L3QcnTest : public SwitchTest {
     tail[7] = static_cast<uint8_t>(udp_sum);
     return out.bytes(tail).get();
   }
-  // Bytes as they are in a frame that has come to a host.
+  // Reads a field of a received frame.
   static uint16_t be16_at(const std::vector<uint8_t>& bytes, size_t at) {
     return static_cast<uint16_t>(bytes[at] << 8 | bytes[at + 1]);
   }
   static uint64_t events(const std::unique_ptr<Switch>& of, CnmEvent event) {
     return of->cnm_counts().of(event);
   }
-  // A self-defined CNM comes to ToR A from the spine, which is not there.
+  // Sends a self-defined CNM to ToR A as from the spine, which is not part of this network.
   void send_to_tor_a(const std::vector<uint8_t>& bytes) {
     rte_mbuf* m = test::to_mbuf(*pool_, bytes);
     ASSERT_EQ(links_[1]->b().tx_burst({&m, 1}, runner_.now()), 1);
     settle();
   }
-  // How many frames ToR A has sent to the spine, which is not there.
+  // Frees the frames that ToR A has sent to the missing spine, and returns their number.
   size_t discard_from_tor_a() {
     size_t count = 0;
     rte_mbuf* m = nullptr;
@@ -224,7 +225,7 @@ class L3QcnTest : public SwitchTest {
     add(tor_a_, config, {&links_[0]->b(), &links_[1]->a()});
   }
 
-  // What passed each link, and who is shown it as it passes: the link, whether to the right, the frame.
+  // The frames of each link, and a function that is called for each: link, whether to the right, frame.
   std::array<std::vector<std::vector<uint8_t>>, 4> right_, left_;
   std::function<void(size_t, bool, const rte_mbuf&)> tap_;
   std::unique_ptr<Switch> tor_a_, spine_, tor_b_;

@@ -1,4 +1,4 @@
-// What self-defined CNMs say beside the feedback, and to whom.
+// Values of self-defined CNMs in addition to the feedback, and their receivers.
 #include "switch/l3_cnm_bench.hpp"
 #include "wire/l3_congestion_notification.hpp"
 
@@ -21,7 +21,7 @@ class L3CnmSaysTest : public L3QcnTest {
     s.telemetry.switch_id = 77;
     return s;
   }
-  // All that the spine has sent to ToR A.
+  // All CNMs that the spine has sent to ToR A.
   std::vector<L3CnmView> said() {
     std::vector<L3CnmView> out;
     for (const auto& bytes : left_[1]) {
@@ -60,7 +60,7 @@ TEST_F(L3CnmSaysTest, the_state_of_the_port_and_its_marks) {
 
 TEST_F(L3CnmSaysTest, a_queue_without_congestion_says_what_there_is_to_have) {
   build(tor_a(), telling_spine({.available_bandwidth = true, .rate_change = true}), tor_b());
-  // 1,306 bytes each 20 us and what they take on the line: 532 Mb/s of 1 Gb/s.
+  // 1,306 bytes per 20 us, with the overhead on the wire: 532 Mb/s of 1 Gb/s.
   for (uint32_t i = 0; i < 100; ++i) {
     send(0, frame(0, i));
     wait(20us);
@@ -71,7 +71,7 @@ TEST_F(L3CnmSaysTest, a_queue_without_congestion_says_what_there_is_to_have) {
   for (const L3CnmView& view : views) EXPECT_EQ(view.cnm.feedback, 0);
   const L3CnmTlvs& last = views.back().tlvs;
   EXPECT_EQ(last.available_bandwidth, 10'000U) << "the whole line, in 100 kb/s: nobody is in the way";
-  // 0.4 of 468 Mb/s less 0.226 of the frame itself in a round trip, 522 Mb/s.
+  // 0.4 of 468 Mb/s, less 0.226 of the rate of one frame per round trip, 522 Mb/s.
   ASSERT_TRUE(last.rate_change);
   EXPECT_NEAR(*last.rate_change, 692, 10);
   EXPECT_EQ(heard(0).size(), 0U) << "what layer 2 cannot say is not said there";

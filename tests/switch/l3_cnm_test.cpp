@@ -1,5 +1,5 @@
-// Congestion notification through routers: host A - ToR A - spine - ToR B - host B, where the spine is congested towards
-// ToR B, says so in self-defined CNMs, and ToR A makes of them what host A understands.
+// Congestion notification through routers: host A - ToR A - spine - ToR B - host B. The spine's port to ToR B is
+// congested, so the spine sends self-defined CNMs. ToR A translates them to CNMs that host A supports.
 #include "switch/l3_cnm_bench.hpp"
 #include "wire/l3_congestion_notification.hpp"
 
@@ -17,7 +17,7 @@ TEST_F(L3QcnTest, a_host_hears_of_congestion_beyond_two_routers_as_if_it_were_in
   build(tor_a(), spine(), tor_b());
   for (uint32_t i = 0; i < 3; ++i) send(0, frame(0, i));
   wait(1ms);
-  // The frames on their way: the CN-TAG ends at the first router.
+  // The frames on each link: the first router removes the CN-TAG.
   for (unsigned hop = 0; hop < 4; ++hop) {
     ASSERT_EQ(right_[hop].size(), 3U) << hop;
     for (uint32_t i = 0; i < 3; ++i) {
@@ -25,7 +25,7 @@ TEST_F(L3QcnTest, a_host_hears_of_congestion_beyond_two_routers_as_if_it_were_in
     }
   }
   EXPECT_EQ(at_host_b().size(), 3U);
-  // And the two messages back.
+  // The two messages in the reverse direction.
   ASSERT_EQ(left_[1].size(), 2U);
   ASSERT_EQ(left_[0].size(), 2U);
   const auto got = heard(0);
@@ -148,7 +148,7 @@ TEST_F(L3QcnTest, a_full_table_forwards_what_it_cannot_learn) {
   tor_a_alone(a);
   send(0, frame(0));
   auto other = frame(0);
-  other[14 + 4 + 4 + 20 + 1] ^= 1;  // another UDP source port
+  other[14 + 4 + 4 + 20 + 1] ^= 1;  // different UDP source port
   for (int i = 0; i < 2; ++i) send(0, other);
   settle();
   EXPECT_EQ(events(tor_a_, CnmEvent::kFlowLearnt), 1U);
@@ -184,10 +184,10 @@ TEST_F(L3QcnTest, no_damaged_message_reaches_the_host) {
   }
   EXPECT_EQ(heard(0).size(), 0U) << "the checksum of UDP";
   EXPECT_EQ(events(tor_a_, CnmEvent::kMalformed), right.size() - kPayload);
-  for (size_t at = kPayload; at < right.size(); ++at) {  // as if the sender had meant it
+  for (size_t at = kPayload; at < right.size(); ++at) {  // the same without a UDP checksum
     auto wrong = right;
     wrong[at] ^= 0x10;
-    wrong[40] = wrong[41] = 0;  // no checksum
+    wrong[40] = wrong[41] = 0;
     send_to_tor_a(wrong);
   }
   for (const auto& bytes : heard(0)) EXPECT_EQ(parse_cnm_frame(bytes).outcome, CnmOutcome::kAccepted);

@@ -11,7 +11,7 @@ namespace {
 
 MacAddress host(uint64_t number) { return {{2, 0, 0, 0, 0, static_cast<uint8_t>(number)}}; }
 
-// The same in plain words: what is known, and when it was last heard of.
+// Naive model: entries with the time of their last frame.
 class Model {
  public:
   Model(size_t size, Nanos ageing) : size_(size), ageing_(ageing) {}
@@ -46,7 +46,7 @@ class Model {
   std::map<std::pair<uint16_t, uint64_t>, Entry> entries_;
 };
 
-// Many frames at one instant, as in a burst, and then some time.
+// Bursts of frames at one instant, then time advances.
 TEST(MacTable, knows_what_a_naive_model_knows) {
   constexpr uint32_t kSize = 24;
   constexpr Nanos kAgeing = 100ns;

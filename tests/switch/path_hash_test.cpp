@@ -1,4 +1,4 @@
-// What the choice of a path depends on, and how even it is.
+// Inputs of the path hash, and its uniformity.
 #include "switch/path_hash.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ uint64_t hash_of(const FrameSpec& spec, uint64_t salt = kSalt) { return path_has
 
 FrameSpec v6() { return {.from = ip("fd01::2"), .to = ip("fd02::2")}; }
 
-// Kinds of flows whose fields differ as little as they do in practice.
+// Kinds of flows whose fields differ as little as in practice.
 struct Family {
   const char* name;
   std::function<FrameSpec(uint32_t)> flow;
@@ -84,7 +84,7 @@ TEST(PathHash, switches_with_different_salts_choose_independently_of_each_other)
   constexpr uint32_t kPaths = 4;
   for (const Family& family : families()) {
     for (uint64_t other = 1; other <= 8; ++other) {
-      // Salts of switches that are numbered one by one.
+      // Salts of switches with consecutive MAC addresses.
       const uint64_t first_salt = path_salt(MacAddress::local(0)),
                      second_salt = path_salt(MacAddress::local(other));
       std::vector<uint64_t> both(kPaths * kPaths);
@@ -113,13 +113,14 @@ TEST(PathHash, what_changes_within_a_flow_or_on_its_way_does_not_change_it) {
   for (const FrameSpec& flow : {FrameSpec{}, v6()}) {
     const uint64_t hash = hash_of(flow);
     FrameSpec other = flow;
-    other.traffic_class = 0x6b;  // DSCP, and CE
+    other.traffic_class = 0x6b;  // changes the DSCP and sets CE
     other.ttl = 3;
     other.payload = 1024;
     other.number = 77;
     EXPECT_EQ(hash_of(other), hash);
     auto bytes = packet(flow);
-    bytes[flow.to.is_v4() ? 22 : 42] ^= 0xff;  // UDP destination port: that of telemetry, or not
+    // Changes the UDP destination port, which differs for telemetry.
+    bytes[flow.to.is_v4() ? 22 : 42] ^= 0xff;
     EXPECT_EQ(path_hash(bytes, kSalt), hash);
   }
 }
@@ -155,7 +156,7 @@ TEST(PathHash, tcp_has_two_ports_that_count) {
 
 TEST(PathHash, all_fragments_of_a_packet_take_one_path) {
   auto first = packet({});
-  first[6] |= 0x20;  // more fragments
+  first[6] |= 0x20;  // more-fragments flag
   auto middle = packet({.source_port = 1});
   middle[6] |= 0x20;
   middle[7] = 8;
@@ -167,9 +168,10 @@ TEST(PathHash, all_fragments_of_a_packet_take_one_path) {
   EXPECT_EQ(path_hash(last, kSalt), hash);
 
   auto v6_first = packet(v6());
-  v6_first[6] = 44;  // a fragment header follows
+  v6_first[6] = 44;  // next header: fragment
   auto v6_last = v6_first;
-  for (size_t i = 42; i < 48; ++i) v6_last[i] ^= 0x5a;  // its offset, and where ports would be behind it
+  // Fragment offset, and the bytes at which ports would be without the fragment header.
+  for (size_t i = 42; i < 48; ++i) v6_last[i] ^= 0x5a;
   EXPECT_EQ(path_hash(v6_last, kSalt), path_hash(v6_first, kSalt));
 }
 
@@ -178,11 +180,11 @@ TEST(PathHash, what_is_cut_off_is_not_read) {
     const auto bytes = packet(flow);
     for (size_t length = flow.to.is_v4() ? 20 : 40; length < 48; ++length) {
       const std::vector<uint8_t> cut(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(length));
-      (void)path_hash(cut, kSalt);  // the sanitizer looks
+      (void)path_hash(cut, kSalt);  // the sanitizer detects reads out of bounds
     }
   }
   auto options = packet({});
-  options[0] = 0x4f;  // 60 bytes of header
+  options[0] = 0x4f;  // header length of 60 bytes
   options.resize(62);
   (void)path_hash(options, kSalt);
   options.resize(40);

@@ -1,4 +1,4 @@
-// Priority-based flow control: nothing is lost, and what that costs others.
+// Priority-based flow control: lossless operation and its effect on other traffic.
 #include "support/line_rate_source.hpp"
 #include "switch/switch_bench.hpp"
 
@@ -28,7 +28,7 @@ class PfcTest : public SwitchTest {
     }
     return config;
   }
-  // Links of that rate and 1 us.
+  // Links with this rate and a delay of 1 us.
   static SimLinkConfig cable(BitsPerSec rate) {
     SimLinkConfig link;
     link.a_to_b = {.rate = rate, .delay = 1us};
@@ -51,7 +51,7 @@ class PfcTest : public SwitchTest {
     runner_.add(*sources_.back());
     return *sources_.back();
   }
-  // One that only receives.
+  // A receiver that sends nothing.
   LineRateSource& sink(size_t at) { return source(at, at, 0); }
   void send_pause(size_t host, uint8_t traffic_class, uint16_t quanta) {
     PauseMessage message{.source = host_mac(host), .classes = static_cast<uint8_t>(1U << traffic_class)};
@@ -61,7 +61,7 @@ class PfcTest : public SwitchTest {
     send(host, bytes);
     settle();
   }
-  // But for the frames by which the hosts were introduced.
+  // Drops, without the frames that introduce() sent.
   uint64_t all_drops() {
     uint64_t sum = 0;
     for (size_t i = 0; i < switch_->port_count(); ++i)
@@ -92,7 +92,7 @@ TEST_F(PfcTest, four_senders_to_one_receiver_lose_nothing) {
     EXPECT_GT(switch_->counters(i).classes[kStorage].pauses_sent, 0U) << "port " << i;
     EXPECT_GT(sources_[i + 1]->pauses(), 0U);
   }
-  // The line to the receiver was never idle: what waits is enough for the way of an XON.
+  // The line to the receiver was never idle: the queue covers the delay of an XON.
   const auto wanted = static_cast<double>((10_Gbps).time_for(Bytes{kManyPackets * (kFrame + 24)}).count());
   EXPECT_LT(static_cast<double>((runner_.now() - begin).count()), 1.01 * wanted);
 }
@@ -112,8 +112,8 @@ TEST_F(PfcTest, without_it_the_same_loses_three_of_four) {
   EXPECT_NEAR(static_cast<double>(dropped(4, DropReason::kQueueFull)), 15'000, 500);
 }
 
-// The note on DCQCN, "unfairness": f1 has ingress 0 for itself, f2 and f3 share ingress 1. Each ingress is paused for what
-// it has in the switch, so f1 gets as much as both others together.
+// DCQCN note, "unfairness": f1 enters through port 0; f2 and f3 share port 1. PFC pauses each ingress port for its
+// own share of the buffer, so f1 gets as much as f2 and f3 together.
 TEST_F(PfcTest, pauses_divide_by_ports_and_not_by_flows) {
   SwitchConfig config = lossless_ports(3, 10_Gbps, kSmall);
   make(config, cable(10_Gbps));
@@ -121,7 +121,7 @@ TEST_F(PfcTest, pauses_divide_by_ports_and_not_by_flows) {
   wait(100us);
   LineRateSource& receiver = sink(2);
   source(0, 2);
-  source(1, 2);  // stands for f2 and f3, which share this way
+  source(1, 2);  // represents f2 and f3, which share this port
   wait(20ms);
   const auto f1 = static_cast<double>(receiver.received_of(host_mac(0)));
   const auto others = static_cast<double>(receiver.received_of(host_mac(1)));
@@ -129,8 +129,8 @@ TEST_F(PfcTest, pauses_divide_by_ports_and_not_by_flows) {
   EXPECT_NEAR(f1 / (f1 + others), 0.5, 0.02) << "one flow against two, and half of the line";
 }
 
-// "Victim flow": f1 and f2 come in by port 0. f1 goes to port 1, which is congested; f2 goes to port 2, which is idle, and
-// stands still with f1.
+// "Victim flow": f1 and f2 enter through port 0. f1 goes to port 1, which is congested. f2 goes to port 2, which is
+// idle, and is paused together with f1.
 TEST_F(PfcTest, a_flow_to_an_idle_port_stands_still_with_its_neighbour) {
   for (const bool lossless : {true, false}) {
     sources_.clear();
@@ -144,7 +144,7 @@ TEST_F(PfcTest, a_flow_to_an_idle_port_stands_still_with_its_neighbour) {
     wait(100us);
     sink(1);
     LineRateSource& idle = sink(2);
-    // Two flows of 5 Gb/s from one host: a frame of each in turn.
+    // Two flows of 5 Gb/s from one host, with alternating frames.
     source(0, 1, UINT64_MAX, kStorage, 5_Gbps);
     LineRateSource& congested = *sources_.back();
     sources_.push_back(
@@ -155,7 +155,8 @@ TEST_F(PfcTest, a_flow_to_an_idle_port_stands_still_with_its_neighbour) {
                                                                           .traffic_class = tos(kStorage),
                                                                           .payload = kPayload},
                                                                 .traffic_class = kStorage}));
-    // Both hear the pauses of their port: the first to be polled takes the frame, so the second asks the first.
+    // The pause frames concern both flows, but the first to be polled consumes the frame. The second flow follows the
+    // first one's state.
     sources_.back()->follow(congested);
     runner_.add(*sources_.back());
     wait(20ms);
@@ -243,7 +244,7 @@ TEST_F(PfcTest, a_long_pause_is_said_again_before_it_ends) {
   make(lossless_ports(2, 10_Gbps, kSmall), cable(10_Gbps));
   introduce({0, 1});
   wait(100us);
-  // The receiver stops the switch, so the switch stops the sender and must keep it stopped.
+  // The receiver pauses the switch, so the switch must pause the sender and refresh the pause.
   LineRateSource& sender = source(0, 1);
   send_pause(1, kStorage, 0xffff);
   wait(3ms);
@@ -266,7 +267,7 @@ TEST_F(PfcTest, the_watchdog_ends_a_storm_and_begins_anew_after_it) {
   introduce({0, 1});
   wait(10us);
   const Nanos begin = runner_.now();
-  say(0, 1);  // the line is not idle at the beginning
+  say(0, 1);  // the line is busy at first
   heard(1);
   send_pause(1, kStorage, 0xffff);  // 33.5 ms
   say(0, 1, {.traffic_class = tos(kStorage)});

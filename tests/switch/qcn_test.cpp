@@ -1,4 +1,4 @@
-// The congestion point of QCN and the table of flows, alone, and how they are configured.
+// The QCN congestion point and the flow table, and their configuration.
 #include "base/congestion_point.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using test::ip;
 
-// --- the congestion point alone
+// --- congestion point
 
 struct Vector {
   uint64_t queue, old_queue;
@@ -21,7 +21,7 @@ struct Vector {
   uint8_t quantised;
 };
 
-// The sample before the one in question leaves `old_queue` behind.
+// The previous sample found a queue of `old_queue` bytes.
 QcnFeedback feedback_of(const QcnConfig& config, uint64_t queue, uint64_t old_queue) {
   CongestionPoint point{config.point(), 1};
   (void)point.sample(old_queue);
@@ -45,12 +45,12 @@ TEST(CongestionPoint, says_what_the_golden_vectors_say) {
 }
 
 TEST(CongestionPoint, saturates_exactly_at_the_largest_feedback) {
-  // Qeq (2w + 1) = 130,000; a queue that does not grow needs Q = Qeq + 130,000.
+  // Qeq (2w + 1) = 130,000. A queue that does not grow reaches the maximum at Q = Qeq + 130,000.
   EXPECT_EQ(feedback_of({}, 156'000, 156'000).quantised, 63);
   EXPECT_EQ(feedback_of({}, 155'999, 155'999).quantised, 62);
   EXPECT_EQ(feedback_of({}, uint64_t{1} << 40, 0).quantised, 63);
   EXPECT_FALSE(feedback_of({}, 0, uint64_t{1} << 40).is_congested());
-  // The smallest that is worth a message is 1/63 of it: 2,063.5 bytes.
+  // The smallest nonzero feedback is 1/63 of it: 2,063.5 bytes.
   EXPECT_FALSE(feedback_of({}, 28'063, 28'063).is_congested()) << "quantised to 0";
   EXPECT_EQ(feedback_of({}, 28'064, 28'064).quantised, 1);
 }
@@ -62,7 +62,7 @@ TEST(CongestionPoint, weighs_growth_by_any_power_of_two) {
   EXPECT_EQ(light.quantised, (14'000 * 1024 + 40'000) * 63 / (26'000LL * 1026));
 }
 
-// Bytes between samples that all find a queue of the same length.
+// Distances in bytes between samples that all find the same queue length.
 std::vector<uint64_t> distances(uint64_t queue, uint64_t seed, size_t count) {
   CongestionPoint point{{}, seed};
   std::vector<uint64_t> found;
@@ -73,12 +73,12 @@ std::vector<uint64_t> distances(uint64_t queue, uint64_t seed, size_t count) {
     (void)point.sample(queue);
     found.push_back(std::exchange(bytes, 0));
   }
-  found.erase(found.begin(), found.begin() + 2);  // of the first sample the queue had grown
+  found.erase(found.begin(), found.begin() + 2);  // the first sample saw the queue grow
   return found;
 }
 
 TEST(CongestionPoint, samples_more_often_the_more_congested_it_is) {
-  // Feedback of a queue that stands still, with its mean distance by 802.1Q table 30-1.
+  // Feedback of a constant queue, and the mean distance of samples (802.1Q table 30-1).
   constexpr std::array<std::pair<uint64_t, uint64_t>, 8> kMeans{{{26'000, 150'000},
                                                                  {26'000 + 8 * 2064, 75'000},
                                                                  {26'000 + 16 * 2064, 50'000},
@@ -106,7 +106,7 @@ TEST(CongestionPoint, the_same_seed_samples_the_same_frames) {
   EXPECT_NE(distances(30'000, 3, 20), distances(30'000, 4, 20));
 }
 
-// --- the table alone
+// --- flow table
 
 FiveTuple flow_number(uint32_t n) {
   return {IpAddress::from_v4(0x0a000000 + n), ip("10.9.9.9"), 17, 1000, 4791};
@@ -139,7 +139,7 @@ TEST(TorTable, without_a_size_it_knows_nothing) {
 TEST(TorTable, does_as_a_map_would_under_random_flows) {
   constexpr uint32_t kSize = 64;
   TorTable table{kSize, 50ns};
-  std::vector<std::pair<uint32_t, Nanos>> model;  // flow and when it was last heard of
+  std::vector<std::pair<uint32_t, Nanos>> model;  // flow and time of its last frame
   Rng rng{11};
   for (int64_t t = 0; t < 20'000; ++t) {
     const Nanos now{t};
@@ -161,7 +161,7 @@ TEST(TorTable, does_as_a_map_would_under_random_flows) {
   }
 }
 
-// --- how it is configured
+// --- configuration
 
 auto read(const std::string& text) { return test::read_switch_text(text); }
 auto error_of(const std::string& text) { return test::switch_text_error(text); }

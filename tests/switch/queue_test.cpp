@@ -5,7 +5,7 @@ namespace {
 
 class QueueTest : public SwitchTest {
  protected:
-  // Two ports; the second drains at `rate` and queues up to `limit`. The hosts are known.
+  // Two ports. The second sends at `rate` and queues up to `limit` bytes. The switch has learned both hosts.
   void make_bottleneck(BitsPerSec rate, Bytes limit) {
     SwitchConfig config = ports(2);
     config.ports[1].rate = rate;
@@ -18,11 +18,11 @@ class QueueTest : public SwitchTest {
       send(0, test::roce_bytes({.destination = host_mac(1), .source = host_mac(0), .number = i}));
     }
   }
-  static constexpr uint32_t kFrame = 122;  // bytes of such a frame; 146 on the line: 1168 ns at 1 Gb/s
+  static constexpr uint32_t kFrame = 122;  // length of a frame; 146 bytes on the wire: 1168 ns at 1 Gb/s
 };
 
 TEST_F(QueueTest, the_limit_is_exact_to_the_byte_and_the_tail_is_dropped) {
-  // The first frame goes to the line at once; five wait, the rest is too much.
+  // The first frame is sent at once, five wait, the rest exceeds the limit.
   make_bottleneck(1_Gbps, Bytes{5 * kFrame});
   burst(1);
   settle();
@@ -75,7 +75,7 @@ TEST_F(QueueTest, frames_leave_at_the_drain_rate_to_the_nanosecond) {
   const auto all = runner_.run_while([&] {
     for (const auto& bytes : heard(1)) {
       EXPECT_EQ(view(bytes).psn().value(), next);
-      // 146 bytes are 116.8 ns; a start between two nanoseconds happens at the second.
+      // 146 bytes take 116.8 ns; a start between two nanoseconds is rounded up.
       EXPECT_EQ(runner_.now() - begin, Nanos{(static_cast<int64_t>(next) * 1168 + 9) / 10});
       ++next;
     }
@@ -108,7 +108,7 @@ TEST_F(QueueTest, without_a_rate_everything_leaves_at_once) {
 }
 
 TEST_F(QueueTest, a_port_that_refuses_keeps_the_frames_waiting_in_order) {
-  // The queue has no rate of its own, the link behind it has, and takes two frames at a time.
+  // The queue has no rate limit. The link has one, and accepts two frames at a time.
   SimLinkConfig link;
   link.b_to_a = {.rate = 1_Gbps, .queue = Bytes{2 * kFrame}};
   make(ports(2), link);
@@ -128,7 +128,7 @@ TEST_F(QueueTest, a_queue_that_is_polled_late_catches_up_and_keeps_its_rate) {
   const Nanos begin = runner_.now();
   switch_->poll(begin);
   burst(100);
-  // Polled every 10 us instead of every 1168 ns, as a real runner might.
+  // Polled every 10 us instead of every 1168 ns, as by a busy runner.
   size_t got = 0;
   for (Nanos at = begin; at <= begin + 200us; at += 10us) {
     while (switch_->poll(at)) {
@@ -148,7 +148,7 @@ TEST_F(QueueTest, a_destroyed_switch_frees_what_waits) {
   burst(100);
   settle();
   EXPECT_GT(switch_->counters(1).queue_packets, 90U);
-}  // TearDown() looks at the pool
+}  // TearDown() checks that the pool has no frames in use
 
 TEST_F(QueueTest, what_comes_in_goes_out_or_is_counted_as_dropped) {
   SwitchConfig config = ports(3);

@@ -1,4 +1,4 @@
-// The reaction point of QCN alone, against the rules of 802.1Q 32.12 worked out by hand.
+// The QCN reaction point, compared with manual calculations from 802.1Q 32.12.
 #include "switch/reaction_point.hpp"
 
 #include <gtest/gtest.h>
@@ -8,11 +8,11 @@ namespace {
 
 double mbps(const ReactionPoint& point) { return static_cast<double>(point.rate().value()) * 1e-6; }
 
-// Cycles of bytes alone: the timer is far away.
+// Only the byte counter expires: the timer is set to 10 s.
 ReactionConfig bytes_only() {
   return {.time_reset = 10s, .byte_reset = Bytes{10'000}, .ai = 8_Mbps, .hai = 80_Mbps};
 }
-// Sends what makes `count` cycles certain, and not one more: 15 % beyond the mean at most, and none is shorter than 85 %.
+// Sends until the byte counter expires: 85 % to 115 % of `bytes`.
 void cycle(ReactionPoint& point, uint64_t bytes) {
   const BitsPerSec before = point.rate();
   for (uint64_t sent = 0; point.rate() == before && sent < bytes * 2; sent += 10) point.sent(10, 1us);
@@ -73,16 +73,17 @@ TEST(ReactionPoint, and_by_more_and_more_hai_with_both) {
   config.time_reset = 1ms;
   ReactionPoint point(config, 10_Gbps, 1);
   point.slow_down(32, 1000_Mbps, 0us);
-  for (int i = 0; i < 6; ++i) cycle(point, 10'000);  // 6 cycles of bytes
+  for (int i = 0; i < 6; ++i) cycle(point, 10'000);  // 6 cycles of the byte counter
   Nanos now = 0us;
   std::vector<double> steps;
-  while (steps.size() < 8) {  // cycles of time follow
+  while (steps.size() < 8) {  // then cycles of the timer
     const double before = mbps(point);
     now += 10us;
     point.advance(now);
     if (mbps(point) != before) steps.push_back(mbps(point));
   }
-  // To the target of 1000 + 8 (the sixth of bytes) and 5 times 8; the sixth of time is the first with both.
+  // Target: 1000 + 8 (sixth byte cycle) + 5 x 8 (timer cycles). The sixth timer cycle is the first beyond 5 in both
+  // counters and adds 80.
   EXPECT_NEAR(steps[5] - (steps[4] + 1048 + 80) / 2, 0, 0.05);
 }
 
@@ -92,7 +93,7 @@ TEST(ReactionPoint, of_several_messages_in_a_row_the_target_is_what_it_was_befor
   point.slow_down(32, 1000_Mbps, 1us);
   cycle(point, 10'000);
   EXPECT_NEAR(mbps(point), (562.5 + 1000) / 2, 0.01);
-  point.slow_down(32, 1000_Mbps, 1us);  // after a cycle it is what it is now
+  point.slow_down(32, 1000_Mbps, 1us);  // after a cycle the target is the current rate
   cycle(point, 10'000);
   EXPECT_NEAR(mbps(point), (585.94 + 781.25) / 2, 0.01);
 }

@@ -1,4 +1,4 @@
-// How often a switch asks real ports that have nothing for it.
+// Poll frequency of physical ports without traffic.
 #include <deque>
 
 #include "switch/switch_bench.hpp"
@@ -6,7 +6,7 @@
 namespace roci {
 namespace {
 
-// A real port: it cannot foresee what comes.
+// Models a physical port: the time of its next frame is unknown.
 class AskedPort final : public Port {
  public:
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos) override {
@@ -70,7 +70,7 @@ TEST_F(RestingPorts, are_asked_in_every_eighth_round_when_nothing_has_come_for_l
   EXPECT_EQ(ports_[3].asked, 1056U);
 }
 
-// Who drives the switch may sleep after each of them.
+// With idle ports the runner may sleep after each round.
 TEST_F(RestingPorts, are_asked_in_every_round_when_nothing_has_come_to_any) {
   rounds(1000);
   for (const AskedPort& port : ports_) EXPECT_EQ(port.asked, 1000U);

@@ -1,4 +1,4 @@
-// Look-up of routes against a list that is searched from end to end.
+// Route lookup, compared with a linear search.
 #include "switch/route_table.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ uint16_t longest_in(const std::vector<Entry>& entries, const IpAddress& address)
 
 unsigned bits_of(bool v4) { return v4 ? 32 : 128; }
 
-// Adds to the address, as to a number.
+// Adds `step` to the address as to a big-endian number.
 IpAddress plus(IpAddress address, int step) {
   for (size_t i = 16; i > (address.is_v4() ? 12U : 0U); --i) {
     const int sum = address.bytes[i - 1] + step;
@@ -49,7 +49,8 @@ IpAddress last_of(const IpNetwork& network) {
   return last;
 }
 
-// Near each other, so that prefixes hold and touch each other: one of few addresses with some bits turned.
+// Generates addresses close to each other, so that prefixes contain or adjoin each other: one of few addresses with
+// some bits inverted.
 class Addresses {
  public:
   Addresses(Rng& random, bool v4) : random_(random), v4_(v4) {
@@ -95,7 +96,7 @@ std::vector<Entry> some_routes(Rng& random, Addresses& addresses, bool v4, size_
     const IpNetwork prefix{addresses.near(), some_length(random, v4)};
     const auto same = [&](const Entry& e) { return e.prefix.masked() == prefix.masked(); };
     if (prefix.prefix_length < 12 && std::any_of(entries.begin(), entries.end(), same)) continue;
-    // Few values, so that neighbours often have the same one and are joined.
+    // Few values, so that adjacent prefixes often have the same one and are merged.
     entries.push_back(
         {prefix, static_cast<uint16_t>(random.chance(0.5) ? random.below(3) : random.below(30'000))});
   }

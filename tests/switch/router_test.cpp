@@ -11,8 +11,8 @@ using test::FrameSpec;
 IpAddress ip(std::string_view text) { return *IpAddress::parse(text); }
 IpNetwork net(std::string_view text) { return *IpNetwork::parse(text); }
 
-// Port 0 in VLAN 10 with 10.0.1.0/24 and fd01::/64, port 1 in VLAN 20 with 10.0.2.0/24 and fd02::/64; host i has the
-// addresses ending in 2.
+// Port 0 is in VLAN 10 with 10.0.1.0/24 and fd01::/64, port 1 in VLAN 20 with 10.0.2.0/24 and fd02::/64. The
+// addresses of host i end in 2.
 class RouterTest : public SwitchTest {
  protected:
   static SwitchConfig two_networks() {
@@ -24,7 +24,7 @@ class RouterTest : public SwitchTest {
                          {.name = "right", .vlan = 20, .addresses = {net("10.0.2.1/24"), net("fd02::1/64")}}};
     return config;
   }
-  // Host 0 sends to an address behind the switch.
+  // Host 0 sends through the switch to address `to`.
   void send_to(const IpAddress& to, FrameSpec spec = {}) {
     spec.to = to;
     spec.from = to.is_v4() ? ip("10.0.1.2") : ip("fd01::2");
@@ -74,7 +74,7 @@ TEST_F(RouterTest, a_packet_waits_for_arp_and_leaves_with_new_macs_and_one_hop_l
   EXPECT_EQ(got[0], test::roce_bytes(expected)) << "checksum and ICRC included";
   EXPECT_EQ(switch_->counters(0).routed, 1U);
 
-  send_to(ip("10.0.2.2"), spec);  // known now
+  send_to(ip("10.0.2.2"), spec);  // the address is resolved now
   EXPECT_EQ(heard(1).size(), 1U);
 }
 
@@ -193,13 +193,13 @@ TEST_F(RouterTest, only_so_many_frames_wait) {
 TEST_F(RouterTest, frames_that_wait_are_freed_with_the_switch) {
   make(two_networks());
   for (int i = 0; i < 5; ++i) send_to(ip("10.0.2.2"));
-}  // TearDown() looks at the pool
+}  // TearDown() checks that the pool has no frames in use
 
 TEST_F(RouterTest, a_frame_that_shares_memory_is_copied_before_its_header_changes) {
   SwitchConfig config = two_networks();
   config.neighbours = {{ip("10.0.2.2"), host_mac(1)}};
   make(config);
-  // The simulated link would have copied it: hand it to the switch by a port that does not.
+  // A simulated link would copy the frame. This port passes the shared mbuf to the switch.
   class Sharing final : public Port {
    public:
     uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos) override {

@@ -1,4 +1,4 @@
-// How a switch learns whose queue pair a flow comes from.
+// Learning of the sender's queue pair number for each flow.
 #include "switch/source_qpns.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using test::ip;
 
-// What a packet has taught.
+// Source from which a packet's sender was learned.
 enum class Learned { kNothing, kFromPacket, kFromCm, kFromAcks, kFull };
 
 class Senders : public SourceQpns {
@@ -38,7 +38,7 @@ class Senders : public SourceQpns {
 
 const IpAddress kA = ip("10.0.0.1"), kB = ip("10.0.0.2");
 
-// A packet of a flow, as a glance.
+// A packet of a flow, in parsed form.
 RoceGlance packet(Opcode opcode, const RoceFlow& flow, uint32_t psn, std::optional<Qpn> says = {}) {
   return {.flow = flow,
           .info = &opcode_info(opcode),
@@ -120,7 +120,7 @@ TEST(SourceQpns, acknowledgements_tell_who_is_asked_for) {
   Senders senders(16, 10s);
   EXPECT_EQ(senders.find(to_b(17), false, 0ns), std::nullopt);
   uint32_t learnt_at = 0;
-  for (uint32_t psn = 0xfffff0; psn < 0xfffff0 + 64 && learnt_at == 0; ++psn) {  // goes round
+  for (uint32_t psn = 0xfffff0; psn < 0xfffff0 + 64 && learnt_at == 0; ++psn) {  // crosses the wrap
     senders.see(packet(Opcode::kRcWriteMiddle, to_b(17), psn), 1us);
     if (senders.see(packet(Opcode::kRcAcknowledge, to_a(24), psn), 1us) == Learned::kFromAcks)
       learnt_at = psn - 0xfffff0 + 1;
@@ -149,7 +149,7 @@ TEST(SourceQpns, busy_flows_are_known_before_anybody_asks) {
   EXPECT_EQ(senders.find(to_b(17), false, 1us), Qpn{24});
 }
 
-// Two flows between the same hosts whose PSNs run side by side: an ACK could be of either.
+// Two flows between the same hosts with the same PSNs: an ACK could belong to either.
 TEST(SourceQpns, what_could_be_two_flows_is_not_believed) {
   Senders senders(16, 10s);
   (void)senders.find(to_b(17), false, 0ns);
@@ -165,7 +165,7 @@ TEST(SourceQpns, what_could_be_two_flows_is_not_believed) {
   EXPECT_GT(senders.counters().events[static_cast<unsigned>(SenderEvent::kAmbiguous)], 1000U);
 }
 
-// Only one of them is watched: then the two candidates disagree.
+// Only one of them is watched, so two candidates contradict each other.
 TEST(SourceQpns, candidates_that_take_turns_are_not_believed) {
   AckCorrelator acks;
   ASSERT_TRUE(acks.watch(to_b(17), false, 0ns));
@@ -183,8 +183,8 @@ TEST(SourceQpns, repeated_acknowledgements_of_one_packet_are_one_vote) {
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(acks.see(packet(Opcode::kRcAcknowledge, to_a(24), 5), 1us));
 }
 
-// Many queue pairs between the same two hosts, PSNs from anywhere, packets lost on either way, ACKs late and coalesced:
-// what is learnt is right.
+// Many queue pairs between the same two hosts, random PSNs, losses in both directions, late and coalesced ACKs.
+// Expects that no queue pair is learned for the wrong flow.
 TEST(SourceQpns, of_many_flows_between_two_hosts_none_is_taken_for_another) {
   constexpr uint32_t kFlows = 200;
   Rng rng(7);
@@ -193,7 +193,8 @@ TEST(SourceQpns, of_many_flows_between_two_hosts_none_is_taken_for_another) {
   for (Psn& psn : next) psn = Psn{static_cast<uint32_t>(rng.next())};
   std::vector<Psn> acked = next;
   for (int round = 0; round < 200'000; ++round) {
-    const auto i = static_cast<uint32_t>(rng.below(rng.chance(0.5) ? 8 : kFlows));  // some are busier
+    // Some flows send more than others.
+    const auto i = static_cast<uint32_t>(rng.below(rng.chance(0.5) ? 8 : kFlows));
     const Nanos now{round * 100};
     const auto burst = rng.between(1, 16);
     for (uint64_t n = 0; n < burst; ++n, ++next[i]) {

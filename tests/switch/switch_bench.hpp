@@ -1,4 +1,4 @@
-// A switch between simulated links, with the tests as the hosts at their other ends.
+// Test fixture: a switch with simulated links. The test takes the part of the hosts at the other ends.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class SwitchTest : public testing::Test {
     EXPECT_EQ(pool_->in_use(), 0U) << "leaked mbufs";
   }
 
-  // A configuration with `count` ports p0, p1, ...
+  // Returns a configuration with `count` ports p0, p1, ...
   static SwitchConfig ports(size_t count) {
     SwitchConfig config{.name = "s1"};
     for (size_t i = 0; i < count; ++i) config.ports.push_back({.name = "p" + std::to_string(i)});
@@ -54,7 +54,7 @@ class SwitchTest : public testing::Test {
     runner_.add(*switch_);
   }
 
-  // What host `i` calls itself.
+  // MAC address of host `i`.
   static MacAddress host_mac(size_t i) { return MacAddress{{2, 0, 0, 0, 1, static_cast<uint8_t>(i)}}; }
 
   void send(size_t host, rte_mbuf* frame) {
@@ -62,7 +62,7 @@ class SwitchTest : public testing::Test {
     ASSERT_EQ(links_[host]->a().tx_burst({&frame, 1}, runner_.now()), 1);
   }
   void send(size_t host, const std::vector<uint8_t>& bytes) { send(host, test::to_mbuf(*pool_, bytes)); }
-  // An RC SEND between hosts, sent and carried as far as it gets at this instant.
+  // Sends an RC SEND and runs the switch until nothing more happens at this instant.
   void say(size_t from, const MacAddress& to, test::FrameSpec spec = {}) {
     spec.source = host_mac(from);
     spec.destination = to;
@@ -70,7 +70,7 @@ class SwitchTest : public testing::Test {
     settle();
   }
   void say(size_t from, size_t to, const test::FrameSpec& spec = {}) { say(from, host_mac(to), spec); }
-  // Lets everybody be known to the switch, by a frame to oneself.
+  // Makes hosts known to the switch: each sends a frame to its own address.
   void introduce(std::initializer_list<size_t> hosts, std::optional<uint16_t> vlan = {}) {
     for (const size_t host : hosts) say(host, host, {.vlan = vlan});
     for (size_t i = 0; i < links_.size(); ++i) heard(i);
@@ -79,7 +79,7 @@ class SwitchTest : public testing::Test {
   void settle() { ASSERT_TRUE(runner_.run_until(runner_.now())); }
   void wait(Nanos span) { ASSERT_TRUE(runner_.run_until(runner_.now() + span)); }
 
-  // Everything that has arrived at a host.
+  // All frames that have arrived at a host.
   std::vector<std::vector<uint8_t>> heard(size_t host) {
     std::vector<std::vector<uint8_t>> out;
     rte_mbuf* frame = nullptr;
@@ -89,7 +89,7 @@ class SwitchTest : public testing::Test {
     }
     return out;
   }
-  // How many frames have arrived at each host.
+  // Number of frames that have arrived at each host.
   std::vector<size_t> counts() {
     std::vector<size_t> out;
     for (size_t i = 0; i < links_.size(); ++i) out.push_back(heard(i).size());

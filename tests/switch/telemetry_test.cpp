@@ -1,4 +1,4 @@
-// In-band telemetry through a row of switches, in virtual time, against what the test works out itself.
+// In-band telemetry through a chain of switches, in virtual time, compared with values that the test computes.
 #include "support/line_rate_source.hpp"
 #include "switch/switch_bench.hpp"
 
@@ -9,8 +9,8 @@ constexpr uint16_t kPort = 5201;
 constexpr uint16_t kDomain = 7;
 constexpr BitsPerSec kRate = 10_Gbps;
 
-// host a - s0 - s1 - ... - host b. Port 0 of each switch looks to a, port 1 to b; both hosts are at the edge unless said
-// otherwise.
+// host a - s0 - s1 - ... - host b. Port 0 of each switch is toward a, port 1 toward b. By default both hosts are at
+// edge ports.
 class TelemetryTest : public SwitchTest {
  protected:
   void make_row(size_t count, TelemetryConfig telemetry, TelemetryRole first = TelemetryRole::kEdge,
@@ -34,7 +34,7 @@ class TelemetryTest : public SwitchTest {
       row_.push_back(std::move(*made));
       runner_.add(*row_.back());
     }
-    // Both hosts are known everywhere.
+    // All switches learn both hosts.
     send(host_a(), frame(1, 0, 64, 0));
     wait(100us);
     send(host_b(), frame(0, 1, 64, 0));
@@ -86,7 +86,7 @@ TEST_F(TelemetryTest, five_hops_say_what_the_queues_were) {
   TelemetryConfig config = compact();
   config.full = true;
   make_row(5, config, TelemetryRole::kSource, TelemetryRole::kTransit, 4400);
-  // Ten frames of the largest path MTU at once: the first switch has a queue, the others get them one by one.
+  // Ten frames of the largest path MTU at once: the first switch queues them, the others receive them one by one.
   constexpr uint32_t kPayload = 4096;
   constexpr uint32_t kFrames = 10;
   const uint64_t bare = kPayload + 58;
@@ -97,7 +97,7 @@ TEST_F(TelemetryTest, five_hops_say_what_the_queues_were) {
   wait(1ms);
   const auto got = heard_at(host_b());
   ASSERT_EQ(got.size(), kFrames);
-  // The oracle: a line that is free at `free`, a queue that is served in order.
+  // Expected values: the line is idle from free_at() on, and the queue is a FIFO.
   std::array<LineClock, 5> line;
   line.fill(LineClock{kRate});
   for (uint32_t i = 0; i < kFrames; ++i) {
@@ -106,9 +106,9 @@ TEST_F(TelemetryTest, five_hops_say_what_the_queues_were) {
     ASSERT_EQ(view.hop_count, 5U);
     EXPECT_FALSE(view.header().has(IntMdHeader::kHopsExceeded));
     EXPECT_FALSE(view.header().has(IntMdHeader::kMtuExceeded));
-    Nanos arrival = begin + 1us;  // at the first switch
+    Nanos arrival = begin + 1us;  // arrival at the first switch
     for (uint32_t s = 0; s < 5; ++s) {
-      const FullHop* hop = view.full(4 - s, kDomain);  // the newest first
+      const FullHop* hop = view.full(4 - s, kDomain);  // the most recent hop first
       ASSERT_NE(hop, nullptr);
       const uint64_t here = bare + kIntHeaderBytes + (s + 1) * sizeof(FullHop);
       const Nanos start = std::max(arrival, line[s].free_at());
@@ -121,7 +121,7 @@ TEST_F(TelemetryTest, five_hops_say_what_the_queues_were) {
       EXPECT_EQ(hop->tx_bytes.get(), sent[s]) << "frame " << i << " at switch " << s;
       EXPECT_EQ(hop->queue_bytes.get(), s == 0 ? (kFrames - 1 - i) * bare : 0U) << "frame " << i;
       sent[s] += here;
-      // Links have no rate: a frame is at the next switch when its first bit would be, and a delay later.
+      // Links have no rate, so a frame reaches the next switch one delay after its first bit was sent.
       arrival = start + 1us;
     }
   }
@@ -156,7 +156,8 @@ TEST_F(TelemetryTest, ipv6_too) {
 }
 
 TEST_F(TelemetryTest, a_packet_that_would_be_too_long_says_so) {
-  // 4154 bytes of frame are 4140 of IP packet; a header of 16 fits into 4180, and one hop of 16, and not two.
+  // A frame of 4154 bytes has an IP packet of 4140 bytes. The limit of 4180 leaves space for the header of 16 bytes
+  // and one hop of 16 bytes, not for two.
   make_row(4, compact(), TelemetryRole::kSource, TelemetryRole::kTransit, 4180);
   send(host_a(), frame(1, 0, 4096, 1));
   wait(100us);
@@ -261,7 +262,7 @@ TEST_F(TelemetryTest, what_is_broken_goes_on_as_it_is) {
   front.store(*mbuf);
   auto broken = test::bytes_of(mbuf);
   rte_pktmbuf_free(mbuf);
-  broken[14 + 20 + 8 + 1] = 255;  // the shim's length
+  broken[14 + 20 + 8 + 1] = 255;  // length field of the shim header
   send(host_a(), broken);
   wait(10us);
   EXPECT_EQ(heard_at(host_b()).at(0), broken);

@@ -1,5 +1,5 @@
-// Congestion control between switches: host A - ToR A - spine - ToR B - host B, where the spine is slow towards ToR B and ToR A
-// holds what goes there to a rate of its own.
+// Congestion control between switches: host A - ToR A - spine - ToR B - host B. The spine's port to ToR B is slow.
+// ToR A shapes the traffic to it.
 #include "switch/tor_shapers.hpp"
 
 #include "switch/l3_cnm_bench.hpp"
@@ -36,7 +36,7 @@ class TorShapersTest : public L3QcnTest {
     s.ports[1].classes[kClass].qcn = {.qeq = Bytes{15'000}, .weight = 2, .sample = Bytes{15'000}, .l3 = true};
     return s;
   }
-  // 200 Mb/s of host A's for so many frames, then time for all to arrive.
+  // Host A sends `frames` frames at 200 Mb/s. Then time passes for all to arrive.
   void load(uint32_t frames) {
     for (uint32_t i = 0; i < frames; ++i) {
       send(0, frame(0, i));
@@ -63,7 +63,7 @@ TEST_F(TorShapersTest, the_switch_slows_down_in_the_place_of_its_hosts) {
   EXPECT_GT(counts.held, 500U);
   EXPECT_EQ(counts.queue_bytes, 0U);
   EXPECT_EQ(counts.dropped, 0U);
-  // Half of 1.3 MB would wait at the spine.
+  // Without the shaper half of 1.3 MB would wait at the spine.
   const uint64_t at_spine = spine_->counters(1).queue_peak_bytes;
   EXPECT_LT(at_spine, 150'000U);
   EXPECT_GT(counts.queue_peak_bytes, 300'000U);
@@ -156,7 +156,7 @@ TEST_F(TorShapersTest, a_full_one_drops_and_says_so) {
   EXPECT_EQ(at_host_b().size(), 300 - counts.dropped);
 }
 
-// Frames that wait count where they came in, so a lossless class stops its host and loses nothing.
+// Frames that wait in the shaper count for their ingress port, so a lossless class pauses the host and drops nothing.
 TEST_F(TorShapersTest, what_waits_counts_for_pfc) {
   SwitchConfig a = shaping_tor();
   for (SwitchPortConfig& port : a.ports)

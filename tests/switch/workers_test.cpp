@@ -1,4 +1,4 @@
-// A switch whose ports belong to several workers, each polled as a poller of its own in virtual time, and by threads.
+// A switch with several workers: each is polled separately in virtual time, or runs in a thread.
 #include <atomic>
 #include <thread>
 
@@ -17,7 +17,7 @@ using test::net;
 
 class WorkersTest : public SwitchTest {
  protected:
-  // Ports 0 and 1 are worker 0's, the others worker 1's.
+  // Ports 0 and 1 belong to worker 0, the others to worker 1.
   static SwitchConfig shared_out(size_t count) {
     SwitchConfig config = ports(count);
     for (size_t i = 2; i < count; ++i) config.ports[i].worker = 1;
@@ -52,13 +52,13 @@ TEST_F(WorkersTest, a_frame_goes_to_the_port_of_another_worker) {
 
 TEST_F(WorkersTest, what_one_learns_the_other_knows) {
   make_apart(shared_out(4));
-  say(2, 9);  // to nobody known
+  say(2, 9);  // unknown destination
   EXPECT_EQ(counts(), (Counts{1, 1, 0, 1}));
   EXPECT_EQ(switch_->mac_table_size(0), 1U);
   EXPECT_EQ(switch_->mac_table_size(1), 1U);
   say(0, 2);
   EXPECT_EQ(counts(), (Counts{0, 0, 1, 0}));
-  // And when the address moves to a port of another worker.
+  // An address moves to a port of another worker.
   say(1, host_mac(9), {});
   counts();
   test::FrameSpec moved{.destination = host_mac(9), .source = host_mac(2)};
@@ -69,7 +69,7 @@ TEST_F(WorkersTest, what_one_learns_the_other_knows) {
   EXPECT_EQ(counts(), (Counts{0, 1, 0, 0}));
 }
 
-// An address that is heard often is told often enough to be remembered by all, and not with every frame.
+// An active address is refreshed at the other worker often enough not to age out, but not with every frame.
 TEST_F(WorkersTest, the_other_does_not_forget_who_is_still_there) {
   SwitchConfig config = shared_out(3);
   config.mac_ageing = 100ms;
@@ -102,7 +102,7 @@ TEST_F(WorkersTest, frames_of_a_flow_stay_in_order) {
         << i;
 }
 
-// Worker 1 does not get its turn.
+// Worker 1 is not polled.
 TEST_F(WorkersTest, what_a_full_ring_does_not_take_is_counted_where_it_came_in) {
   const SwitchConfig config = shared_out(3);
   std::vector<Port*> ends;
@@ -123,13 +123,13 @@ TEST_F(WorkersTest, what_a_full_ring_does_not_take_is_counted_where_it_came_in) 
   };
   put(2, 0);
   poll(1);
-  poll(0);  // knows host 2 now
+  poll(0);  // learns host 2
   constexpr uint32_t kFrames = SwitchRings::kRing + 100;
   for (uint32_t i = 0; i < kFrames; ++i) {
     put(0, 2);
     poll(0);
   }
-  // The first frame also told of host 0's address.
+  // The first frame also sends a message with host 0's address through the ring.
   EXPECT_EQ(dropped(0, DropReason::kHandOverFull), 101U);
   poll(1);
   ASSERT_TRUE(runner_.run_until(1us));
@@ -161,7 +161,7 @@ TEST_F(WorkersTest, a_next_hop_behind_another_workers_port_is_found) {
   EXPECT_EQ(heard(2).size(), 1U) << "and hears the answer that comes to worker 1";
 }
 
-// 2:1 on one lossless class, the queue with worker 1 and the pauses with worker 0.
+// 2:1 congestion in one lossless class. The queue belongs to worker 1, the paused ports to worker 0.
 TEST_F(WorkersTest, a_lossless_class_loses_nothing_across_workers) {
   SwitchConfig config = shared_out(3);
   for (SwitchPortConfig& port : config.ports) {
@@ -201,7 +201,8 @@ TEST_F(WorkersTest, a_lossless_class_loses_nothing_across_workers) {
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(switch_->counters(i).dropped(DropReason::kHeadroomFull), 0U);
 }
 
-// The queue is with worker 1; data comes to worker 0 and the acknowledgements that name the sender to worker 1.
+// The queue belongs to worker 1. Data arrives at worker 0, and the acknowledgments that identify the sender at worker
+// 1.
 TEST_F(WorkersTest, a_congested_queue_knows_senders_behind_another_worker) {
   SwitchConfig config = shared_out(3);
   config.ports[2].rate = 1_Mbps;
@@ -257,10 +258,10 @@ class ThreadPort final : public Port {
   PortCapabilities capabilities_;
 };
 
-// Four ports, two workers with a thread each, everybody sends to everybody.
+// Four ports, two workers with one thread each. Each host sends to all others.
 TEST_F(WorkersTest, threads_lose_and_reorder_nothing) {
   constexpr size_t kPorts = 4;
-  constexpr uint32_t kEach = 3000;  // from each to each
+  constexpr uint32_t kEach = 3000;  // frames per pair of hosts
   SwitchConfig config = shared_out(kPorts);
   config.buffer = {.size = 64_MiB, .alpha = 8};
   config.telemetry.enabled = true;
@@ -292,7 +293,7 @@ TEST_F(WorkersTest, threads_lose_and_reorder_nothing) {
       for (uint32_t i = 0; i < count; ++i) {
         const auto* bytes = rte_pktmbuf_mtod(frames[i], const uint8_t*);
         const size_t from = bytes[11];
-        if (bytes[5] == to && from < kPorts && from != to) {  // not flooded
+        if (bytes[5] == to && from < kPorts && from != to) {  // not a flooded frame
           uint32_t number = 0;
           std::memcpy(&number, bytes + frames[i]->pkt_len - 8, sizeof number);
           EXPECT_EQ(number, received[from][to]++) << from << " to " << to;
@@ -310,7 +311,7 @@ TEST_F(WorkersTest, threads_lose_and_reorder_nothing) {
     rte_pktmbuf_free(frame);
     return false;
   };
-  // Everybody is known to both before order counts.
+  // Both workers learn all hosts before the test checks the order.
   for (size_t i = 0; i < kPorts; ++i) {
     while (!put(i, 9, 0)) take();
   }

@@ -131,7 +131,7 @@ TEST_F(SwitchEndpointsTest, the_socket_gives_the_same_answers) {
       socket.ask("/roci/switch/port,s9,p0"),
       R"({"/roci/switch/port":"no port of switch 's1' is called 's9'; /roci/switch/ports names them"})");
   EXPECT_NE(socket.ask("/roci/switch/port,p0").find(R"("rx_packets":1,)"), std::string::npos);
-  // Dozens of entries fit into one answer, the last one too.
+  // Dozens of entries fit into one answer, including the last one.
   EXPECT_NE(socket.ask("/roci/switch/port,p0").find(R"("drops/no_buffer":0)"), std::string::npos);
   endpoints_.reset();
   switch_.reset();

@@ -71,7 +71,7 @@ class ReloadTest : public testing::Test {
     EXPECT_NE(at, std::string::npos) << from;
     return text.replace(at, from.size(), to);
   }
-  // What it says to the file with one change in it.
+  // Returns the report on a reload of the file with one change, or "no: " and the error.
   static std::string said_to(const std::string& from, const std::string& to) {
     const auto plan = plan_reload(read(kFile), read(with(from, to)));
     return plan ? plan->said : "no: " + plan.error().message;
@@ -203,7 +203,7 @@ TEST_F(ReloadTest, what_no_key_of_the_comparison_names_is_refused_all_the_same) 
   EXPECT_TRUE(plan.error().message.starts_with("something cannot change while the switch runs"));
 }
 
-// A mistake that is easily made: both in one edit.
+// A common mistake: one edit contains a permitted and a forbidden change.
 TEST_F(ReloadTest, a_change_that_may_not_be_takes_one_that_may_with_it) {
   EXPECT_TRUE(said_to("weight: 4}", "weight: 5, mark_at: dequeue}").starts_with("no: "));
 }

@@ -1,4 +1,4 @@
-// What a reload does to a switch under traffic, in virtual time; and the mailbox that brings it there.
+// Tests of reload: changes of a switch under traffic, in virtual time, and the mailbox that delivers the changes.
 #include <thread>
 
 #include "roci-switch/mailbox.hpp"
@@ -21,7 +21,7 @@ class RunningReload : public SwitchTest {
     sources_.clear();
     SwitchTest::TearDown();
   }
-  // Two hosts that send to host 2 at more than its port carries, so a queue stands there.
+  // Two hosts send more to host 2 than its port carries, so a queue builds up.
   void congest() {
     SwitchConfig config = ports(3);
     config.ports[2].rate = 1_Gbps;
@@ -61,7 +61,7 @@ TEST_F(RunningReload, new_curves_are_in_force_at_once_and_no_frame_is_lost) {
   ASSERT_GT(queue, 50'000U) << "there is something to lose";
   EXPECT_EQ(traffic().marked, 0U);
 
-  // From now on everything that comes is marked, and afterwards nothing any more.
+  // The first change marks all later frames; the second change stops marking.
   const uint64_t arrived_before = switch_->counters(0).rx_packets + switch_->counters(1).rx_packets;
   Letter marks{[&] { return !switch_->configure_marking(2, marking_from(Bytes{1})).has_value(); }};
   ASSERT_TRUE(mailbox_.post(marks));
@@ -101,7 +101,7 @@ TEST(Mailbox, does_one_step_of_a_letter_each_round) {
   EXPECT_TRUE(mailbox.poll(0ns));
 }
 
-// A wakeup without a port.
+// Wakeup stub without a port.
 class CountedWakes final : public PortWakeup {
  public:
   [[nodiscard]] uint32_t value(Waiter) const override { return 0; }
@@ -150,10 +150,10 @@ TEST(Mailbox, a_letter_that_nobody_takes_is_withdrawn_and_changes_nothing) {
   EXPECT_FALSE(mailbox.withdraw(letter)) << "it is done";
 }
 
-// For ThreadSanitizer too: several threads change what one polls.
+// Also a test for ThreadSanitizer: several threads change the state of a polling thread.
 TEST(Mailbox, changes_of_several_threads_happen_one_after_another_on_the_polling_thread) {
   Mailbox mailbox;
-  uint64_t polled_ones = 0;  // no atomic: only the polling thread touches it
+  uint64_t polled_ones = 0;  // Not atomic: only the polling thread accesses it.
   std::atomic<bool> stop{false};
   std::thread polling([&] {
     while (!stop.load(std::memory_order_relaxed)) mailbox.poll(0ns);

@@ -45,7 +45,7 @@ TEST_F(EndpointTest, a_table_is_answered_by_its_columns_and_takes_what_there_is_
   const auto row = [](uint64_t number) {
     return TelemetryMap{{"number", number}, {"text", "\"" + std::to_string(number) + "\""}};
   };
-  std::mutex mutex;  // answers are made by a thread of DPDK's
+  std::mutex mutex;  // A DPDK thread calls the handler.
   const auto endpoint = open("/roci/test/table", [&](std::string_view) -> Result<TelemetryAnswer> {
     const std::scoped_lock guard(mutex);
     return table;
@@ -107,7 +107,7 @@ TEST_F(EndpointTest, a_long_list_comes_in_pages_and_nothing_is_lost) {
 
 TEST_F(EndpointTest, a_text_that_is_too_long_is_cut_between_two_characters) {
   std::string text(126, 'x');
-  text += "äx";  // two bytes, of which one has room
+  text += "äx";  // Two bytes, of which only one fits.
   const auto endpoint = open("/roci/test/long", [&](std::string_view) -> Result<TelemetryAnswer> {
     return TelemetryMap{{"text", text}};
   });
@@ -131,7 +131,7 @@ TEST_F(EndpointTest, an_endpoint_that_is_gone_answers_no_more_and_may_come_again
   EXPECT_EQ(socket.ask("/roci/test/again"), R"({"/roci/test/again":{"is":"second"}})");
 }
 
-// The object that an answer reads may be destroyed as soon as its endpoint is.
+// The object that a handler reads may be destroyed as soon as the endpoint is destroyed.
 TEST_F(EndpointTest, no_handler_runs_after_its_endpoint_is_gone) {
   std::atomic<bool> stop{false};
   std::thread asker([&] {

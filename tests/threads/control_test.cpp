@@ -1,6 +1,6 @@
-// Whole hosts whose congestion control runs beside them: workers, cores that run algorithms, applications and somebody who
-// looks on are all threads of their own, while queue pairs come, change and go with what was decided about them still under
-// way. What is sent arrives, and every flow is controlled by what it asked for. Made for ThreadSanitizer.
+// Hosts with congestion control in real time. Workers, control cores, applications and an observer run in separate
+// threads. Queue pairs are created, changed and destroyed while decisions about them are pending. All data must
+// arrive, and every flow must use the requested algorithm. Intended for ThreadSanitizer.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -27,7 +27,7 @@ struct Mode {
   const char* name;
   Progress progress;
   uint32_t workers;
-  uint32_t cores;  // for algorithms; 0: they run in the workers
+  uint32_t cores;  // control cores; 0: algorithms run in the workers
   IdlePolicy idle;
 };
 
@@ -42,7 +42,7 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
 
   void make_both() {
     const Mode& mode = GetParam();
-    // Rings of DPDK's do not mark; ECN is half of what is to be seen here.
+    // DPDK's ring ports do not mark packets, but this test needs ECN marks.
     auto [left, right] = ByteLinkPort::make_pair(1800, static_cast<uint16_t>(mode.workers));
     for (Port* port : {left.get(), right.get()}) static_cast<ByteLinkPort*>(port)->mark_one_in(11);
     DeviceConfig config;
@@ -60,7 +60,7 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
     if (mode.progress == Progress::kExternal) start_runner();
   }
 
-  // As a program does that has threads of its own.
+  // As a program with its own threads does.
   void start_runner() {
     std::vector<RunnerThreadConfig> threads;
     for (Node* node : {&a_, &b_}) {
@@ -95,7 +95,7 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
     return ends;
   }
 
-  // WRITE one slot, READ it back into the other, SEND it. Whether everything arrived.
+  // Writes one slot, reads it back into the other, and sends it. Returns whether all data arrived.
   static bool exchange(std::pair<End, End>& ends, uint8_t fill) {
     End& mine = ends.first;
     End& theirs = ends.second;
@@ -114,7 +114,7 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
     return std::memcmp(mine.memory.data(), theirs.memory.data() + kSlot, kSlot) == 0;
   }
 
-  // Waits until the algorithm has been told of something; a core of its own gets there later than the acknowledgement.
+  // Waits until the algorithm has processed an event. A control core does so later than the acknowledgment arrives.
   bool is_controlled(const Node& node, const QueuePair& qp, const std::string& algorithm) {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     do {
@@ -127,7 +127,7 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
     return false;
   }
 
-  // Everything that another thread may want to see, as often as it can.
+  // Reads everything that another thread may read, as often as possible.
   void look_on(const std::atomic<bool>& stop, std::atomic<int>& wrong, std::atomic<int>& timeless) {
     const auto endpoints = must(DeviceEndpoints::open({a_.device.get(), b_.device.get()}));
     while (!stop) {
@@ -138,7 +138,7 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
         }
         (void)device.counters();
         for (const TraceRecord& record : device.host().congestion_trace()) {
-          // Before the first round of who drives it otherwise, a worker does not know what time it is.
+          // With external progress a worker does not know the time before its first round.
           if (record.event.now_ns == 0 && GetParam().progress != Progress::kExternal) ++timeless;
         }
         for (const auto& core : device.host().control_cores()) (void)core->counts();
@@ -148,7 +148,7 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
           ++wrong;
           continue;
         }
-        // It may be gone by now, which is an answer too.
+        // The flow may have ended, in which case the endpoint returns an error.
         for (const std::string& flow : std::get<TelemetryList>(*flows))
           (void)endpoints->flow(device.name() + "," + flow);
       }
@@ -159,8 +159,9 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
   std::unique_ptr<RealtimeRunner> runner_;
 };
 
-// Three threads, each with queue pairs that live a few exchanges and end in every way there is: at rest, in the middle of a
-// message, through an error, or through a reset into another life with another algorithm. A fourth has one that stays.
+// Three threads, each with queue pairs that have a few exchanges and end in every way: idle, in the middle of a
+// message, by an error, or by a reset and a new connection with another algorithm. A fourth thread has a permanent
+// queue pair.
 TEST_P(ControlThreads, flows_begin_and_end_under_traffic_while_somebody_looks_on) {
   constexpr uint64_t kLives = 8;
   constexpr int kLongLife = 30;
@@ -235,7 +236,7 @@ TEST_P(ControlThreads, flows_begin_and_end_under_traffic_while_somebody_looks_on
   EXPECT_GT(a_.device->host().counter(Counter::kIntEchoesReceived), 0U);
 }
 
-// Devices go first, in the middle of traffic, then their queue pairs, with events and decisions under way in both directions.
+// Devices are destroyed during traffic, then their queue pairs, with pending events and decisions in both directions.
 TEST_P(ControlThreads, devices_go_while_their_flows_are_busy) {
   for (size_t round = 0; round < 4; ++round) {
     std::vector<std::pair<End, End>> all;

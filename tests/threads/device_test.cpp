@@ -1,6 +1,6 @@
-// Devices under real time and real threads: two of them back to back over rings of this process, driven by the
-// application's polling or by threads of their own, with several threads posting, polling and changing things. Every
-// request completes once, in its queue pair's order, with the right bytes. Made for ThreadSanitizer.
+// Devices in real time with real threads: two devices connected by rings of this process, driven by the application's
+// polling or by their own threads, with several threads that post, poll and change objects. Every request completes
+// once, in the order of its queue pair, with the right bytes. Intended for ThreadSanitizer.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -16,7 +16,7 @@
 namespace roci::test {
 namespace {
 
-constexpr uint64_t kWindow = 8;  // requests a thread keeps posted
+constexpr uint64_t kWindow = 8;  // outstanding requests per thread
 
 struct Mode {
   const char* name;
@@ -55,7 +55,7 @@ class Threads : public RealHosts, public testing::TestWithParam<Mode> {
   std::shared_ptr<MbufPool> pool_;
 };
 
-// Each thread drives a connection of its own: WRITE a pattern, READ it back into other memory.
+// Each thread uses a connection of its own: it writes a pattern and reads it back into other memory.
 TEST_P(Threads, several_threads_each_with_a_queue_pair_move_the_right_bytes) {
   constexpr uint64_t kRounds = 20;
   std::vector<std::thread> threads;
@@ -72,7 +72,7 @@ TEST_P(Threads, several_threads_each_with_a_queue_pair_move_the_right_bytes) {
           const ibv_wc wc = await(*mine.cq);
           if (wc.status != IBV_WC_SUCCESS || wc.wr_id != i) ++wrong;
         }
-        // Read back over what was sent: it comes from the peer's memory.
+        // Reads back over the sent data, which is cleared first: the data comes from the peer's memory.
         std::memset(mine.memory.data(), 0, kSlot * kWindow);
         for (uint64_t i = 0; i < kWindow; ++i) {
           if (post(mine, IBV_WR_RDMA_READ, i, i * kSlot, kSlot, theirs) != 0) ++wrong;
@@ -95,7 +95,7 @@ TEST_P(Threads, several_threads_each_with_a_queue_pair_move_the_right_bytes) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Two threads post to one queue pair, a third polls its completions, a fourth receives on the other side.
+// Two threads post to one queue pair, a third polls its completions, a fourth receives at the peer.
 TEST_P(Threads, one_queue_pair_is_posted_to_and_polled_by_different_threads) {
   constexpr uint64_t kEach = 300;
   auto ends = make_connection(4096);
@@ -139,20 +139,21 @@ TEST_P(Threads, one_queue_pair_is_posted_to_and_polled_by_different_threads) {
   EXPECT_EQ(wrong, 0);
 }
 
-// What four threads share in the next test: connections on two completion queues a side. Each connection has slots, each of
-// which is one request at a time: a WRITE of one part of the slot, a SEND of another, or a READ of what was written.
+// State that four threads share in the next test: connections on two completion queues per device. Each connection
+// has slots with one request at a time: a WRITE of one part of the slot, a SEND of another, or a READ of the written
+// part.
 class Shared {
  public:
   static constexpr size_t kConnections = 4;
   static constexpr size_t kSlots = 8;
   static constexpr size_t kPart = 1500;             // two packets
   static constexpr size_t kParts = 3;               // written, sent, read
-  static constexpr uint64_t kForeign = 1ULL << 63;  // a wr_id of nobody's
+  static constexpr uint64_t kForeign = 1ULL << 63;  // wr_id of a request that the check ignores
 
   struct Slot {
     std::atomic<bool> busy{false};
-    uint32_t round =
-        0;  // how often it was used; belongs to whoever made it busy, then to whoever sees its completion
+    // Number of uses. Owned by the thread that made the slot busy, then by the thread that polls its completion.
+    uint32_t round = 0;
   };
 
   static uint8_t pattern(size_t connection, size_t slot, uint32_t round, size_t at) {
@@ -168,8 +169,9 @@ class Shared {
   std::vector<End> mine, theirs;  // their own completion queues are not used
 };
 
-// Four threads post to all queue pairs and poll all completion queues, whoever's turn it is, while queue pairs on the same
-// completion queues and memory regions come and go. Expect: every request completes once and finds the right bytes.
+// Four threads post to all queue pairs and poll all completion queues in any order. Meanwhile other queue pairs on
+// the same completion queues and memory regions are created and destroyed. Expects that every request completes once
+// with the right bytes.
 TEST_P(Threads, four_threads_share_all_queue_pairs_and_completion_queues) {
   constexpr uint64_t kRequests = 1200;
   Shared shared;
@@ -211,7 +213,7 @@ TEST_P(Threads, four_threads_share_all_queue_pairs_and_completion_queues) {
     }
     End& from = shared.mine[c];
     const uint32_t round = ++state.round;
-    // Rounds come in threes: WRITE, READ of what was written, SEND.
+    // Rounds repeat: WRITE, READ of the written part, SEND.
     const size_t part = round % 3 == 0 ? 1 : 0;
     if (round % 3 != 2) {
       for (size_t i = 0; i < Shared::kPart; ++i)
@@ -242,7 +244,7 @@ TEST_P(Threads, four_threads_share_all_queue_pairs_and_completion_queues) {
     state.busy = false;
     ++ended;
   };
-  // A message lies in any of the receive requests; its immediate says which slot and round it is of.
+  // A message may be in any of the receive requests. Its immediate identifies slot and round.
   const auto arrived = [&](const ibv_wc& wc) {
     if ((wc.wr_id & Shared::kForeign) != 0) return;
     const size_t c = wc.wr_id >> 8 & 0xff, slot = wc.wr_id & 0xff;
@@ -292,7 +294,8 @@ TEST_P(Threads, four_threads_share_all_queue_pairs_and_completion_queues) {
   EXPECT_EQ(receives, sends);
 }
 
-// Objects come and go, and states change, while other queue pairs are busy; the last act is to go right after a post.
+// Objects are created and destroyed, and states change, while other queue pairs are busy. Finally an object is
+// destroyed right after a post.
 TEST_P(Threads, control_path_works_while_traffic_runs) {
   std::atomic<bool> stop{false};
   std::atomic<int> wrong{0};
@@ -328,7 +331,8 @@ TEST_P(Threads, control_path_works_while_traffic_runs) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Receives are posted by one thread while another puts the queue pair into error. Expect: every one is flushed.
+// One thread posts receives while another moves the queue pair to the error state. Expects that every receive is
+// flushed.
 TEST_P(Threads, no_receive_is_left_behind_when_the_queue_pair_fails) {
   for (int i = 0; i < 50; ++i) {
     auto [mine, theirs] = make_connection(64);
@@ -351,7 +355,7 @@ TEST_P(Threads, no_receive_is_left_behind_when_the_queue_pair_fails) {
   }
 }
 
-// Nobody polls the target of a WRITE. Expect: it is executed all the same.
+// The responder's process does not poll. Expects that the WRITE is executed.
 TEST_P(Threads, one_sided_access_to_an_idle_process_works) {
   auto [mine, theirs] = make_connection(kSlot);
   std::memset(mine.memory.data(), 0x5a, kSlot);
@@ -360,7 +364,7 @@ TEST_P(Threads, one_sided_access_to_an_idle_process_works) {
   EXPECT_EQ(theirs.memory, mine.memory);
 }
 
-// The program sleeps on the file descriptor of the queue's channel.
+// The program waits on the file descriptor of the completion channel.
 TEST_P(Threads, event_wakes_a_sleeping_program) {
   auto [mine, theirs] = make_connection(kSlot);
   mine.cq->request_notify(false);
@@ -373,7 +377,7 @@ TEST_P(Threads, event_wakes_a_sleeping_program) {
   EXPECT_EQ(await(*mine.cq).status, IBV_WC_SUCCESS);
 }
 
-// Arm, poll, sleep: no completion falls between them, with several queues on the channel.
+// Arm, poll, sleep: no completion is missed in between, with several queues on the channel.
 TEST_P(Threads, no_completion_is_slept_over_on_a_shared_channel) {
   constexpr uint64_t kRounds = 200;
   auto first = make_connection(kSlot), second = make_connection(kSlot);
@@ -410,7 +414,7 @@ TEST_P(Threads, no_completion_is_slept_over_on_a_shared_channel) {
   EXPECT_EQ(done, 2 * kRounds);
 }
 
-// One thread makes the queue larger and smaller while others fill and empty it.
+// One thread resizes the completion queue while others fill and drain it.
 TEST_P(Threads, completion_queue_changes_size_under_traffic) {
   auto [mine, theirs] = make_connection(kSlot);
   std::atomic<bool> stop{false};
@@ -438,7 +442,7 @@ TEST_P(Threads, devices_start_and_stop_again_and_again) {
       if (i % 2 == 0) {
         EXPECT_EQ(await(*mine.cq).status, IBV_WC_SUCCESS);
       }
-      // The device goes first, what was made on it later, with packets under way.
+      // The device is destroyed first, its objects later, with packets in flight.
       a_ = {};
       b_ = {};
     }

@@ -1,5 +1,4 @@
-// Two devices of one process back to back under real time and real threads, and connections between them: what the programs
-// of this folder share.
+// Base class: two connected devices of one process in real time with real threads, and connections between them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,18 +27,18 @@ struct Node {
   std::unique_ptr<ProtectionDomain> pd;
 };
 
-// One connection: a queue pair on each node with its memory and completion queues.
+// One end of a connection: a queue pair with its memory and completion queue.
 struct End {
   std::unique_ptr<CompletionQueue> cq;
   std::vector<uint8_t> memory;
   std::unique_ptr<MemoryRegion> region;
   std::unique_ptr<QueuePair> qp;
-  uint32_t first_psn = 0;  // of what it sends
+  uint32_t first_psn = 0;  // of sent packets
 };
 
 class RealHosts {
  protected:
-  // Before anything else.
+  // Call before anything else.
   static void start() {
     must(start_eal());
 #ifdef __SANITIZE_THREAD__
@@ -47,7 +46,7 @@ class RealHosts {
 #endif
   }
 
-  // The device of one side; `config` has the rest.
+  // Creates the device of one node. `config` contains the other settings.
   static void make(Node& node, std::unique_ptr<Port> port, const std::string& address, DeviceConfig config) {
     config.name = "t" + address.substr(7, 1);
     config.addresses = {address};
@@ -57,7 +56,7 @@ class RealHosts {
     node.pd = must(node.device->allocate_pd());
   }
 
-  // With a completion queue of its own unless one is given.
+  // With a completion queue of its own unless `cq` is given.
   static End make_end(Node& node, size_t bytes, CompletionQueue* cq = nullptr) {
     End end;
     if (cq == nullptr) {
@@ -77,8 +76,8 @@ class RealHosts {
     return end;
   }
 
-  // Before every connection, so that packets of an earlier one of the same queue pair, which may still be under way, are far
-  // from all that it expects: a queue pair that is connected again with the PSNs it had takes them for its own.
+  // Call before every connection. Packets of an earlier connection of the same queue pair may still be in flight, and
+  // must have PSNs far from the expected ones: with the same PSNs the queue pair would accept them.
   static void draw_psn(End& end) {
     static std::atomic<uint32_t> drawn{0};
     constexpr uint32_t kApart = 0x10000;
@@ -104,8 +103,8 @@ class RealHosts {
                                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
     attr.qp_state = IBV_QPS_RTS;
     attr.sq_psn = end.first_psn;
-    attr.timeout =
-        19;  // 2.1 s: a slow machine is not a lossy one, and an answer takes turns of several threads
+    // 2.1 s: a slow machine loses no packets, and a response requires several threads to run.
+    attr.timeout = 19;
     attr.retry_cnt = 7;
     attr.rnr_retry = 7;
     attr.max_rd_atomic = 4;

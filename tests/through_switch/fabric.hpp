@@ -1,4 +1,4 @@
-// Hosts at the ends of real switches in virtual time: links, switches and hosts are put together piece by piece.
+// Network of hosts and switches in virtual time, assembled from links, switches and hosts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class Fabric {
     runner.add(*switches_.back());
     return *switches_.back();
   }
-  // The host 10.0.0.n, where n counts from 1, unless it has an address; polled from poll_host() on.
+  // Adds host 10.0.0.n, counted from 1, unless the configuration has an address. poll_host() starts polling it.
   Side& add_host(Port& port, DeviceConfig config, size_t memory = 1 << 20) {
     sides_.push_back(std::make_unique<Side>());
     Side& side = *sides_.back();
@@ -60,7 +60,7 @@ class Fabric {
   void poll_host(Side& side) {
     for (uint32_t i = 0; i < side.device->host().workers(); ++i) runner.add(side.device->poller(i));
   }
-  // A queue pair at each end, which become qp of the sides.
+  // Connects a queue pair of each host. They become the qp of the sides.
   void connect(Side& x, Side& y, ConnectOptions options = {}, ibv_qp_type type = IBV_QPT_RC) {
     const ibv_qp_cap cap{
         .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 0};
@@ -83,11 +83,11 @@ class Fabric {
  private:
   std::shared_ptr<MbufPool> pool_;
   std::vector<std::unique_ptr<SimLink>> links_;
-  std::vector<std::unique_ptr<Side>> sides_;  // stand on ports of links
+  std::vector<std::unique_ptr<Side>> sides_;  // use ports of links
   std::vector<std::unique_ptr<Switch>> switches_;
 };
 
-// How many of the completions so far are a success; another status fails the test.
+// Number of successful completions so far. Another status fails the test.
 inline size_t successes(Side& side) {
   size_t count = 0;
   for (const ibv_wc& wc : side.completions()) {

@@ -1,4 +1,5 @@
-// Hosts that are told of congestion by real switches, in their own network and from beyond routers, and by each other.
+// Hosts that receive congestion notifications from switches, in the same network and through routers, and from each
+// other.
 #include <algorithm>
 #include <map>
 
@@ -31,7 +32,7 @@ const CongestionRecord& responses_of(const Side& side, const QueuePair& qp) {
   return host.congestion_flows().responses(host.worker_of(number).find(number)->congestion_flow);
 }
 
-// What passes a link, by kind.
+// Numbers of frames on a link, by kind.
 struct Passed {
   size_t tagged_data = 0, bare_data = 0, tagged_answers = 0, cnms = 0, cnms_over_ip = 0;
 
@@ -50,7 +51,7 @@ struct Passed {
   }
 };
 
-// Two hosts at a switch, whose line to the second one is slow.
+// Two hosts at a switch. The line to the second host is slow.
 class Pair : public Fabric {
  public:
   Pair(const CongestionConfig& first, const CongestionConfig& second, uint16_t vlan = 0,
@@ -136,7 +137,7 @@ TEST(HostCongestion, is_told_of_over_ipv6_too) {
   Pair net(tags(), {});
   std::array<std::unique_ptr<QueuePair>, 2> qps;
   for (size_t i = 0; i < 2; ++i) qps[i] = make_service(*net.sides[i], IBV_QPT_UC);
-  for (size_t i = 0; i < 2; ++i) {  // from one link-local address to the other
+  for (size_t i = 0; i < 2; ++i) {  // between the link-local addresses
     connect_to(
         *qps[i], IBV_QPT_UC, must(net.sides[1 - i]->device->query_gid(0)), qps[1 - i]->qp_num(),
         {.rq_psn = 1000, .sq_psn = 1000, .path_mtu = IBV_MTU_1024, .traffic_class = kTos, .sgid_index = 0});
@@ -198,9 +199,9 @@ TEST(HostCongestion, a_message_reaches_the_worker_of_its_queue_pair) {
   EXPECT_GT(net.count(0, "rx_handed_over"), 0U);
 }
 
-// ---------------------------------------------------------------------------------- beyond routers
+// ---------------------------------------------------------------------------------- through routers
 
-// The port of a host whose MAC the bench knows.
+// The port of a host, with a MAC address that the bench expects.
 class NamedPort final : public BorrowedPort {
  public:
   NamedPort(Port& port, const MacAddress& mac) : BorrowedPort(port), mac_(mac) {}
@@ -210,7 +211,8 @@ class NamedPort final : public BorrowedPort {
   MacAddress mac_;
 };
 
-// Host A - ToR A - spine - ToR B - host B, the spine congested towards ToR B; the hosts are real.
+// Host A - ToR A - spine - ToR B - host B, with congestion at the spine's port to ToR B. Unlike in L3QcnTest the
+// hosts are devices.
 class HostsBeyondRouters : public L3QcnTest {
  protected:
   void make_net(SwitchConfig tor, const CongestionConfig& of_a, QcnConfig::Says says = {}) {
@@ -272,7 +274,7 @@ class HostsBeyondRouters : public L3QcnTest {
   }
 
   static constexpr SipKey kKey{1, 2, 3, 4};
-  CongestionControlConfig control_;  // of who listens
+  CongestionControlConfig control_;  // of the sender
   Side a_, b_;
   std::array<Passed, 4> left_passed_, right_passed_;
   std::vector<SimScript> left_scripts_, right_scripts_;
@@ -294,7 +296,7 @@ TEST_F(HostsBeyondRouters, one_that_knows_only_layer_2_is_told_by_its_tor) {
   EXPECT_GT(record.latest->feedback, 0);
 }
 
-// Congestion point at the spine, self-defined CNM to the ToR, CNM to the host, reaction point there.
+// Congestion point in the spine, self-defined CNM to the ToR, CNM to the host, reaction point in the host.
 TEST_F(HostsBeyondRouters, one_that_knows_only_layer_2_holds_the_queue_of_the_spine_by_qcn) {
   control_.profiles["it"] = {"qcn", {{"rpg_time_reset", 300e3}}, Nanos{0}, ""};
   control_.profile = "it";
@@ -353,9 +355,9 @@ TEST_F(HostsBeyondRouters, one_that_sends_no_tags_is_told_through_a_tor_all_the_
   EXPECT_GT(more.ecn->packets, 1000U);
 }
 
-// ------------------------------------------------------------------- the receiver as congestion point
+// ------------------------------------------------------------------- congestion point in the receiver
 
-// A port that cannot tell how many frames wait.
+// A port that does not report the number of waiting frames.
 class SilentPort final : public BorrowedPort {
  public:
   using BorrowedPort::BorrowedPort;
@@ -375,10 +377,10 @@ CongestionConfig receive_point(uint16_t cnm_port = 0) {
 struct Overload {
   CongestionConfig sender = tags(), receiver = receive_point();
   bool tells = true;
-  Nanos round = 100us;  // of the receiver, which takes 32 frames in each
+  Nanos round = 100us;  // interval of the receiver's rounds, of 32 frames each
 };
 
-// A host that is slower than what is sent to it, at the end of one line.
+// A host that receives more than it can process, at the end of a link.
 class SlowReceiver : public Fabric {
  public:
   explicit SlowReceiver(const Overload& options = {}) {

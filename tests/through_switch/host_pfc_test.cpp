@@ -1,4 +1,4 @@
-// Hosts and a switch that stop each other by PFC: what is of a lossless priority arrives, and others do not wait for it.
+// Hosts and a switch with PFC: packets of a lossless priority arrive, and other priorities do not wait for them.
 #include <deque>
 #include <functional>
 
@@ -20,7 +20,7 @@ FlowControlConfig lossless() {
   return config;
 }
 
-// What a NIC has in front of a host: a ring that loses what does not fit in, whether or not the host looks.
+// Receive ring of a NIC: drops frames when it is full, whether or not the host polls.
 class RingPort final : public Port, public Poller {
  public:
   RingPort(Port& port, size_t frames, bool tells) : port_(port), frames_(frames), tells_(tells) {}
@@ -64,7 +64,7 @@ class RingPort final : public Port, public Poller {
   std::deque<rte_mbuf*> ring_;
 };
 
-// WRITEs of 64 KiB from one host to another, so many at a time.
+// WRITEs of 64 KiB from one host to another, with a limited number outstanding.
 class Stream {
  public:
   static constexpr size_t kMessage = 65536;
@@ -76,7 +76,7 @@ class Stream {
     peer_ = std::move(to.qp);
     cq_slots_ = at_a_time;
   }
-  // Posts what is missing. `number` tells this stream's completions from others of the same host.
+  // Posts missing WRITEs. `number` identifies this stream's completions.
   void keep_going(uint64_t number) {
     for (; posted_ < limit && posted_ - done < cq_slots_; ++posted_) {
       ASSERT_EQ(send(from_, *qp_,
@@ -106,12 +106,12 @@ struct StarOptions {
   size_t hosts = 3;
   FlowControlConfig flow = lossless();
   FlowControlConfig flow_of_last = lossless();
-  size_t ring_of_last = 0;  // frames; 0: as many as come
+  size_t ring_of_last = 0;  // frames; 0: unlimited
   bool ring_tells = true;
-  Nanos slow{0};  // the last host's rounds
+  Nanos slow{0};  // interval of the last host's rounds
 };
 
-// Hosts at a switch whose class 3 loses nothing.
+// Hosts at a switch whose class 3 is lossless.
 class Star : public Fabric {
  public:
   explicit Star(const StarOptions& options = {}) {
@@ -119,7 +119,7 @@ class Star : public Fabric {
     std::vector<Port*> ports;
     for (size_t i = 0; i < options.hosts; ++i) {
       SimLinkConfig link;
-      // What a host has handed to its port no pause can stop: 16 KiB here.
+      // A pause cannot stop frames that the host has passed to its port: 16 KiB here.
       link.a_to_b = {.rate = kRate, .delay = 1us, .queue = 16_KiB};
       link.b_to_a = {.rate = kRate, .delay = 1us};
       SwitchPortConfig port{.name = "p" + std::to_string(i), .rate = kRate, .queue = 768_KiB};
@@ -153,7 +153,7 @@ class Star : public Fabric {
   }
   ~Star() { run(1ms); }
 
-  // Runs all streams, in steps short enough that none has nothing to do, until `until` says so.
+  // Runs all streams in short steps, so that none is without work, until `until` returns true.
   void drive(std::vector<Stream*> streams, const std::function<bool()>& until, Nanos most = 2s) {
     const Nanos end = runner.now() + most;
     while (!until() && runner.now() < end) {
@@ -172,7 +172,7 @@ class Star : public Fabric {
     for (const Side* side : sides) sum += side->counter(counter);
     return sum;
   }
-  // The switch's neighbour tells a host something that the switch would not.
+  // Sends a pause frame to a host as from the switch's port.
   void send_pause(size_t host, uint16_t quanta, uint8_t priority = kStorage) {
     PauseMessage message{.source = MacAddress::local(77), .classes = static_cast<uint8_t>(1U << priority)};
     message.quanta[priority] = quanta;
@@ -210,7 +210,7 @@ TEST(HostPfc, nothing_is_lost_when_two_hosts_send_more_than_a_third_can_take) {
     EXPECT_EQ(net.at(0).counters(port).dropped(DropReason::kHeadroomFull), 0U);
     EXPECT_EQ(net.at(0).counters(port).dropped(DropReason::kQueueFull), 0U);
   }
-  // Both get the same, and the line to the third is never empty for long.
+  // Both get the same share, and the line to the third host is rarely idle.
   EXPECT_NEAR(static_cast<double>(one.done) / static_cast<double>(two.done), 1, 0.1);
   const double seconds = static_cast<double>((net.runner.now() - begin).count()) / 1e9;
   const double goodput = static_cast<double>((one.done + two.done) * Stream::kMessage) * 8 / seconds;
@@ -237,7 +237,7 @@ TEST(HostPfc, other_priorities_do_not_wait_for_a_stopped_one) {
   const double seconds = static_cast<double>((net.runner.now() - begin).count()) / 1e9;
   EXPECT_GT(net.sides[0]->counter("pauses_received"), 10U);
   EXPECT_EQ(net.total("packets_retransmitted"), 0U);
-  // Half of its host's line is the victim's in any case.
+  // The victim always gets half of its host's line.
   EXPECT_GT(static_cast<double>(victim.done * Stream::kMessage) * 8 / seconds, 4.4e9);
 }
 
@@ -247,7 +247,7 @@ TEST(HostPfc, a_stopped_queue_pair_spends_no_retries_and_goes_on_when_it_may) {
   Stream other(net, *net.sides[0], *net.sides[2], 0, 1);
   stream.limit = 1;
   other.limit = 1;
-  // Its answers are lost, so its timer runs.
+  // Its acknowledgments are lost, so its timer runs.
   SimFaults dead;
   dead.loss = 1;
   net.link(2).set_faults(SimLink::kAToB, dead);
@@ -259,7 +259,7 @@ TEST(HostPfc, a_stopped_queue_pair_spends_no_retries_and_goes_on_when_it_may) {
   }
   EXPECT_EQ(net.total("timeouts"), 0U);
   net.link(2).set_faults(SimLink::kAToB, {});
-  // Another priority goes meanwhile.
+  // Another priority is not paused.
   net.drive(
       {&stream, &other}, [&] { return other.done == 1; }, 2ms);
   EXPECT_EQ(other.done, 1U);
@@ -306,7 +306,7 @@ TEST(HostPfc, the_watchdog_ends_a_storm_of_pauses) {
   EXPECT_EQ(stream.done, 1U);
   EXPECT_GT(net.runner.now() - begin, Nanos{4900us});
   EXPECT_EQ(net.sides[0]->counter("pause_storms"), 1U);
-  net.run(20ms);  // silence: a pause is a pause again
+  net.run(20ms);  // no pause frames for 20 ms: pauses are obeyed again
   net.send_pause(0, 20'000);
   net.run(10us);
   stream.limit = 2;

@@ -1,5 +1,5 @@
-// Hosts that know in-band telemetry, behind rows of switches that write it: what the switches said comes back to the
-// sender, and nobody else notices.
+// Hosts with in-band telemetry, connected by chains of switches that add it: telemetry returns to the sender, and
+// other packets are unchanged.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -39,7 +39,7 @@ struct RowOptions {
   ibv_qp_type type = IBV_QPT_RC;
 };
 
-// host a - s0 - s1 - ... - host b. Port 0 of each switch looks to a, port 1 to b.
+// host a - s0 - s1 - ... - host b. Port 0 of each switch is toward a, port 1 toward b.
 class Row : public Fabric {
  public:
   explicit Row(const RowOptions& options = {}) {
@@ -88,7 +88,7 @@ class Row : public Fabric {
 
   Side* a = nullptr;
   Side* b = nullptr;
-  // The last packet of these opcodes with telemetry that went over the last link towards b or towards a.
+  // Last packet with telemetry for each opcode on the last link, toward b and toward a.
   std::array<std::map<Opcode, std::vector<IntHopValues>>, 2> carried;
   size_t with_telemetry = 0;
   std::function<SimVerdict(const Packet&, SimLink::Direction)> meddle;
@@ -144,9 +144,9 @@ TEST(HostTelemetry, what_switches_wrote_into_a_packet_comes_back_to_its_sender) 
     EXPECT_EQ(echo.age, Nanos{0});
     const auto hops = values_of(echo);
     ASSERT_EQ(hops.size(), 3U);
-    // Nobody else is there: it leaves each switch when it arrives, a link's delay after the one before.
+    // Without other traffic the packet leaves each switch when it arrives, one link delay after the previous one.
     for (uint32_t s = 0; s < 3; ++s) {
-      const IntHopValues& hop = hops[2 - s];  // the newest first
+      const IntHopValues& hop = hops[2 - s];  // the most recent hop first
       EXPECT_EQ(hop.switch_id, 100 + s);
       EXPECT_EQ(hop.port, 1);
       EXPECT_EQ(hop.rate(), kRate);
@@ -182,7 +182,7 @@ TEST(HostTelemetry, five_switches_fit_beside_the_largest_path_mtu) {
 
 TEST(HostTelemetry, an_acknowledgement_of_several_packets_has_the_hops_of_the_last) {
   Row net;
-  const Nanos together = net.runner.now() + Nanos{50us};  // when all of them come to b
+  const Nanos together = net.runner.now() + Nanos{50us};  // time at which all of them arrive at b
   net.meddle = [&](const Packet& packet, SimLink::Direction direction) {
     SimVerdict verdict;
     if (direction == SimLink::kAToB && opcode_info(packet.bth.opcode).is_request())
@@ -215,7 +215,7 @@ TEST(HostTelemetry, a_host_begins_it_where_switches_do_not) {
 }
 
 TEST(HostTelemetry, a_packet_that_would_be_too_long_does_not_begin_it) {
-  // 4200 bytes: 36 more than a packet of the path MTU over IPv4, which is less than a header and five hops.
+  // 4200 bytes: 36 more than a packet of the path MTU over IPv4, less than a header and five hops.
   Row net({.a = knows(TelemetryBegin::kAll),
            .at_a = TelemetryRole::kTransit,
            .at_b = TelemetryRole::kTransit,
@@ -317,14 +317,15 @@ TEST(HostTelemetry, old_acknowledgements_do_not_overwrite_new_hops) {
   EXPECT_GT(net.a->counter("int_echoes_received"), 100U);
   EXPECT_EQ(net.a->counter("feedback_impossible"), 0U);
   EXPECT_EQ(net.a->counter("extensions_refused"), 0U);
-  net.run(1ms);  // what is still on its way
+  net.run(1ms);  // packets in flight arrive
 }
 
 TEST(HostTelemetry, workers_pass_packets_on_with_their_hops) {
   Row net({.workers_of_b = 2});
   net.run(1ms);
   for (uint64_t i = 0; i < 8;
-       ++i) {  // half of the queue pairs are the other worker's than their flow's queue
+       // Half of the queue pairs belong to another worker than the queue of their flow.
+       ++i) {
     net.connect(*net.a, *net.b, {.path_mtu = IBV_MTU_1024});
     ASSERT_EQ(net.write(i, 5000), 0);
     net.run(1ms);
@@ -375,7 +376,7 @@ TEST(HostTelemetry, a_congested_switch_tells_the_sender_half_a_round_trip_earlie
   ASSERT_EQ(net.write(0, 64), 0);
   net.run(1ms);
   ASSERT_EQ(successes(*net.a), 1U);
-  ASSERT_EQ(net.write(1, 60'000), 0);  // all at once, since the first link has no rate
+  ASSERT_EQ(net.write(1, 60'000), 0);  // all packets at once, since the first link has no rate
   Nanos told = kNever;
   for (int step = 0; step < 10'000 && net.a->counter("responses_received") < 2; ++step) {
     net.run(100ns);
@@ -392,7 +393,7 @@ TEST(HostTelemetry, a_congested_switch_tells_the_sender_half_a_round_trip_earlie
   EXPECT_EQ(net.a->counter("int_responses_refused"), 0U);
 }
 
-// A response of a congested switch about our packet with this PSN, as it would come in b's name.
+// An INT response of a congested switch about this host's packet with this PSN, in b's name.
 Packet switch_response(const Row& net, Psn psn, Opcode sampled = Opcode::kRcWriteOnly) {
   Packet packet = make_packet(Opcode::kCcIntResponse).to(Qpn{net.a->qp->qp_num()}, psn);
   packet.between(MacAddress::local(99), must(IpAddress::parse("10.0.0.2")), net.a->device->host().mac(),
@@ -409,7 +410,7 @@ Packet switch_response(const Row& net, Psn psn, Opcode sampled = Opcode::kRcWrit
 
 class SwitchResponses : public testing::Test {
  protected:
-  // a has three packets under way that nobody acknowledges: PSNs 1001 to 1003.
+  // a has three unacknowledged packets: PSNs 1001 to 1003.
   void SetUp() override {
     ASSERT_EQ(net_.write(0, 100), 0);
     net_.run(1ms);
@@ -453,12 +454,12 @@ TEST_F(SwitchResponses, about_anything_else_are_not) {
   other.int_report->flags = IntReport::kToReceiver;
   respond(other);
   other = switch_response(net_, Psn{1002});
-  other.int_report->sampled[7] ^= 1;  // another queue pair
+  other.int_report->sampled[7] ^= 1;  // different queue pair
   respond(other);
   EXPECT_EQ(taken(), 0U);
   EXPECT_EQ(refused(), 8U);
   EXPECT_EQ(net_.telemetry(*net_.a)->report().reports, 0U);
-  // From somebody else than the peer it is not even looked at.
+  // From an address other than the peer's it is not processed.
   other = switch_response(net_, Psn{1002});
   other.source = must(IpAddress::parse("10.0.0.3"));
   respond(other);
@@ -515,7 +516,7 @@ TEST_F(BrokenTelemetry, is_dropped_and_counted) {
   const std::pair<size_t, uint8_t> changes[] = {{kShim, 0x24},       // type
                                                 {kShim, 0x18},       // NPT
                                                 {kShim + 1, 2},      // shorter than its header
-                                                {kShim + 1, 10},     // no whole hops
+                                                {kShim + 1, 10},     // not a whole number of hops
                                                 {kShim + 1, 255},    // longer than the packet
                                                 {kShim + 4, 0x30}};  // version
   uint64_t count = 0;
@@ -530,7 +531,7 @@ TEST_F(BrokenTelemetry, is_dropped_and_counted) {
   EXPECT_EQ(net_.b->counter("int_discarded"), 1U);
   EXPECT_EQ(net_.b->counter("requests_received"), 0U);
   auto bytes = whole;
-  bytes[kShim + 3] ^= 1;  // a packet to another port than RoCEv2's is inside
+  bytes[kShim + 3] ^= 1;  // the enclosed packet is for a port other than RoCEv2's
   deliver(bytes);
   EXPECT_EQ(net_.b->counter("requests_received"), 0U);
   deliver(whole);
@@ -544,7 +545,7 @@ TEST_F(BrokenTelemetry, in_any_way_does_no_harm) {
   for (int round = 0; round < 20'000; ++round) {
     auto bytes = whole;
     for (uint64_t changes = 1 + rng.next() % 3; changes > 0; --changes) {
-      // Where INT lies mostly; lengths of IP and UDP now and then.
+      // Mostly in the INT header; sometimes in the lengths of IP and UDP.
       const size_t at = rng.next() % 8 == 0 ? 14 + rng.next() % 28 : kShim + rng.next() % 60;
       bytes[at] = static_cast<uint8_t>(rng.next());
     }
@@ -553,7 +554,7 @@ TEST_F(BrokenTelemetry, in_any_way_does_no_harm) {
   }
   EXPECT_GT(net_.b->counter("int_malformed"), 1000U);
   EXPECT_GT(net_.b->counter("rx_icrc_errors"), 0U);
-  // What is right is still taken.
+  // A valid packet is still accepted.
   const uint64_t before = net_.b->counter("requests_received") + net_.b->counter("requests_duplicate");
   deliver(whole);
   EXPECT_EQ(net_.b->counter("requests_received") + net_.b->counter("requests_duplicate"), before + 1);

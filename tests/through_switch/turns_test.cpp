@@ -1,5 +1,6 @@
-// Processes that get a processor in turns, two programs and perhaps a switch between them: as long as all of them run now and then,
-// no request ends with RETRY_EXC, however long one waits for its turn. Shared-memory ports and virtual time.
+// Processes that are scheduled in turns: two programs and optionally a switch between them. As long as each of them
+// runs sometimes, no request fails with RETRY_EXC, however long a process waits. Shared-memory ports and virtual
+// time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,20 +22,20 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-// The port without what it knows of peers: the transport then has nothing but the clock.
+// The port without information about peers, so that the transport has only the clock.
 class PortOfUnknownPeers final : public BorrowedPort {
  public:
   using BorrowedPort::BorrowedPort;
   [[nodiscard]] PeerPresence* peers() override { return nullptr; }
 };
 
-// Who gets a processor in turns.
+// A process that is scheduled in turns.
 struct Scheduled {
   bool runs = true;
-  Nanos until{0};  // the end of its turn, or of its wait
+  Nanos until{0};  // end of its time slice, or of its wait
 };
 
-// A process: its engine polls while it has a processor.
+// A process: its engine polls while the process is scheduled.
 struct Process : Scheduled, ShmHost {
   unsigned to_post = 0, under_way = 0, failed = 0;
 };
@@ -48,7 +49,7 @@ struct SwitchProcess : Scheduled {
 
 struct Turns {
   Nanos shortest, longest;
-  unsigned cores;  // with one, one of them runs while the others wait
+  unsigned cores;  // with one core, one process runs while the others wait
 };
 
 class ProcessorTurns : public testing::Test {
@@ -91,7 +92,7 @@ class ProcessorTurns : public testing::Test {
     open(processes_[slot], segment_, std::move(port), shm_device_config(slot), kMemory);
   }
 
-  // How many requests failed.
+  // Returns the number of failed requests.
   unsigned run(uint64_t seed, const Turns& turns) {
     Rng rng{seed};
     connect();
@@ -163,13 +164,13 @@ class ProcessorTurns : public testing::Test {
   }
 
   std::shared_ptr<ShmSegment> segment_;
-  std::optional<SwitchProcess> switch_;  // outlives the processes
+  std::optional<SwitchProcess> switch_;  // must outlive the processes
   std::array<Process, 2> processes_;
   std::vector<Scheduled*> all_;
   Nanos now_ = 1s;
 
  protected:
-  unsigned completed_ = 0;  // requests, of all runs
+  unsigned completed_ = 0;  // requests, in all runs
 };
 
 uint64_t seeds() {

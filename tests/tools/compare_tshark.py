@@ -14,7 +14,7 @@ SHOWN = 20
 
 
 def number(text):
-    """Of '17', '0x11', 'True', '00:00:00:05'."""
+    """Parses '17', '0x11', 'True', or '00:00:00:05'."""
     if text in ("True", "False"):
         return int(text == "True")
     if ":" in text:
@@ -26,8 +26,8 @@ def hex_bytes(text):
     return int(text.replace(":", ""), 16)
 
 
-# tshark's field, how to read it, where roci-pcap has it (the first path that exists), and whether a packet of any
-# opcode has it.
+# tshark field, its parser, its paths in roci-pcap (the first that exists is used), and whether a packet of any opcode
+# has it.
 FIELDS = [
     ("infiniband.bth.opcode", number, ["bth.opcode"], True),
     ("infiniband.bth.se", number, ["bth.solicited"], True),
@@ -52,7 +52,7 @@ FIELDS = [
     ("infiniband.ieth", hex_bytes, ["ieth.rkey"], False),
     ("infiniband.invariant.crc", number, ["icrc.stored"], False),
 ]
-CNP = 0x81  # tshark 4.0 reads only its BTH
+CNP = 0x81  # tshark 4.0 decodes only its BTH.
 
 
 def give_up(why):
@@ -71,7 +71,7 @@ def run(command):
 
 
 def read_tshark(program, path):
-    """Packet number -> (is malformed, {field: text}) for packets with a BTH, and for malformed ones."""
+    """Returns {packet number: (is malformed, {field: text})} for packets with a BTH, and for malformed ones."""
     names = [field[0] for field in FIELDS]
     command = [program, "-n", "-r", path, "--disable-heuristic", HEURISTIC, "-T", "fields", "-E", "separator=/t",
                "-E", "occurrence=f", "-e", "frame.number", "-e", "_ws.malformed"]
@@ -98,7 +98,7 @@ def lookup(packet, paths):
 
 
 def compare(theirs, ours):
-    """The sentences that say how the two readings of one capture differ, and how many fields were compared."""
+    """Returns the differences between the two decodings of a capture, and the number of compared fields."""
     differences, compared = [], 0
     numbers = {packet["number"] for packet in ours}
     for stray in sorted(set(theirs) - numbers):

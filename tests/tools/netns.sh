@@ -1,9 +1,9 @@
 #!/bin/sh
 # netns.sh [--mtu BYTES] PROGRAM [ARGUMENT…]
-# Runs PROGRAM in a network namespace of its own that holds loopback and two joined interfaces, veth0 and veth1, without
-# addresses. Nothing outside the namespace is touched, and it goes when PROGRAM ends.
-# Exit code: PROGRAM's; 77 (skipped, for CTest) when this user may not make namespaces, but 1 where ROCI_REQUIRE_ALL is set, as in
-# CI; 1 when iproute2 is missing.
+# Runs PROGRAM in a new network namespace with loopback and a veth pair (veth0, veth1) without addresses. The namespace
+# is deleted when PROGRAM exits; nothing outside it changes.
+# Exit code: that of PROGRAM; 77 (skipped, for CTest) if the user may not create namespaces, but 1 if ROCI_REQUIRE_ALL
+# is set, as in CI; 1 if iproute2 is missing.
 set -u
 
 mtu=1500
@@ -36,7 +36,7 @@ exec unshare --net sh -euc '
   ip link set lo up
   ip link add veth0 mtu "$mtu" type veth peer name veth1 mtu "$mtu"
   for interface in veth0 veth1; do
-    # Keep the kernel from talking on the link by itself.
+    # Disables IPv6, so that the kernel sends no frames of its own.
     echo 1 2> /dev/null > "/proc/sys/net/ipv6/conf/$interface/disable_ipv6" || true
     ip link set "$interface" up
   done

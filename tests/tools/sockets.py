@@ -1,4 +1,4 @@
-"""TCP ports of this machine, for tests that run servers of others on it."""
+"""TCP ports of this machine, for tests that start third-party servers."""
 
 import pathlib
 import socket
@@ -11,7 +11,7 @@ def free_port():
 
 
 def listens(port):
-    """Whether somebody waits for connections there."""
+    """Returns whether a socket listens on the port."""
     wanted = f":{port:04X} "
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in pathlib.Path(table).read_text(encoding="ascii").splitlines()[1:]:

@@ -1,4 +1,4 @@
-// Who of very many queue pairs is shown.
+// Tests of the selection of the queue pairs to display, if there are too many.
 #include <gtest/gtest.h>
 
 #include "roci-top/queue_pair_choice.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 using Numbers = std::vector<uint32_t>;
 
-// Numbers 1 to `count`, each a millisecond later; psns(number) is how far it is.
+// Returns queue pairs 1 to `count`, read at intervals of 1 ms; psns(number) is the current PSN.
 template <class Psns>
 std::vector<ActivitySeen> all(Nanos at, uint32_t count, Psns psns) {
   std::vector<ActivitySeen> out;
@@ -28,7 +28,7 @@ TEST(QueuePairChoice, shows_the_busiest_of_many_one_look_after_it_has_found_them
   QueuePairChoice choice(2);
   const auto begin = choice.choose("h", all(2s, 9, [](uint32_t n) { return n * 1'000'000; }));
   EXPECT_EQ(begin.shown, (Numbers{1, 2})) << "how far they are says nothing";
-  // 4 and 7 have moved, 7 across the end of the PSNs.
+  // 4 and 7 have sent packets; the PSN of 7 wrapped around.
   const auto found = choice.choose("h", all(3s, 9, [](uint32_t n) {
                                      return n * 1'000'000 + (n == 4 ? 10 : n == 7 ? 16'000'000U : 0);
                                    }));
@@ -58,7 +58,7 @@ TEST(QueuePairChoice, goes_by_packets_a_second) {
     return std::vector<ActivitySeen>{{1, at == 1s ? 0U : 1000U, at}, {2, at == 1s ? 0U : second, at + late}};
   };
   choice.choose("h", look(1s, 0s, 0));
-  // 1,001 packets in 1.1 seconds are fewer than 1,000 in one.
+  // 1,001 packets in 1.1 s are a lower rate than 1,000 packets in 1 s.
   EXPECT_EQ(choice.choose("h", look(2s, 100ms, 1001)).asked, Numbers{1});
   QueuePairChoice other(1);
   other.choose("h", look(1s, 0s, 0));

@@ -1,4 +1,4 @@
-// Hosts and their queue pairs, as lines and as JSON.
+// Tests of the display of hosts and their queue pairs, as lines and as JSON.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace roci::top {
 namespace {
 
-// Two looks a second apart at one host with three queue pairs: the first sends 8 Gb/s under congestion control, the second
-// answers READs without, the third sends datagrams.
+// Two snapshots of a host with three queue pairs, 1 s apart. The first queue pair sends 8 Gb/s under congestion
+// control, the second sends READ responses without it, the third sends datagrams.
 class HostsTest : public testing::Test {
  protected:
   HostsTest() {
@@ -113,7 +113,7 @@ TEST_F(HostsTest, a_hundred_and_sixty_columns_have_peers_and_packets) {
   EXPECT_NE(shown.find("17        RC   RTS   10.0.0.2 4711"), std::string::npos) << shown;
   EXPECT_NE(shown.find("additive_incre "), std::string::npos) << shown;
   EXPECT_NE(shown.find("    40      3\n"), std::string::npos) << shown;
-  // The PSN began again: 0x1388 + 0x100.
+  // The PSN wrapped around: 0x1388 + 0x100 packets.
   EXPECT_NE(shown.find("UD   RTS   -                                   -       -   0.005"), std::string::npos)
       << shown;
 }
@@ -131,7 +131,7 @@ TEST_F(HostsTest, nothing_is_wider_than_the_terminal_whatever_that_is) {
   }
 }
 
-// What is in the heading of a width has room in it.
+// Every column of a heading fits into the width.
 TEST_F(HostsTest, no_column_is_cut_from_sixty_columns_on) {
   for (size_t width = 60; width <= 200; ++width) {
     for (const Line& line : render(now_, before_, {.width = width})) {

@@ -1,4 +1,4 @@
-// What the tests of tables are made of.
+// Helpers for the tests of tables.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ inline Counted counted(Nanos at, std::map<std::string, uint64_t> numbers,
   return {.at = at, .numbers = std::move(numbers), .texts = std::move(texts)};
 }
 
-// As somebody sees it, without the blanks at the ends of lines.
+// Returns the rendered text, without blanks at the ends of lines.
 inline std::string text_of(const Snapshot& now, const Snapshot& before, const Look& look) {
   std::string out;
   for (const Line& line : render(now, before, look))

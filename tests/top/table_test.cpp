@@ -11,7 +11,8 @@
 namespace roci::top {
 namespace {
 
-// Two looks at a switch, a second apart. p0 receives 10 Gb/s and drops, p1 sends them and has a queue, p2 is idle.
+// Two snapshots of a switch, 1 s apart. p0 receives 10 Gb/s and drops frames, p1 sends the traffic and has a queue,
+// p2 is idle.
 class TableTest : public testing::Test {
  protected:
   TableTest() {

@@ -1,4 +1,4 @@
-// Atomics: the answer, the memory, and that a repetition is answered and not executed.
+// Atomic operations: response, memory contents, and responses to duplicate requests without a second execution.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -18,7 +18,7 @@ void set_word(Side& side, size_t offset, uint64_t word) {
   std::memcpy(side.memory.data() + offset, &word, sizeof word);
 }
 
-// An 8-byte aligned place in the side's memory.
+// Offset of an 8-byte aligned word in the memory of a host.
 constexpr size_t kWord = 4096;
 
 std::function<bool(const std::string&)> once(const std::string& line) {
@@ -41,7 +41,7 @@ TEST(Atomic, fetch_add_returns_the_old_value_and_adds) {
   EXPECT_EQ(done[0].opcode, IBV_WC_FETCH_ADD);
   EXPECT_EQ(done[0].byte_len, 8U);
   EXPECT_EQ(word_at(net.a, 0), 0xfffffffffffffffe);
-  EXPECT_EQ(word_at(net.b, kWord), 3U);  // wraps
+  EXPECT_EQ(word_at(net.b, kWord), 3U);  // wraps around
 }
 
 TEST(Atomic, compare_swap_swaps_only_what_it_expects) {

@@ -23,7 +23,7 @@ bool is_readable(int fd) {
 }
 std::shared_ptr<ChannelQueue> make_channel() { return *ChannelQueue::create(); }
 
-// Push, poll, forget and resize at random, over the place where the numbers wrap. Expect what a deque does.
+// Compares the ring with a std::deque under random push, poll, reset and resize, across the wrap of its indices.
 TEST(CompletionRing, does_what_a_deque_does_for_every_capacity_and_across_the_wrap_of_its_numbers) {
   for (uint32_t capacity : {1U, 2U, 3U, 5U, 64U, 100U}) {
     CompletionRing ring(capacity, 0U - 150);
@@ -32,7 +32,7 @@ TEST(CompletionRing, does_what_a_deque_does_for_every_capacity_and_across_the_wr
     uint64_t id = 0;
     for (int step = 0; step < 2000; ++step) {
       const uint64_t what = rng.below(100);
-      if (what < 70) {  // mostly full
+      if (what < 70) {  // the ring is full most of the time
         if (model.size() == capacity) continue;
         model.push_back(completion(++id, static_cast<uint32_t>(rng.below(3))));
         ASSERT_TRUE(ring.push(model.back(), false));
@@ -83,15 +83,15 @@ TEST(CompletionRing, notifies_once_for_what_was_asked) {
   const auto channel = make_channel();
   CompletionRing ring(16, 0, {EventSource::kCompletionQueue, 5, nullptr}, channel);
   ring.push(completion(0), true);
-  EXPECT_FALSE(is_readable(channel->fd()));  // nobody asked
+  EXPECT_FALSE(is_readable(channel->fd()));  // no notification was requested
   ring.request_notify(false);
-  EXPECT_FALSE(is_readable(channel->fd()));  // what waits already is no event
+  EXPECT_FALSE(is_readable(channel->fd()));  // a completion that is already queued is no event
   EXPECT_TRUE(ring.push(completion(1), false));
   EXPECT_TRUE(is_readable(channel->fd()));
   EXPECT_EQ(channel->take()->number, 5U);
   EXPECT_FALSE(is_readable(channel->fd()));
   ring.push(completion(2), false);
-  EXPECT_FALSE(is_readable(channel->fd()));  // once
+  EXPECT_FALSE(is_readable(channel->fd()));  // one notification per request
 
   ring.request_notify(true);
   ring.push(completion(3), false);
@@ -102,15 +102,15 @@ TEST(CompletionRing, notifies_once_for_what_was_asked) {
   ring.request_notify(true);
   ibv_wc failed = completion(5);
   failed.status = IBV_WC_WR_FLUSH_ERR;
-  ring.push(failed, false);  // errors count as solicited
+  ring.push(failed, false);  // an error completion counts as solicited
   EXPECT_TRUE(channel->take());
 
   ring.request_notify(false);
-  ring.request_notify(true);  // does not weaken the request for all
+  ring.request_notify(true);  // does not reduce the pending request for all completions to solicited ones
   ring.push(completion(6), false);
   EXPECT_TRUE(channel->take());
   ring.request_notify(true);
-  ring.request_notify(false);  // but the other way round it becomes one
+  ring.request_notify(false);  // extends the pending request for solicited completions to all
   ring.push(completion(7), false);
   EXPECT_TRUE(channel->take());
 }
@@ -135,7 +135,7 @@ TEST(CompletionRing, queues_on_one_channel_take_turns_and_keep_their_counts) {
   EXPECT_EQ(one->unacknowledged(), 1U);
   two->ack_events(1);
   EXPECT_EQ(two->unacknowledged(), 0U);
-  three.reset();  // and its event with it
+  three.reset();  // also removes its event
   EXPECT_EQ(channel->users(), 2U);
   while (const auto next = channel->take()) order.push_back(next->number);
   EXPECT_EQ(order, (std::vector<uint32_t>{1, 2, 1, 1}));
@@ -190,7 +190,7 @@ TEST(CompletionRing, takes_back_an_event_whose_completions_were_polled_before_it
   EXPECT_TRUE(ring.take_back_event());
   EXPECT_EQ(ring.unacknowledged(), 0U);
   EXPECT_FALSE(channel->take());
-  ring.push(completion(2), false);  // without another request
+  ring.push(completion(2), false);  // no notification is requested again
   ASSERT_TRUE(channel->take());
   EXPECT_FALSE(ring.take_back_event());
   EXPECT_EQ(ring.unacknowledged(), 1U);

@@ -1,4 +1,4 @@
-// A host that its switches tell of congestion: what its packets carry, which messages it believes, and which it does not.
+// Congestion notification messages (CNM) at a host: CN-TAGs in its packets, and validation of received messages.
 #include <gtest/gtest.h>
 
 #include "support/frames.hpp"
@@ -20,13 +20,13 @@ CongestionConfig tags() {
   return config;
 }
 
-// A host, and the switch that it is attached to, which says what the test wants.
+// A host and its switch. The test builds the messages that the switch sends.
 class Told : public LoneHost {
  public:
   explicit Told(const CongestionConfig& config = tags(), uint16_t vlan = 0)
       : LoneHost({.rq_psn = 100, .path_mtu = IBV_MTU_256, .congestion = config, .vlan = vlan}) {}
 
-  // What the host sends when it writes so much.
+  // Returns the frames that the host sends for an RDMA WRITE of `length` bytes.
   std::vector<ByteVector> written(size_t length) {
     EXPECT_EQ(post(IBV_WR_RDMA_WRITE, 1, length), 0);
     return sent_now();
@@ -45,7 +45,7 @@ class Told : public LoneHost {
     cnm.queue_delta = -3;
     return cnm;
   }
-  // In layer 2, as the switch sends it to who has sent `frame`.
+  // A layer 2 CNM, as the switch sends it to the sender of `frame`.
   static ByteVector answer(const ByteVector& frame, const Cnm& cnm) {
     const CnmLink link = *CnmLink::answering(frame, kSwitch);
     ByteVector out(kMaxCnmFrame);
@@ -53,7 +53,7 @@ class Told : public LoneHost {
     return out;
   }
   static ByteVector answer(const ByteVector& frame) { return answer(frame, cnm_about(frame)); }
-  // Through routers.
+  // A CNM in UDP/IP, for a sender that is reached through routers.
   static ByteVector answer_over_ip(const ByteVector& frame, const FiveTuple& flow, L3CnmTlvs more = {}) {
     RocePath path;
     path.source_mac = kSwitch;
@@ -69,7 +69,7 @@ class Told : public LoneHost {
   }
   void hear(const ByteVector& frame) { receive_bytes(frame); }
   [[nodiscard]] uint64_t count(const std::string& name) const { return side.counter(name); }
-  // Of all that was heard, everything but what the test names is 0.
+  // Expects that counter `name` is `times` and that all other CNM counters are 0.
   void expect_only(const std::string& name, uint64_t times) const {
     for (const char* counter : {"cnms_taken", "cnms_malformed", "cnms_unsigned", "cnms_old",
                                 "cnms_unknown_flow", "cnms_mismatched", "cnms_unproven", "cnms_too_many"}) {
@@ -129,7 +129,7 @@ TEST(CnTags, stand_behind_the_vlan_tag) {
 TEST(CnTags, are_for_the_priorities_that_are_named) {
   for (const bool named : {true, false}) {
     CongestionConfig config = tags();
-    config.priorities = named ? 1 : 2;  // the queue pair's is 0
+    config.priorities = named ? 1 : 2;  // the queue pair has priority 0
     Told host(config);
     EXPECT_EQ(tag_of(host.written(16)[0]).has_value(), named);
   }
@@ -149,7 +149,7 @@ TEST(CnTags, of_datagrams_are_those_of_their_queue_pair) {
   host.hear(Told::answer(sent[0]));
   host.expect_only("cnms_taken", 1);
   EXPECT_EQ(host.side.device->host().congestion_flows().requests(host.flow_of(*qp)).notices, 1U);
-  // In the name of another queue pair of the same host.
+  // The sampled packet names another queue pair of the same host.
   ByteVector forged = sent[0];
   forged[14 + 4 + 20 + 8 + 12 + 7] ^= 1;  // DETH: source queue pair
   host.hear(Told::answer(forged));
@@ -206,7 +206,7 @@ TEST(Cnms, about_a_packet_of_ours_are_recorded_for_its_flow) {
   host.hear(Told::answer(writes[2], Told::cnm_about(writes[2], 63)));
   EXPECT_EQ(host.requests().notices, 2U);
   EXPECT_EQ(host.requests().latest->feedback, 63);
-  // What the peer says goes on as before.
+  // Acknowledgments of the peer are processed as before.
   EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 2)), Lines{});
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
 }
@@ -255,13 +255,13 @@ TEST(Cnms, are_another_protocol_to_a_host_without_the_configuration) {
   EXPECT_EQ(host.count("rx_other_protocol"), 2U);
 }
 
-// What is wrong with a message, and how it is counted.
+// A change that makes the sampled packet invalid, and the counter that must increment.
 struct Forgery {
   const char* what;
   void (*change)(ByteVector& sampled);
   const char* counter;
 };
-constexpr size_t kIp = 18, kUdp = kIp + 20, kBth = kUdp + 8;  // behind the CN-TAG
+constexpr size_t kIp = 18, kUdp = kIp + 20, kBth = kUdp + 8;  // after the CN-TAG
 
 TEST(Cnms, that_are_not_about_a_packet_that_was_sent_are_refused) {
   constexpr Forgery kForgeries[] = {
@@ -306,12 +306,12 @@ TEST(Cnms, that_are_not_whole_are_refused) {
   cut.resize(cut.size() - 1);
   host.hear(cut);
   host.expect_only("cnms_malformed", 3);
-  // To a group: it would be many hosts' flow.
+  // A multicast destination MAC would address flows of several hosts.
   ByteVector group = Told::answer(writes[0]);
   group[0] = 0xff;
   host.hear(group);
   EXPECT_EQ(host.count("rx_not_for_us"), 1U);
-  // In pieces it is as good as in one.
+  // A frame in several segments is processed like a contiguous one.
   host.receive_bytes(Told::answer(writes[0]), 20);
   EXPECT_EQ(host.count("cnms_taken"), 1U);
 }
@@ -328,7 +328,7 @@ TEST(Cnms, that_give_back_little_of_the_packet_are_believed_only_if_that_is_conf
       host.hear(Told::answer(writes[0], cnm));
     }
     host.expect_only(believed ? "cnms_taken" : "cnms_unproven", 4);
-    // What there is must still be right.
+    // The part of the packet that the message contains must still match.
     ByteVector other = writes[0];
     other[kIp + 19] = 9;
     Cnm cnm = Told::cnm_about(other);
@@ -350,7 +350,7 @@ TEST(Cnms, about_a_connection_that_is_gone_are_refused) {
   EXPECT_NE(host.flow_of(*host.side.qp), before);
   host.hear(Told::answer(old));
   host.expect_only("cnms_unknown_flow", 2);
-  // In error nothing is sent that could be slowed down.
+  // A queue pair in the error state sends nothing that could be rate limited.
   const ByteVector young = host.written(16)[0];
   host.to_bare(IBV_QPS_ERR);
   host.hear(Told::answer(young));
@@ -367,7 +367,7 @@ TEST(Cnms, through_routers_must_be_about_the_flow_that_they_name) {
   host.hear(Told::answer_over_ip(frame, other));
   host.expect_only("cnms_mismatched", 1);
   ByteVector strange = frame;
-  strange[kBth - 4 + 7] ^= 1;  // there is no CN-TAG
+  strange[kBth - 4 + 7] ^= 1;  // this frame has no CN-TAG
   host.hear(Told::answer_over_ip(strange));
   EXPECT_EQ(host.count("cnms_unknown_flow"), 1U) << "no queue pair sends there";
   ByteVector damaged = Told::answer_over_ip(frame);
@@ -403,7 +403,7 @@ TEST(Cnms, through_routers_are_signed_where_there_is_a_key_and_heard_once) {
   EXPECT_EQ(host.count("cnms_old"), 2U);
   host.hear(signed_with(8, kKey));
   EXPECT_EQ(host.count("cnms_taken"), 2U);
-  host.hear(signed_with(600'000, kKey));  // in 6 s
+  host.hear(signed_with(600'000, kKey));  // 6 s ahead of the clock
   EXPECT_EQ(host.count("cnms_old"), 3U);
   host.now += 6s;
   host.hear(signed_with(9, kKey));
@@ -413,7 +413,7 @@ TEST(Cnms, through_routers_are_signed_where_there_is_a_key_and_heard_once) {
 
 TEST(Cnms, are_not_taken_more_often_than_allowed) {
   CongestionConfig config = tags();
-  config.cnm_rate = 100;  // ten at once
+  config.cnm_rate = 100;  // burst of 10 messages
   Told host(config);
   const ByteVector frame = host.written(16)[0];
   for (int i = 0; i < 50; ++i) host.hear(Told::answer(frame));

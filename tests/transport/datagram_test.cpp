@@ -1,4 +1,4 @@
-// UD between two hosts: addresses, Q_Keys, the header area of the receive buffer, and neighbours that come late.
+// UD between two hosts: addresses, Q_Keys, the header area of the receive buffer, and late address resolution.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -99,7 +99,7 @@ TEST_F(Datagrams, receive_buffer_in_pieces_is_filled_across_them) {
   wr.num_sge = 3;
   ASSERT_EQ(b_->post_recv(&wr, nullptr), 0);
   sends({.length = 100});
-  EXPECT_EQ(hosts_.b.memory[20], 0x45);  // the IPv4 header goes on in the second piece
+  EXPECT_EQ(hosts_.b.memory[20], 0x45);  // the IPv4 header continues in the second segment
   EXPECT_TRUE(holds(hosts_.b, 110, 20, 7));
   EXPECT_TRUE(holds(hosts_.b, 200, 80, 27));
 }
@@ -126,7 +126,7 @@ TEST_F(Datagrams, requests_that_name_no_address_or_a_foreign_one_are_refused) {
   SendOptions options{.length = 8, .to = to_b_.get(), .remote_qp = b_->qp_num()};
   options.remote_qp = 0x1000000;
   EXPECT_EQ(send(hosts_.a, *a_, options), EINVAL);
-  options.remote_qp = 0xffffff;  // not to a group
+  options.remote_qp = 0xffffff;  // not valid for a unicast address
   EXPECT_EQ(send(hosts_.a, *a_, options), EINVAL);
   options = {.opcode = IBV_WR_RDMA_WRITE, .length = 8, .to = to_b_.get(), .remote_qp = 5};
   EXPECT_EQ(send(hosts_.a, *a_, options), EINVAL);
@@ -205,7 +205,7 @@ TEST_F(Datagrams, send_request_whose_memory_is_not_there_stops_the_send_queue) {
 }
 
 TEST_F(Datagrams, first_datagram_waits_for_the_neighbour_and_those_behind_it_wait_in_order) {
-  TwoHosts fresh;  // nobody has spoken yet
+  TwoHosts fresh;  // no address is resolved yet
   auto a = make_service(fresh.a, IBV_QPT_UD);
   auto b = make_service(fresh.b, IBV_QPT_UD);
   open_datagrams(*a);
@@ -252,7 +252,7 @@ TEST_F(Datagrams, address_handle_may_go_while_requests_that_name_it_wait) {
   EXPECT_EQ(fresh.a.device->host().retired_addresses().size(), 1U);
   fresh.run(1ms);
   EXPECT_EQ(completion_lines(fresh.b), Lines{"1 SUCCESS 48"});
-  // Swept when the next one goes.
+  // The next creation of an address handle frees retired ones.
   must(fresh.a.pd->create_address_handle(address_of(gid_of("10.0.0.3"))));
   EXPECT_EQ(fresh.a.device->host().retired_addresses().size(), 0U);
 }
@@ -295,7 +295,7 @@ TEST_F(Datagrams, udp_source_port_comes_from_the_queue_pair_or_the_flow_label) {
                                           flow_udp_source_port(0x12345, Qpn{}, Qpn{})}));
 }
 
-TEST(DatagramPort, is_the_linux_kernels) {  // as captured
+TEST(DatagramPort, is_the_linux_kernels) {  // values captured from Linux
   EXPECT_EQ(datagram_udp_source_port(Qpn{1}), 55410);
   EXPECT_EQ(datagram_udp_source_port(Qpn{0x13}), 53368);
   EXPECT_EQ(datagram_udp_source_port(Qpn{0x27}), 63843);

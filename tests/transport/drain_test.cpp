@@ -1,4 +1,5 @@
-// SQD: what is under way ends, nothing is begun, an event tells when it is so, and attributes may change meanwhile.
+// SQD: started requests complete, no new request starts, an event reports the drained state, and attributes may
+// change.
 #include <gtest/gtest.h>
 
 #include "support/lone_host.hpp"
@@ -30,7 +31,7 @@ TEST(Drain, messages_under_way_end_and_none_is_begun_until_the_queue_pair_goes_o
   LoneHostOptions options;
   options.window_bytes = 4096;
   LoneHost host(options);
-  host.post(IBV_WR_RDMA_WRITE, 1, 8192);  // 32 packets, of which the window lets 16 go
+  host.post(IBV_WR_RDMA_WRITE, 1, 8192);  // 32 packets; the window permits 16
   host.post(IBV_WR_SEND, 2, 8);
   EXPECT_EQ(host.work().size(), 16U);
   ASSERT_TRUE(drain(*host.side.qp));
@@ -182,7 +183,7 @@ TEST(Drain, attributes_that_would_disturb_messages_change_while_there_are_none) 
 TEST(Drain, responder_remembers_its_latest_requests_through_a_change_of_their_number) {
   for (const uint8_t reads : {uint8_t{1}, uint8_t{2}, uint8_t{4}}) {
     SCOPED_TRACE(int{reads});
-    LoneHost host;  // 2 READs
+    LoneHost host;  // accepts 2 READs
     for (int i = 0; i < 3; ++i) host.receive(host.read(i, 0, 8));
     ASSERT_TRUE(drain(*host.side.qp));
     host.work();

@@ -1,4 +1,4 @@
-// Which asynchronous event each fault of a queue pair raises, and that a fault told by a completion raises none.
+// Asynchronous event of each queue pair fault. A fault that a completion reports raises no event.
 #include <gtest/gtest.h>
 
 #include "support/lone_host.hpp"
@@ -64,7 +64,8 @@ TEST(TransportEvents, region_that_goes_away_under_a_read_raises_an_access_error)
   options.region = 65536;
   LoneHost host(options);
   host.port().blocked = true;
-  host.receive(host.read(0, 0, 65536));  // more responses than can be made while nothing leaves
+  // More responses than the responder can stage while the port is blocked.
+  host.receive(host.read(0, 0, 65536));
   host.side.region.reset();
   host.port().blocked = false;
   host.work();
@@ -76,7 +77,7 @@ TEST(TransportEvents, atomic_on_a_word_that_is_not_aligned_here_is_fatal) {
   options.access |= IBV_ACCESS_REMOTE_ATOMIC;
   LoneHost host(options);
   Host& insides = host.side.device->host();
-  // Registered one byte off: what is aligned for the peer is not so for this process.
+  // Registered with an offset of one byte: the address is aligned for the peer, but not in this process.
   ASSERT_TRUE(insides.memory().add_at(MemoryKey{0x4400}, PdNumber{1}, 0x10000, host.side.memory.data() + 1,
                                       64, options.access));
   Packet add = host.request(Opcode::kRcFetchAdd, 0);
@@ -87,14 +88,14 @@ TEST(TransportEvents, atomic_on_a_word_that_is_not_aligned_here_is_fatal) {
 
 TEST(TransportEvents, what_a_receive_completion_tells_is_no_event) {
   {
-    LoneHost host;  // too long
+    LoneHost host;  // the message is longer than the receive
     host.side.receive(1, LoneHost::kGuard, 8);
     EXPECT_EQ(host.receive(host.request(Opcode::kRcSendOnly, 0, 16)).back(), "RC_ACK 0 61");
     EXPECT_EQ(host.statuses(), std::vector{IBV_WC_LOC_LEN_ERR});
     EXPECT_EQ(events(host), Types{});
   }
   {
-    LoneHost host;  // into memory that is not registered
+    LoneHost host;  // the receive names memory that is not registered
     host.side.receive(1, 0, 8);
     EXPECT_EQ(host.receive(host.request(Opcode::kRcSendOnly, 0, 8)).back(), "RC_ACK 0 63");
     EXPECT_EQ(host.statuses(), std::vector{IBV_WC_LOC_PROT_ERR});

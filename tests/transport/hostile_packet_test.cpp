@@ -1,6 +1,6 @@
-// What a host makes of requests that no honest peer sends: each header field with values that must be refused. A named
-// counter moves, the queue pair lives on or answers with the NAK that IBTA 9.7.4.1 asks for, and no byte outside the
-// region (and, when refused, inside it) changes.
+// Invalid requests: each header field with values that the responder must reject. The responder increments a named
+// counter and either keeps the queue pair's state or sends the NAK of IBTA 9.7.4.1. It never writes outside the
+// region, and a rejected request does not change the region.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Refused {
   const char* counter;
 };
 
-// Each leaves the queue pair as it was.
+// None of these packets changes the state of the queue pair.
 const Refused kRefusedSilently[] = {
     {"MAC of somebody else", [](Packet& p) { p.destination_mac = MacAddress::local(9); }, "rx_not_for_us"},
     {"VLAN that is not ours", [](Packet& p) { p.with_vlan(7); }, "rx_not_for_us"},
@@ -76,7 +76,7 @@ TEST(HostilePacket, wrong_outer_fields_are_counted_and_change_nothing) {
     EXPECT_EQ(host.side.counter(row.counter), counted + 1);
     EXPECT_EQ(answers, std::string(row.counter) == "requests_out_of_order" ? Lines{"RC_ACK 0 60"} : Lines{});
     EXPECT_EQ(host.side.memory, before);
-    // It lives: the honest packet is executed.
+    // A valid packet is still executed.
     EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16)), Lines{"RC_ACK 0 1f"});
     EXPECT_EQ(host.side.memory[LoneHost::kGuard], 1);
     EXPECT_EQ(host.side.counter("requests_received"), 1U);
@@ -109,9 +109,9 @@ TEST(HostilePacket, fields_that_mean_nothing_here_are_ignored) {
 
 struct Fatal {
   const char* name;
-  std::function<std::vector<Packet>(const LoneHost&)> packets;  // the last one is refused
+  std::function<std::vector<Packet>(const LoneHost&)> packets;  // the responder rejects the last one
   uint8_t syndrome;
-  int psn;  // of the NAK
+  int psn;  // of the NAK, relative to the first PSN
 };
 
 Packet with_reth(Packet packet, uint64_t va, uint32_t rkey, uint32_t length) {
@@ -243,7 +243,7 @@ TEST(HostilePacket, requests_that_break_the_rules_get_a_fatal_nak_and_write_noth
     EXPECT_EQ(host.side.memory, before);
     EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
     EXPECT_EQ(host.statuses(), Statuses{IBV_WC_WR_FLUSH_ERR});  // the receive, once
-    // In error it is silent.
+    // A queue pair in the error state does not respond.
     EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, row.psn, 0, 16, 16)), Lines{});
     EXPECT_EQ(host.side.memory, before);
   }
@@ -255,7 +255,7 @@ TEST(HostilePacket, access_that_the_queue_pair_or_the_region_does_not_give_is_re
     options.access = IBV_ACCESS_LOCAL_WRITE | (is_read ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ);
     LoneHost host(options);
     const Packet packet = is_read ? host.read(0, 0, 16) : host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16);
-    EXPECT_EQ(host.receive(packet), Lines{"RC_ACK 0 61"});  // the queue pair refuses first
+    EXPECT_EQ(host.receive(packet), Lines{"RC_ACK 0 61"});  // the queue pair's access flags are checked first
 
     LoneHost other;
     auto region = must(other.side.pd->register_memory(other.side.memory.data(), 64, IBV_ACCESS_LOCAL_WRITE));
@@ -286,7 +286,7 @@ TEST(HostilePacket, atomics_stay_on_aligned_words_of_their_region) {
     const auto& memory = host.side.memory;
     EXPECT_EQ(std::count(memory.begin(), memory.end(), 0xa6), executed ? 1 : 0);
     if (!executed) continue;
-    EXPECT_EQ(host.receive(packet), Lines{line});  // again: answered, not executed
+    EXPECT_EQ(host.receive(packet), Lines{line});  // a duplicate gets the same response and is not executed
     EXPECT_EQ(std::count(memory.begin(), memory.end(), 0xa6), 1);
   }
 }
@@ -339,7 +339,7 @@ TEST(HostilePacket, receive_into_memory_that_is_not_ours_to_write_is_an_operatio
   EXPECT_TRUE(host.guards_whole());
 }
 
-// Receive the same hostile packet as one buffer and in pieces of every small size. Expect: the same, no crash.
+// Receives a valid packet in segments of 20, 27, 34, ... bytes. Expects the same result as for a contiguous frame.
 TEST(HostilePacket, frames_in_many_segments_are_read_like_whole_ones) {
   LoneHost host;
   ByteVector frame = encode_packet(host.write(Opcode::kRcWriteOnly, 0, 0, 200, 200).finish());
@@ -365,7 +365,7 @@ TEST(HostilePacket, frames_cut_off_anywhere_are_malformed) {
     for (size_t length = 0; length < frame.size(); ++length) {
       EXPECT_EQ(host.receive_bytes(ByteVector(frame.begin(), frame.begin() + static_cast<ptrdiff_t>(length))),
                 Lines{});
-      if (length > 1) {  // the same in two pieces
+      if (length > 1) {  // the same in two segments
         host.receive_bytes(ByteVector(frame.begin(), frame.begin() + static_cast<ptrdiff_t>(length)),
                            length / 2 + 1);
       }
@@ -383,7 +383,7 @@ TEST(HostilePacket, every_flipped_bit_under_the_icrc_is_noticed) {
   const auto view =
       parse_frame(frame.data(), static_cast<uint32_t>(frame.size()), static_cast<uint32_t>(frame.size()));
   for (size_t bit = view.bth_offset * 8UL; bit < frame.size() * 8; ++bit) {
-    if (bit / 8 == view.bth_offset + 4UL) continue;  // FECN, BECN: outside the ICRC
+    if (bit / 8 == view.bth_offset + 4UL) continue;  // FECN and BECN are not covered by the ICRC
     ByteVector flipped = frame;
     flipped[bit / 8] ^= static_cast<uint8_t>(1U << bit % 8);
     EXPECT_EQ(host.receive_bytes(flipped), Lines{});
@@ -393,13 +393,13 @@ TEST(HostilePacket, every_flipped_bit_under_the_icrc_is_noticed) {
   EXPECT_GT(host.side.counter("rx_icrc_errors"), 100U);
 }
 
-// --- READs
+// --- READ requests
 
 TEST(HostilePacket, more_reads_than_agreed_are_an_invalid_request) {
   LoneHostOptions options;
   options.region = 65536;
   LoneHost host(options);
-  host.port().blocked = true;  // so that none is answered whole
+  host.port().blocked = true;  // no READ is answered completely
   ASSERT_EQ(host.receive(host.read(0, 0, 65536)), Lines{});
   host.receive(host.read(256, 0, 512));
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
@@ -407,7 +407,7 @@ TEST(HostilePacket, more_reads_than_agreed_are_an_invalid_request) {
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
   host.port().blocked = false;
   const Lines lines = host.work();
-  ASSERT_EQ(lines.size(), 259U);  // those that were right are still answered, then the NAK follows
+  ASSERT_EQ(lines.size(), 259U);  // the permitted READs are answered, then the NAK follows
   EXPECT_EQ(lines.front(), "RC_READ_RESP_FIRST 0");
   EXPECT_EQ(lines[257], "RC_READ_RESP_LAST 257");
   EXPECT_EQ(lines.back(), "RC_ACK 258 61");
@@ -417,7 +417,7 @@ TEST(HostilePacket, replayed_read_gives_way_to_the_next_new_one) {
   LoneHost host;
   EXPECT_EQ(host.receive(host.read(0, 0, 16)), Lines{"RC_READ_RESP_ONLY 0"});
   EXPECT_EQ(host.receive(host.read(1, 0, 16)), Lines{"RC_READ_RESP_ONLY 1"});
-  // The requester had timed out and asked again, when the first responses came late. So it goes on.
+  // Late responses reach a requester that retransmitted after a timeout; it continues from there.
   host.port().blocked = true;
   host.port().put(encode_packet(host.read(0, 0, 16).finish()));
   host.port().put(encode_packet(host.read(2, 64, 16).finish()));
@@ -431,7 +431,8 @@ TEST(HostilePacket, replays_are_answered_in_psn_order) {
   LoneHost host;
   host.receive(host.read(0, 0, 512));
   host.receive(host.read(2, 0, 512));
-  // Ask again for the later one first. Expect: the earlier goes before it, each once.
+  // The requester retransmits the later READ first. Expects that the responder answers the earlier one first, each
+  // once.
   host.port().put(encode_packet(host.read(2, 0, 512).finish()));
   host.port().put(encode_packet(host.read(0, 0, 512).finish()));
   EXPECT_EQ(host.work(), (Lines{"RC_READ_RESP_FIRST 0", "RC_READ_RESP_LAST 1", "RC_READ_RESP_FIRST 2",
@@ -445,9 +446,9 @@ TEST(HostilePacket, replay_must_be_a_part_of_the_original) {
   EXPECT_EQ(host.receive(host.read(1, 256, 768)),
             (Lines{"RC_READ_RESP_FIRST 1", "RC_READ_RESP_MIDDLE 2", "RC_READ_RESP_LAST 3"}));
   EXPECT_EQ(host.receive(host.read(3, 768, 256)), Lines{"RC_READ_RESP_ONLY 3"});
-  EXPECT_EQ(host.receive(host.read(1, 0, 768)), Lines{});     // another address
-  EXPECT_EQ(host.receive(host.read(1, 256, 4096)), Lines{});  // longer
-  EXPECT_EQ(host.receive(host.read(-1, 0, 1024)), Lines{});   // before it
+  EXPECT_EQ(host.receive(host.read(1, 0, 768)), Lines{});     // different address
+  EXPECT_EQ(host.receive(host.read(1, 256, 4096)), Lines{});  // longer than the original
+  EXPECT_EQ(host.receive(host.read(-1, 0, 1024)), Lines{});   // starts before the original
   Packet packet = host.read(0, 0, 1024);
   EXPECT_EQ(host.receive(with_reth(packet, packet.reth->va, packet.reth->rkey.value() ^ 2, 1024)), Lines{});
   EXPECT_EQ(host.side.counter("read_replays"), 2U);
@@ -455,7 +456,8 @@ TEST(HostilePacket, replay_must_be_a_part_of_the_original) {
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
 }
 
-// Who asks for an answer from a packet on has those before it.
+// A requester that repeats a READ from PSN n on has received the responses before n. The responder has not sent
+// those, so the duplicate is invalid.
 TEST(HostilePacket, what_was_not_sent_yet_is_not_asked_for_again) {
   LoneHost host;
   host.port().put(encode_packet(host.read(0, 0, 1024).finish()));
@@ -476,7 +478,8 @@ TEST(HostilePacket, after_a_read_whose_region_goes_away_only_the_nak_is_sent) {
   host.side.region.reset();
   host.port().blocked = false;
   const Lines lines = host.work();
-  // Some responses had been made before. Then the NAK of the first that could not be, and nothing for the second READ.
+  // The responder had built some responses. Expects the NAK at the first missing one and no response to the second
+  // READ.
   ASSERT_LT(lines.size(), 200U);
   EXPECT_EQ(lines.back(), "RC_ACK " + std::to_string(lines.size() - 1) + " 62");
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
@@ -495,7 +498,7 @@ TEST(HostilePacket, nak_waits_for_the_read_responses_before_it) {
   host.port().put(encode_packet(host.read(0, 0, 512).finish()));
   host.port().put(encode_packet(host.write(Opcode::kRcWriteOnly, 3, 0, 4, 4).finish()));
   EXPECT_EQ(host.work(), (Lines{"RC_READ_RESP_FIRST 0", "RC_READ_RESP_LAST 1", "RC_ACK 2 60"}));
-  // The gap is told of once; the packet that closes it makes room for the next.
+  // The responder sends one NAK per gap. After the missing packet has arrived, the next gap gets a NAK of its own.
   EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 4, 0, 4, 4)), Lines{});
   EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 2, 0, 4, 4)), Lines{"RC_ACK 2 1f"});
   EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 4, 0, 4, 4)), Lines{"RC_ACK 3 60"});

@@ -1,6 +1,6 @@
-// What a host makes of responses that no honest peer sends: to nothing, of the past and of the future, with syndromes and
-// lengths that do not fit what was asked for. A named counter moves, or the request that they name ends in an error; no
-// byte is written that was not asked for.
+// Invalid responses: without a request, with past or future PSNs, with syndromes or lengths that do not match the
+// request. The requester increments a named counter, or completes the named request with an error. It writes no byte
+// that no request asked for.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -87,7 +87,7 @@ TEST(HostilePacket, fatal_naks_end_the_request_they_name_and_flush_the_rest) {
     host.receive(host.response(Opcode::kRcAcknowledge, 5, syndrome));
     EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_SUCCESS, IBV_WC_SUCCESS, status, IBV_WC_WR_FLUSH_ERR}));
     EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
-    ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 5, 8), 0);  // posted in error: flushed at once
+    ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 5, 8), 0);  // posted in the error state: flushed at once
     host.work();
     EXPECT_EQ(host.statuses(), Statuses{IBV_WC_WR_FLUSH_ERR});
   }

@@ -1,5 +1,5 @@
-// The longest messages: 2^31 bytes (IBTA 9.3.3.1.2). One page of memory stands at all of their addresses, so they cost
-// time alone.
+// Messages of the maximum length, 2^31 bytes (IBTA 9.3.3.1.2). The same 2 MiB of memory are mapped repeatedly, so the
+// tests need little memory.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,9 +12,9 @@ namespace roci::test {
 namespace {
 
 constexpr uint64_t kLongest = uint64_t{1} << 31;
-constexpr uint64_t kRepeat = 2 << 20;  // bytes of real memory
+constexpr uint64_t kRepeat = 2 << 20;  // bytes of physical memory
 
-// `length` bytes of addresses, the same kRepeat bytes over and over.
+// Address range of `length` bytes that maps the same kRepeat bytes repeatedly.
 class Mirrored {
  public:
   explicit Mirrored(uint64_t length) : length_(length) {
@@ -42,7 +42,7 @@ class Mirrored {
   uint8_t* bytes_ = nullptr;
 };
 
-// Not connected until go(), so that the packets are not written down.
+// The queue pairs are not connected before go(), so that the test does not record the packets.
 class LargeMessage : public testing::Test {
  protected:
   LargeMessage()
@@ -75,7 +75,7 @@ TEST_F(LargeMessage, two_gib_arrive_whole_and_nothing_behind_them_is_touched) {
     const Mirrored& from = opcode == IBV_WR_RDMA_READ ? theirs : ours;
     for (uint64_t i = 0; i < kRepeat; ++i)
       from.bytes()[i] = static_cast<uint8_t>(i * 31 + (i >> 12) + opcode);
-    // In one piece, or as a SEND from many into many.
+    // One segment; a SEND uses 32 segments at both ends.
     std::vector<ibv_sge> pieces{{ours.address(), static_cast<uint32_t>(kLongest), local->lkey()}};
     if (opcode == IBV_WR_SEND) {
       pieces.assign(32, {ours.address(), 1U << 26, local->lkey()});
@@ -109,7 +109,7 @@ TEST_F(LargeMessage, two_gib_arrive_whole_and_nothing_behind_them_is_touched) {
   EXPECT_EQ(hosts_.a.counter("packets_retransmitted"), 0U);
 }
 
-// All that comes before the first packet and with the last: lengths are not cut to 31 or 32 bits.
+// The length is checked at the post, before the first packet. It is not truncated to 31 or 32 bits.
 TEST_F(LargeMessage, one_byte_more_is_refused_at_the_post) {
   const Mirrored from(kLongest + kRepeat);
   auto source = register_all(hosts_.a, from);

@@ -1,5 +1,5 @@
-// What LDCP needs of the wire (draft-dai-tsvwg-rdma-ldcp §3): byte sequences of both directions, marks that are echoed
-// and never lost, READ responses that are acknowledged, round trips, and who may say all that.
+// Wire mechanisms for LDCP (draft-dai-tsvwg-rdma-ldcp section 3): byte sequences in both directions, reliable echo of
+// ECN marks, acknowledged READ responses, round-trip times, and validation of this feedback.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ TEST(Ldcp, both_ends_count_the_same_bytes_in_each_direction) {
     net.connect();
     mixed_traffic(net);
     expect_same_bytes_at_both_ends(net);
-    // A READ request counts for its RETH and an atomic for its header; the answers have a sequence of their own.
+    // A READ request counts as its RETH and an atomic as its header. Responses have a byte sequence of their own.
     EXPECT_EQ(TwoHosts::core(net.a).requester.flow().next, Lsn{3 * (1500 + 5000 + 16 + 28)});
     EXPECT_EQ(TwoHosts::core(net.a).requester.response_flow().received, Lsn{3 * (7000 + 8)});
   }
@@ -85,7 +85,7 @@ TEST(Ldcp, the_sequence_goes_on_beyond_32_bits) {
   EXPECT_EQ(net.a.counter("feedback_impossible"), 0U);
 }
 
-// Requests of one packet each that arrive together, marked as the letters say.
+// Receives one-packet requests in one burst. A request is marked CE where `marks` has a 'C'.
 void put_burst(LoneHost& host, const std::string& marks) {
   for (size_t i = 0; i < marks.size(); ++i) {
     Packet packet = host.write(Opcode::kRcWriteOnly, static_cast<int>(i), 8 * i, 8, 8);
@@ -97,7 +97,7 @@ Lines acks_of_burst(LoneHost& host, const std::string& marks) {
   put_burst(host, marks);
   Lines acks;
   for (const Packet& sent : host.work_for_packets()) {
-    if (sent.bth.opcode == Opcode::kCnp) continue;  // notification_point_test.cpp
+    if (sent.bth.opcode == Opcode::kCnp) continue;  // tested in notification_point_test.cpp
     EXPECT_EQ(sent.bth.opcode, Opcode::kRcAcknowledge);
     acks.push_back(std::to_string(sent.bth.psn - Psn{100}) + (sent.bth.becn ? " marked" : ""));
   }
@@ -128,7 +128,7 @@ TEST(Ldcp, one_acknowledgement_stands_for_at_most_m_packets) {
 TEST(Ldcp, a_mark_stays_with_the_acknowledgement_when_there_is_no_room_to_cut) {
   LoneHost host({.packets_per_ack = 1});
   host.port().blocked = true;
-  // More packets than the stage holds frames: the later ones find no room.
+  // More packets than the stage has frames, so the responder cannot send all acknowledgments at once.
   std::string marks(200, '.');
   marks[150] = 'C';
   put_burst(host, marks);
@@ -159,7 +159,7 @@ TEST(Ldcp, a_mark_in_front_of_a_read_is_acknowledged_before_the_read_is_answered
   EXPECT_EQ(sent[2].bth.opcode, Opcode::kRcReadResponseOnly);
 }
 
-// 20 WRITEs of 8000 bytes from a that are ECN-capable, or nobody may mark them; 160 packets.
+// Posts 20 WRITEs of 8000 bytes at a: 160 packets, ECN-capable so that they may be marked.
 void ecn_capable_writes(TwoHosts& net) {
   TwoHosts::core(net.a).attributes.path.traffic_class = 2;
   TwoHosts::core(net.a).set_peer_mac(TwoHosts::core(net.a).attributes.path.destination_mac);
@@ -205,7 +205,7 @@ TEST(Ldcp, counts_survive_lost_acknowledgements) {
   EXPECT_EQ(flow.packets_acked, requests) << "arrived, some of them twice";
 }
 
-// The bytes of READ responses that leave b and are not acknowledged by a yet; the most there ever were, since told.
+// READ response bytes that b has sent and a has not acknowledged: current value and maximum.
 struct ResponsesInFlight {
   uint64_t now = 0, most = 0;
   void watch(TwoHosts& net) {
@@ -225,7 +225,7 @@ TEST(Ldcp, read_responses_are_acknowledged_and_held_to_the_window) {
   ResponsesInFlight in_flight;
   in_flight.watch(net);
   ASSERT_EQ(net.read(0, 0, 2000), 0);
-  net.run(1s);  // from the first acknowledgement on it is known that there are any
+  net.run(1s);  // the first acknowledgment shows the responder that the requester acknowledges
   in_flight = {};
   ASSERT_EQ(net.read(1, 0, 300'000), 0);
   net.run(1s);
@@ -240,7 +240,7 @@ TEST(Ldcp, read_responses_are_acknowledged_and_held_to_the_window) {
 TEST(Ldcp, reads_asked_for_together_share_the_responders_window) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
-  TwoHosts::core(net.b).config.window_bytes = 4096;  // a asks for more than b sends at a time
+  TwoHosts::core(net.b).config.window_bytes = 4096;  // a requests more than b may have in flight
   ResponsesInFlight in_flight;
   in_flight.watch(net);
   ASSERT_EQ(net.read(0, 0, 2000), 0);
@@ -257,7 +257,7 @@ TEST(Ldcp, reads_asked_for_together_share_the_responders_window) {
 TEST(Ldcp, atomics_are_acknowledged_as_reads_are) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
-  TwoHosts::core(net.b).config.window_bytes = 16;  // two answers
+  TwoHosts::core(net.b).config.window_bytes = 16;  // two responses
   ASSERT_EQ(net.read(0, 0, 8), 0);
   net.run(1s);
   for (uint64_t i = 1; i <= 20; ++i)
@@ -270,7 +270,7 @@ TEST(Ldcp, atomics_are_acknowledged_as_reads_are) {
   EXPECT_EQ(flow.acknowledged, flow.next);
 }
 
-// A response that does not come in order says nothing that could be acknowledged.
+// An out-of-order response contains nothing that the requester could acknowledge.
 TEST(Ldcp, nothing_is_acknowledged_before_the_first_response_in_order) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
@@ -312,8 +312,8 @@ TEST(Ldcp, lost_acknowledgements_of_reads_asked_for_together_cost_time_and_nothi
   expect_all_successful(net.a.completions(), 7);
 }
 
-// The responder waits with the READ for acknowledgments of its responses, and the requester has none to give: it repeats
-// the WRITE before the READ, whose acknowledgment was lost too. IBTA 9.7.5.1.2.
+// The acknowledgment of a WRITE and those of a READ's responses are lost. The responder waits for the latter; the
+// requester repeats the WRITE before the READ. The responder must acknowledge the duplicate (IBTA 9.7.5.1.2).
 TEST(Ldcp, a_duplicate_is_acknowledged_though_a_later_read_waits_for_its_window) {
   for (const bool selective : {false, true}) {
     ExtensionConfig extensions = kAuto;
@@ -410,7 +410,7 @@ TEST(Ldcp, a_probe_measures_the_round_trip_beside_the_data) {
   EXPECT_GE(requester.flow().rtt, Nanos{100us});
   EXPECT_LE(requester.flow().rtt, Nanos{101us});
   EXPECT_EQ(net.b.counter("probes_answered"), 1U);
-  // One that is lost is given up.
+  // A lost probe is abandoned after a timeout.
   net.lose = [](const std::string& line) { return line.starts_with("> CC_PROBE"); };
   ASSERT_TRUE(requester.request_probe(net.now()));
   TwoHosts::wake(net.a, net.now());
@@ -426,7 +426,7 @@ TEST(Ldcp, the_receivers_window_holds_the_sender_back) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = narrow});
   net.connect();
   ASSERT_EQ(net.write(0, 0, 100), 0);
-  net.run(100ms);  // the first acknowledgement tells
+  net.run(100ms);  // the first acknowledgment reports the window
   EXPECT_EQ(TwoHosts::core(net.a).requester.flow().receiver_window, 4096U);
   int64_t in_flight = 0, most = 0;
   net.watch = [&](const Packet& packet, char direction) {
@@ -523,7 +523,7 @@ TEST(Ldcp, what_is_sent_again_is_ecn_capable) {
 }
 
 TEST(Ldcp, blocks_that_do_not_fit_the_port_stay_away_from_data) {
-  // Path MTU 4096 on a port of 4200 leaves 20 bytes.
+  // Path MTU 4096 on a port with MTU 4200 leaves 20 bytes.
   ExtensionConfig wide{
       .mode = ExtensionMode::kAuto, .timestamps = true, .source_qpn = true, .data_lsn = true};
   for (const auto& [mtu, has_block] : {std::pair{IBV_MTU_4096, false}, {IBV_MTU_2048, true}}) {
@@ -538,12 +538,12 @@ TEST(Ldcp, blocks_that_do_not_fit_the_port_stay_away_from_data) {
     for (uint64_t i = 0; i < 3; ++i) ASSERT_EQ(net.write(i, 0, 20000), 0);
     net.run();
     expect_all_successful(net.a.completions(), 3);
-    // The offers themselves leave 20 bytes, whatever the path MTU.
+    // The capability offer assumes the port's largest path MTU, 4096: the limit is 20 bytes for any path MTU.
     EXPECT_FALSE(seen && !has_block);
   }
 }
 
-// a's acknowledgements are signed by b. Whoever stands in between can drop them, but not make or repeat them.
+// b signs the acknowledgments for a. An attacker on the path can drop them, but a replayed copy is rejected.
 TEST(Ldcp, forged_and_repeated_acknowledgements_are_not_believed) {
   TwoHosts net({.extensions_a = kSigned, .extensions_b = kSigned});
   net.connect();
@@ -551,7 +551,7 @@ TEST(Ldcp, forged_and_repeated_acknowledgements_are_not_believed) {
   net.run(100ms);
   expect_all_successful(net.a.completions(), 1);
   EXPECT_EQ(net.a.counter("feedback_unsigned"), 0U);
-  // From now on one bit of the MAC is flipped on the way, with a right ICRC behind it: here the ICRC guards already.
+  // From here on each acknowledgment arrives twice.
   net.watch = [](const Packet& packet, char direction) {
     SimVerdict verdict;
     if (direction == '<' && packet.bth.opcode == Opcode::kRcAcknowledge) verdict.duplicates = 1;

@@ -1,5 +1,5 @@
-// The life of a queue pair: attributes out of range, what may be posted when, and what happens to
-// packets, timers, doorbells and completions that are under way when the state changes or an object goes.
+// Queue pair states: attributes out of range, permitted posts, and the effect of state changes and object destruction
+// on pending packets, timers, doorbells and completions.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -18,9 +18,9 @@ constexpr int kRtsMask =
 
 struct BadAttribute {
   const char* name;
-  int at;  // the state it is set on the way to
+  int at;  // target state of the transition
   std::function<void(ibv_qp_attr&)> change;
-  const char* sentence;  // a part of it
+  const char* sentence;  // expected part of the error message
 };
 
 TEST(Lifecycle, attributes_out_of_range_are_named_and_change_nothing) {
@@ -160,8 +160,8 @@ TEST(Lifecycle, list_stops_at_the_first_bad_send_and_names_it) {
     ibv_send_wr* bad = nullptr;
     EXPECT_EQ(host.side.qp->post_send(wrs, &bad), code);
     EXPECT_EQ(bad, &wrs[1]);
-    EXPECT_EQ(host.core().send_queue.posted(),
-              posted + 1);  // the one before it is taken, the one behind it is not
+    // The request before it is accepted, the request after it is not.
+    EXPECT_EQ(host.core().send_queue.posted(), posted + 1);
   }
 }
 
@@ -175,7 +175,7 @@ TEST(Lifecycle, full_queues_say_so) {
   EXPECT_EQ(host.side.receive(16, LoneHost::kGuard, 8), ENOMEM);
   host.work();
   host.receive(host.response(Opcode::kRcAcknowledge, 0));
-  EXPECT_EQ(host.post(IBV_WR_RDMA_WRITE, 16, 8), 0);  // the room of the one that completed
+  EXPECT_EQ(host.post(IBV_WR_RDMA_WRITE, 16, 8), 0);  // the slot of the completed request
   EXPECT_EQ(host.post(IBV_WR_RDMA_WRITE, 17, 8), ENOMEM);
 }
 
@@ -209,7 +209,7 @@ TEST(Lifecycle, bad_objects_are_refused_in_a_sentence) {
   EXPECT_FALSE(host.side.pd->register_memory(host.side.memory.data(), SIZE_MAX, 0));
 }
 
-// --- what is under way when something changes
+// --- state changes and destruction with work in flight
 
 TEST(Lifecycle, reset_with_packets_in_flight_forgets_everything) {
   LoneHost host;
@@ -218,11 +218,12 @@ TEST(Lifecycle, reset_with_packets_in_flight_forgets_everything) {
   host.work();
   host.receive(host.request(Opcode::kRcSendFirst, 0, 256));
   host.to_bare(IBV_QPS_RESET);
-  EXPECT_EQ(host.wait(1s), Lines{});  // no time-out of the life before
+  EXPECT_EQ(host.wait(1s), Lines{});  // no timeout of a request from before the reset
   EXPECT_EQ(host.side.counter("timeouts"), 0U);
   host.connect();
   EXPECT_EQ(host.statuses(), Statuses{});
-  // Late packets of the life before. Expect: nothing, the message that had begun does not go on.
+  // Packets from before the reset arrive late. Expects that they are ignored and the started message does not
+  // continue.
   EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 3)), Lines{});
   EXPECT_EQ(host.receive(host.request(Opcode::kRcSendLast, 1, 10)), Lines{"RC_ACK 0 60"});
   ASSERT_EQ(host.side.receive(3, LoneHost::kGuard, 512), 0);
@@ -247,7 +248,7 @@ TEST(Lifecycle, error_with_packets_in_flight_flushes_both_queues_once_and_in_ord
   for (uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(host.side.receive(id, LoneHost::kGuard, 512), 0);
   for (uint64_t id = 11; id <= 13; ++id) ASSERT_EQ(host.post(IBV_WR_RDMA_READ, id, 1000), 0);
   host.work();
-  host.receive(host.request(Opcode::kRcSendFirst, 0, 256));  // holds the first receive
+  host.receive(host.request(Opcode::kRcSendFirst, 0, 256));  // consumes the first receive
   host.to_bare(IBV_QPS_ERR);
   EXPECT_EQ(host.wait(1s), Lines{});
   host.receive(host.response(Opcode::kRcReadResponseFirst, 0, 0x1f, 256));
@@ -260,7 +261,7 @@ TEST(Lifecycle, error_with_packets_in_flight_flushes_both_queues_once_and_in_ord
   EXPECT_EQ(sends, (std::vector<uint64_t>{11, 12, 13}));
   EXPECT_EQ(receives, (std::vector<uint64_t>{1, 2, 3}));
   EXPECT_EQ(host.side.counter("timeouts"), 0U);
-  // From error only over reset.
+  // The only transition out of the error state is to RESET.
   EXPECT_THROW(host.to_init(), std::runtime_error);
 }
 
@@ -268,12 +269,12 @@ TEST(Lifecycle, queue_pair_may_go_right_after_a_post_with_timers_and_frames_unde
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 1000), 0);
   host.port().blocked = true;
-  host.work();                                          // staged, the timer set
-  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 1000), 0);  // the doorbell rung
+  host.work();                                          // frames are staged and the timer is armed
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 1000), 0);  // rings the doorbell
   const Packet late = host.response(Opcode::kRcAcknowledge, 0);
   host.side.qp.reset();
   host.port().blocked = false;
-  EXPECT_EQ(host.wait(1s).size(), 4U);  // what was staged
+  EXPECT_EQ(host.wait(1s).size(), 4U);  // the staged frames
   host.receive(late);
   EXPECT_EQ(host.side.counter("rx_unknown_qp"), 1U);
   EXPECT_EQ(host.side.counter("timeouts"), 0U);
@@ -305,7 +306,7 @@ TEST(Lifecycle, region_deregistered_under_a_message_ends_it_without_touching_the
   EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_SUCCESS, IBV_WC_LOC_PROT_ERR}));
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
 
-  LoneHost target;  // and on the side that is written to
+  LoneHost target;  // the same at the responder
   target.receive(target.write(Opcode::kRcWriteFirst, 0, 0, 256, 512));
   target.side.region.reset();
   EXPECT_EQ(target.receive(target.request(Opcode::kRcWriteLast, 1, 256)), Lines{"RC_ACK 1 62"});
@@ -325,7 +326,7 @@ TEST(Lifecycle, completion_queue_that_overflows_puts_the_queue_pair_into_error) 
   EXPECT_EQ(host.side.cq->poll(1, &wc), -1);
 }
 
-// --- what requests and answers say
+// --- contents of requests and responses
 
 TEST(Lifecycle, acknowledgements_count_completed_messages) {
   LoneHost host;
@@ -339,7 +340,8 @@ TEST(Lifecycle, acknowledgements_count_completed_messages) {
   EXPECT_EQ(msn_after(host.request(Opcode::kRcWriteLast, 1, 44)), 1U);
   EXPECT_EQ(msn_after(host.read(2, 0, 16)), 2U);
   EXPECT_EQ(msn_after(host.write(Opcode::kRcWriteOnly, 3, 0, 4, 4)), 3U);
-  EXPECT_EQ(msn_after(host.write(Opcode::kRcWriteOnly, 3, 0, 4, 4)), 3U);  // a duplicate counts once
+  // A duplicate does not increment the MSN.
+  EXPECT_EQ(msn_after(host.write(Opcode::kRcWriteOnly, 3, 0, 4, 4)), 3U);
 }
 
 TEST(Lifecycle, solicited_event_is_asked_for_by_the_last_packet_of_messages_that_end_a_receive) {

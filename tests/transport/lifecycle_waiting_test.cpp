@@ -1,5 +1,5 @@
-// What a queue pair waits for and for how long: the way to its peer, room at the port and in the pool, acknowledgements,
-// peers that are not ready, windows.
+// Wait conditions of a queue pair and their limits: address resolution, port and pool without space, acknowledgments,
+// RNR NAKs, windows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace roci::test {
 namespace {
 
-// --- the way to the peer
+// --- address resolution
 
 ByteVector arp_reply(const MacAddress& mac) {
   ArpMessage reply;
@@ -35,7 +35,8 @@ TEST(Lifecycle, peer_that_does_not_answer_ends_what_was_posted) {
   EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR}));
 }
 
-// The answer to the solicitation may be lost. The source MAC of the peer's request is used, and not that of another host's packet.
+// The reply to the solicitation may be lost. The responder uses the source MAC of its peer's request, but not that of
+// a packet from another host.
 TEST(Lifecycle, a_request_has_the_mac_of_a_peer_that_has_not_answered_the_solicitation) {
   LoneHostOptions options;
   options.static_peer = false;
@@ -46,7 +47,7 @@ TEST(Lifecycle, a_request_has_the_mac_of_a_peer_that_has_not_answered_the_solici
                    IpAddress::from_v4(0x0a000001));
   EXPECT_EQ(host.receive(stranger), Lines{});
   EXPECT_EQ(host.receive(request), Lines{"RC_ACK 0 1f"});
-  // The peer moves to another MAC. Expect: the next packet goes there.
+  // The peer changes its MAC address. Expects the next packet at the new address.
   host.receive_bytes(arp_reply(MacAddress::local(77)));
   host.port().put(encode_packet(host.write(Opcode::kRcWriteOnly, 1, 0, 8, 8).finish()));
   const auto packets = host.work_for_packets();
@@ -54,13 +55,13 @@ TEST(Lifecycle, a_request_has_the_mac_of_a_peer_that_has_not_answered_the_solici
   EXPECT_EQ(packets[0].destination_mac, MacAddress::local(77));
 }
 
-// --- a port and a pool that have no room
+// --- blocked port and exhausted pool
 
 TEST(Lifecycle, blocked_port_is_no_busy_loop_and_everything_leaves_when_it_opens) {
   LoneHost host;
   host.port().blocked = true;
   for (uint64_t id = 1; id <= 4; ++id) ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, id, 8192), 0);  // 128 packets
-  EXPECT_EQ(host.work(), Lines{});                                                            // comes back
+  EXPECT_EQ(host.work(), Lines{});                                                            // returns
   EXPECT_FALSE(host.side.device->poller().poll(host.now));
   host.port().blocked = false;
   EXPECT_EQ(host.work().size(), 128U);
@@ -78,7 +79,7 @@ TEST(Lifecycle, blocked_port_runs_into_the_retry_limit) {
 
 TEST(Lifecycle, empty_buffer_pool_is_waited_for) {
   LoneHostOptions options;
-  options.tx_buffers = 8;  // fewer than the worker stages
+  options.tx_buffers = 8;  // fewer than a worker stages
   LoneHost host(options);
   host.port().blocked = true;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8192), 0);
@@ -89,7 +90,7 @@ TEST(Lifecycle, empty_buffer_pool_is_waited_for) {
   EXPECT_EQ(host.work().size(), 32U);
 }
 
-// A peer that READs all the time does not keep our own requests back.
+// A long READ by the peer does not delay this host's requests.
 TEST(Lifecycle, requests_get_their_turn_beside_a_long_read) {
   LoneHostOptions options;
   options.region = 1 << 20;
@@ -119,7 +120,7 @@ TEST(Lifecycle, window_holds_reads_back_but_never_the_only_one) {
 }
 
 TEST(Lifecycle, retries_are_counted_and_run_out) {
-  LoneHost host;  // 3 retries, 4.2 ms each
+  LoneHost host;  // 3 retries of 4.2 ms each
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
   EXPECT_EQ(host.wait(16'700us), Lines(4, "RC_WRITE_ONLY 0"));
   EXPECT_EQ(host.statuses(), Statuses{});
@@ -143,7 +144,7 @@ TEST(Lifecycle, progress_gives_the_retries_back) {
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 1280), 0);  // 5 packets
   host.work();
   for (int packet = 0; packet < 5; ++packet) {
-    host.wait(12'000us);  // two time-outs
+    host.wait(12'000us);  // two timeouts
     EXPECT_EQ(host.statuses(), Statuses{});
     host.receive(host.response(Opcode::kRcAcknowledge, packet));
   }
@@ -163,7 +164,7 @@ TEST(Lifecycle, sequence_naks_cost_retries_and_only_new_ones_do) {
   LoneHost patient;
   ASSERT_EQ(patient.post(IBV_WR_RDMA_WRITE, 1, 768), 0);
   patient.work();
-  for (int i = 0; i < 20; ++i)  // the same NAK many times in one batch: nothing was sent in between
+  for (int i = 0; i < 20; ++i)  // the same NAK 20 times in one batch: nothing was sent in between
     patient.port().put(encode_packet(patient.response(Opcode::kRcAcknowledge, 0, 0x60).finish()));
   EXPECT_EQ(patient.work().size(), 3U);
   EXPECT_EQ(patient.side.qp->state(), IBV_QPS_RTS);
@@ -175,7 +176,7 @@ TEST(Lifecycle, not_ready_peers_are_waited_for_and_given_up) {
   EXPECT_EQ(host.work(), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c)), Lines{});  // 640 us
-    EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c)), Lines{});  // said before
+    EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c)), Lines{});  // a duplicate NAK
     EXPECT_EQ(host.wait(639us), Lines{});
     EXPECT_EQ(host.wait(2us), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
   }
@@ -221,16 +222,16 @@ TEST(Lifecycle, requests_posted_while_the_peer_is_not_ready_wait_too) {
   EXPECT_EQ(host.wait(1ms), (Lines{"RC_SEND_ONLY 0", "RC_WRITE_ONLY 1"}));
 }
 
-// All of the 2^23 PSNs that may be open are acknowledged by one packet. Expect: it counts.
+// One packet acknowledges all of the 2^23 PSNs that may be outstanding. Expects that the requester processes it.
 TEST(Lifecycle, acknowledgement_of_everything_open_at_once_counts) {
   LoneHostOptions options;
   options.timeout = 0;
   LoneHost host(options);
-  // A READ of 2^31 - 256 bytes takes 2^23 - 1 PSNs, a WRITE behind it the last one.
+  // A READ of 2^31 - 256 bytes uses 2^23 - 1 PSNs, the WRITE after it uses the last one.
   constexpr uint32_t kPsns = (1U << 23) - 1;
   const size_t huge = size_t{kPsns} * 256;
   auto region = must(host.side.pd->register_memory(
-      nullptr, huge, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));  // never touched
+      nullptr, huge, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));  // never accessed
   ibv_sge sge{0, static_cast<uint32_t>(huge), region->lkey()};
   ibv_send_wr wr{};
   wr.sg_list = &sge;
@@ -240,8 +241,9 @@ TEST(Lifecycle, acknowledgement_of_everything_open_at_once_counts) {
   ASSERT_EQ(host.side.qp->post_send(&wr, &bad), 0);
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 8), 0);
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 3, 8), 0);
-  EXPECT_EQ(host.work(), (Lines{"RC_READ_REQUEST 0", "RC_WRITE_ONLY 8388607"}));  // no PSN for the third
-  // The WRITE is acknowledged, so the READ's responses are lost. Expect: the READ is requested again.
+  // No PSN is left for the third.
+  EXPECT_EQ(host.work(), (Lines{"RC_READ_REQUEST 0", "RC_WRITE_ONLY 8388607"}));
+  // The WRITE is acknowledged, so the READ's responses were lost. Expects that the requester repeats the READ.
   EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, static_cast<int>(kPsns))),
             Lines{"RC_READ_REQUEST 0"});
 }

@@ -1,4 +1,4 @@
-// Retransmission towards a standard peer, in virtual time: slow receivers, full queues, and loss by chance.
+// Retransmission to a standard peer, in virtual time: slow receivers, full queues, random loss.
 #include "transport/loss_recovery.hpp"
 
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@ namespace roci::test {
 namespace {
 
 constexpr size_t kMessage = 64 * 1024;
-constexpr int kDepth = 8;  // messages posted at a time: 512 KiB, the window of DeviceConfig
+constexpr int kDepth = 8;  // outstanding messages: 512 KiB, the window of DeviceConfig
 
 struct Outcome {
-  uint64_t messages = 0;  // completed in the time
+  uint64_t messages = 0;  // completed within the run
   uint64_t failed = 0;
   double bytes_per_second = 0;
   uint64_t sent = 0, sent_again = 0, timeouts = 0, tail_probes = 0, naks = 0;
@@ -99,7 +99,7 @@ struct SlowReceiver : testing::TestWithParam<ibv_wr_opcode> {
   static TwoHostsOptions options() {
     TwoHostsOptions o;
     o.path_mtu = IBV_MTU_4096;
-    o.timeout = 14;  // 67 ms, as perftest; 16 windows of 512 KiB are 280 ms of the receiver's time
+    o.timeout = 14;  // 67 ms, as in perftest; 16 windows of 512 KiB take the receiver 280 ms
     o.rate = BitsPerSec{240'000'000};
     o.queue = 64_MiB;
     o.frames = 16384;
@@ -107,7 +107,8 @@ struct SlowReceiver : testing::TestWithParam<ibv_wr_opcode> {
   }
 };
 
-// 16 queue pairs with windows of 512 KiB into a receiver of 30 MB/s. Nothing is lost, so hardly anything is sent again.
+// 16 queue pairs with windows of 512 KiB send to a receiver of 30 MB/s. Nothing is lost, so at most 1% is
+// retransmitted.
 TEST_P(SlowReceiver, sixteen_queue_pairs_reach_nine_tenths_of_its_rate_without_an_error) {
   Stream stream(options(), 16, GetParam());
   const Outcome outcome = stream.run(4s);
@@ -117,7 +118,7 @@ TEST_P(SlowReceiver, sixteen_queue_pairs_reach_nine_tenths_of_its_rate_without_a
   EXPECT_LE(outcome.sent_again * 100, outcome.sent);
 }
 
-// The same where the queue holds 1 MiB: what does not fit is lost.
+// The same with a queue of 1 MiB, which drops frames when it is full.
 TEST_P(SlowReceiver, sixteen_queue_pairs_share_a_queue_that_overflows) {
   TwoHostsOptions shallow = options();
   shallow.queue = 1_MiB;
@@ -133,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Operations, SlowReceiver, testing::Values(IBV_WR_RDMA_W
                            return tested.param == IBV_WR_RDMA_READ ? "READ" : "WRITE";
                          });
 
-// Go-back-N with loss by chance in both directions, relative to the same path without loss.
+// Returns the throughput of go-back-N with random loss in both directions, relative to the same path without loss.
 double part_at_loss(double loss, ibv_wr_opcode opcode, Nanos delay) {
   TwoHostsOptions options;
   options.path_mtu = IBV_MTU_4096;
@@ -156,7 +157,7 @@ double part_at_loss(double loss, ibv_wr_opcode opcode, Nanos delay) {
   return part;
 }
 
-// A bandwidth-delay product of 3 and of 31 packets.
+// Bandwidth-delay products of 3 and of 31 packets.
 TEST(GoBackN, keeps_half_of_the_rate_at_1_percent_loss) {
   for (const Nanos delay : {Nanos{5us}, Nanos{50us}}) {
     EXPECT_GE(part_at_loss(0.001, IBV_WR_RDMA_WRITE, delay), 0.8);
@@ -194,7 +195,7 @@ TEST(LossRecovery, time_out_starts_slowly_and_late_answers_undo_it) {
   EXPECT_EQ(recovery.window(), 4U);
 }
 
-// The response of the READ is lost, and so is a packet behind it each time: the NAKs name ever later packets.
+// The READ response is lost, and each time also a later packet: each NAK names a later PSN than the NAK before.
 TEST(LossRecovery, a_nak_that_names_a_later_packet_than_before_is_progress) {
   LoneHost host;  // retry count 3
   ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 8), 0);

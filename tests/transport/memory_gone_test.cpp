@@ -1,5 +1,5 @@
-// Registered memory that is unmapped, protected or cut off under a message: the message ends with the error that a wrong key
-// would give it in the same place, at both ends, and whoever else uses the hosts goes on.
+// Registered memory that is unmapped, protected or truncated during a message. The message fails at both ends with
+// the error that a wrong key would cause at the same position; other users of the hosts are not affected.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -15,7 +15,7 @@ namespace {
 constexpr int kAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 constexpr size_t kPages = 16;
-constexpr size_t kGoneFrom = 4;  // the page
+constexpr size_t kGoneFrom = 4;  // index of the first inaccessible page
 constexpr size_t kGone = kGoneFrom * kPage;
 
 struct Way {
@@ -29,8 +29,8 @@ constexpr Way kWays[] = {
     {"cut_off", Mapping::Of::kFile, [](Mapping& pages) { pages.cut_file(kGoneFrom); }},
 };
 
-// Where a message meets what is gone, and how long it is: in one packet of every size that is copied in a way of its own,
-// and in the middle of one of many.
+// Start and length of a message relative to the inaccessible pages: one packet of each size class that has its own
+// copy routine, and a position within a message of several packets.
 struct Place {
   const char* name;
   size_t offset;
@@ -49,7 +49,7 @@ constexpr Place kPlaces[] = {
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
 
-// A page-aligned region on each host, of which one will go, beside what TwoHosts has.
+// A page-aligned region on each host, in addition to the region of TwoHosts. The test makes part of it inaccessible.
 class MemoryGone : public testing::TestWithParam<std::tuple<Way, Place>> {
  protected:
   MemoryGone() : hosts_({.path_mtu = IBV_MTU_4096}), at_a_(kPages, way().of), at_b_(kPages, way().of) {
@@ -66,7 +66,7 @@ class MemoryGone : public testing::TestWithParam<std::tuple<Way, Place>> {
   [[nodiscard]] ibv_sge sge_a() const { return sge(at_a_, *region_a_); }
   [[nodiscard]] ibv_sge sge_b() const { return sge(at_b_, *region_b_); }
 
-  // Of `length` bytes from place().offset of both regions.
+  // RDMA requests name `remote` and `rkey`; wr_id is 1.
   static int post(QueuePair& qp, ibv_wr_opcode opcode, ibv_sge piece, uint64_t remote = 0,
                   uint32_t rkey = 0) {
     ibv_send_wr wr{};
@@ -94,7 +94,7 @@ class MemoryGone : public testing::TestWithParam<std::tuple<Way, Place>> {
     hosts_.run(1s);
     return completion_lines(hosts_.a);
   }
-  // New queue pairs move bytes both ways through the same hosts.
+  // Expects that new queue pairs on the same hosts transfer data in both directions.
   void expect_others_go_on() {
     hosts_.a.completions();
     hosts_.b.completions();
@@ -172,7 +172,7 @@ TEST_P(MemoryGone, that_is_received_into_is_an_error_of_both) {
   expect_others_go_on();
 }
 
-// The services without acknowledgements.
+// Unreliable services (UC), without acknowledgments.
 class MemoryGoneUnreliable : public MemoryGone {
  protected:
   MemoryGoneUnreliable() {
@@ -231,7 +231,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, MemoryGone,
 INSTANTIATE_TEST_SUITE_P(Ways, MemoryGoneUnreliable,
                          testing::Combine(testing::ValuesIn(kWays), testing::ValuesIn(kPlaces)), name_of);
 
-// One message each, 64 bytes or 8, at what is gone.
+// Tests that run once per way, with one message of 64 or 8 bytes at the inaccessible page.
 class MemoryGoneOnce : public MemoryGone {};
 
 TEST_P(MemoryGoneOnce, under_an_atomic_is_a_remote_access_error) {
@@ -304,7 +304,7 @@ TEST_P(MemoryGoneOnce, under_datagrams_is_an_error_of_whose_it_is) {
     EXPECT_EQ(a->post_send(&wr, nullptr), 0);
     return run();
   };
-  // The header ends where the memory does, so the payload has none.
+  // The 40-byte header fits into the accessible memory, the payload does not.
   ASSERT_EQ(post_receive(*b, {at_b_.address(kGone - 40), 1000, region_b_->lkey()}), 0);
   take_away(at_b_);
   EXPECT_EQ(sends({at_a_.address(), 300, region_a_->lkey()}), Lines{"1 SUCCESS 300"});
@@ -313,7 +313,8 @@ TEST_P(MemoryGoneOnce, under_datagrams_is_an_error_of_whose_it_is) {
   EXPECT_EQ(hosts_.b.counter("memory_faults"), 1U);
   move_to(*b, IBV_QPS_RESET);
   open_datagrams(*b, kQkey, 0x2000);
-  ASSERT_EQ(post_receive(*b, {at_b_.address(kGone), 1000, region_b_->lkey()}), 0);  // not even the header
+  // The header does not fit either.
+  ASSERT_EQ(post_receive(*b, {at_b_.address(kGone), 1000, region_b_->lkey()}), 0);
   EXPECT_EQ(sends({at_a_.address(), 300, region_a_->lkey()}), Lines{"1 SUCCESS 300"});
   EXPECT_EQ(completion_lines(hosts_.b), Lines{"2 LOC_PROT_ERR"});
   EXPECT_EQ(hosts_.b.counter("memory_faults"), 2U);

@@ -1,4 +1,4 @@
-// Multicast datagrams: who gets a copy, over which MAC, and who does not.
+// Multicast datagrams: receivers, MAC addresses, and queue pairs that must not receive a copy.
 #include <gtest/gtest.h>
 
 #include "engine/multicast_table.hpp"
@@ -136,7 +136,7 @@ TEST_F(Multicast, only_datagram_queue_pairs_attach_and_only_to_groups) {
 
 TEST_F(Multicast, own_copies_that_find_no_room_are_lost_and_counted) {
   must(a_->attach_multicast(group_));
-  // More in one round than wait for the next one: 256.
+  // More datagrams than the loopback queue holds per round: 256.
   std::vector<std::unique_ptr<QueuePair>> senders;
   for (int i = 0; i < 32; ++i) {
     senders.push_back(make_service(hosts_.a, IBV_QPT_UD, nullptr, false));
@@ -154,7 +154,7 @@ TEST_F(Multicast, own_copies_that_find_no_room_are_lost_and_counted) {
 TEST(MulticastTable, is_bounded_and_says_so) {
   MulticastTable table;
   std::vector<AttachedQueuePair*> members;
-  const auto qp = [](uintptr_t number) -> AttachedQueuePair& {  // never looked into
+  const auto qp = [](uintptr_t number) -> AttachedQueuePair& {  // never dereferenced
     return *reinterpret_cast<AttachedQueuePair*>(0x1000 * number);
   };
   const Gid group = must(IpAddress::parse("239.0.0.1"));

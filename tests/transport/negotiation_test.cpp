@@ -1,4 +1,4 @@
-// How hosts find out what their peers understand, and that nobody gets what it did not ask for.
+// Capability exchange between hosts. Extensions are sent only to peers that negotiated them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,10 +35,10 @@ ExtensionBlock lsn_block() {
   return block;
 }
 
-// Without waking the queue pair, which would make its session.
+// Does not wake the queue pair, because that would create its session.
 const ExtensionSession* session_so_far(const Side& side) { return TwoHosts::core(side).session.get(); }
 
-// Some of everything, in both directions.
+// Exchanges messages of all kinds in both directions.
 void exchange(TwoHosts& net) {
   for (uint64_t i = 0; i < 4; ++i) {
     ASSERT_EQ(net.b.receive(i, 500'000, 4000), 0);
@@ -66,7 +66,7 @@ TEST(Negotiation, two_hosts_that_have_extensions_agree_on_what_both_want) {
   exchange(net);
 }
 
-// Between hosts that know each other already.
+// Connects new queue pairs between hosts that have already exchanged capabilities.
 void connect_again(TwoHosts& net) {
   net.connect();
   net.run(100ms);
@@ -97,7 +97,7 @@ TEST(Negotiation, a_queue_pair_has_no_session_before_its_first_packet) {
   exchange(net);
 }
 
-// What the peer learns without a packet of the queue pair cannot wait for one.
+// The receive window must apply before the queue pair receives its first packet, so the session is created at once.
 TEST(Negotiation, a_host_that_tells_its_window_has_a_session_at_once) {
   ExtensionConfig narrow = kAuto;
   narrow.receive_window = 4096;
@@ -162,13 +162,13 @@ TEST(Negotiation, lost_datagrams_are_asked_for_again) {
   }
 }
 
-// b has answered a, so it takes extensions; a has answered nobody, since b's requests are lost.
+// b has answered a, so b accepts extensions. a has not answered b, because b's requests are lost.
 TEST(Negotiation, nothing_is_sent_before_the_peer_has_confirmed) {
   TwoHosts net({.extensions_a = kEverything, .extensions_b = kEverything});
   net.watch = [&](const Packet& packet, char direction) {
     SimVerdict verdict;
     verdict.drop = is_mad(packet) && direction == '<' &&
-                   parse_capability_mad(packet.payload).message.response;  // a never hears an answer
+                   parse_capability_mad(packet.payload).message.response;  // a never receives a response
     EXPECT_TRUE(is_mad(packet) || direction == '<' || is_standard(packet));
     return verdict;
   };
@@ -211,7 +211,8 @@ TEST(Negotiation, switched_on_it_fails_a_peer_that_has_none_and_waits_for_one_th
   exchange(with);
 }
 
-// A peer that has asked has extensions, so more of its answers may be lost before it is given up.
+// A peer that has sent a request supports extensions, so the host repeats its own request more often before it gives
+// up.
 TEST(Negotiation, switched_on_it_waits_longer_for_a_peer_that_has_asked) {
   for (const Nanos silence : {Nanos{2s}, Nanos{100s}}) {
     TwoHosts net({.extensions_a = {.mode = ExtensionMode::kOn}, .extensions_b = kAuto});
@@ -233,7 +234,7 @@ TEST(Negotiation, switched_on_it_waits_longer_for_a_peer_that_has_asked) {
   }
 }
 
-// Nothing is posted, so no completion can tell.
+// No work request is posted, so no completion can report the failure.
 TEST(Negotiation, switched_on_a_queue_pair_that_has_nothing_to_do_says_by_an_event_that_it_has_failed) {
   TwoHosts net({.extensions_a = {.mode = ExtensionMode::kOn}});
   net.connect();
@@ -242,7 +243,7 @@ TEST(Negotiation, switched_on_a_queue_pair_that_has_nothing_to_do_says_by_an_eve
   EXPECT_EQ(error_events(net.a), 1U);
 }
 
-// The peer by hand.
+// A host whose peer is the test.
 class Peered : public testing::Test {
  protected:
   static LoneHostOptions options(bool authenticate = false) {
@@ -274,7 +275,7 @@ class Peered : public testing::Test {
     m.offer = offer(incarnation);
     return m;
   }
-  // Sends it and returns the management datagrams that came back.
+  // Sends the packet and returns the management datagrams that the host sends in response.
   std::vector<CapabilityMessage> tell(Packet packet) {
     host.port().put(encode_packet(packet.finish()));
     return datagrams();
@@ -291,7 +292,7 @@ class Peered : public testing::Test {
     }
     return out;
   }
-  // The host's own request, which it repeats until it is answered.
+  // Returns the host's own request, which the host repeats until it is answered.
   CapabilityMessage its_request() {
     host.port().sent.clear();
     host.now += 200ms;
@@ -337,7 +338,7 @@ TEST_F(Peered, until_it_is_known_a_block_is_refused_and_afterwards_the_bit_is_ig
   send.with_extensions(lsn_block());
   EXPECT_TRUE(host.receive(send).empty());
   EXPECT_EQ(counter("extensions_refused"), 1U);
-  host.wait(1s);  // nobody answers
+  host.wait(1s);  // no response arrives
   TwoHosts::wake(host.side);
   ASSERT_FALSE(host.core().extensions_undecided);
   EXPECT_EQ(host.receive(send), Lines{"RC_ACK 0 1f"});
@@ -355,7 +356,7 @@ TEST_F(Peered, private_opcodes_are_unknown_without_an_agreement) {
   };
   receive_each();
   EXPECT_EQ(counter("rx_unknown_opcode"), 5U);
-  tell(mad(request()));  // agrees, but on none of them
+  tell(mad(request()));  // compatible, but without any capability that permits these opcodes
   receive_each();
   EXPECT_EQ(counter("rx_unknown_opcode"), 10U);
 }
@@ -363,7 +364,7 @@ TEST_F(Peered, private_opcodes_are_unknown_without_an_agreement) {
 TEST_F(Peered, a_probe_is_answered_only_when_the_peer_has_confirmed) {
   CapabilityMessage asking = request();
   asking.offer.capabilities |= static_cast<uint32_t>(Capability::kProbes);
-  tell(mad(asking));  // may be spoofed
+  tell(mad(asking));  // this request may be spoofed
   EXPECT_TRUE(host.receive(host.request(Opcode::kCcProbe, 0)).empty());
   answer_its_request(asking.offer);
   EXPECT_EQ(host.receive(host.request(Opcode::kCcProbe, 0)), Lines{"CC_PROBE_RESP 0"});
@@ -382,7 +383,7 @@ TEST_F(Peered, feedback_to_nothing_is_counted_and_dropped) {
   }
   EXPECT_EQ(counter("responses_ghost"), 200U);
   EXPECT_EQ(counter("rx_unknown_opcode"), 100U);
-  // A flood of probes is answered one at a time, the latest in each round.
+  // The host answers one probe per round: the latest of a burst.
   host.port().sent.clear();
   for (int i = 0; i < 32; ++i) host.port().put(encode_packet(host.request(Opcode::kCcProbe, 0).finish()));
   EXPECT_EQ(host.work().size(), 1U);
@@ -466,19 +467,19 @@ TEST_F(Peered, strangers_are_remembered_up_to_a_bound_and_never_instead_of_one_i
   ASSERT_EQ(peers.size(), 1U);
   size_t most = 0;
   for (uint32_t i = 0; i < Peers::kMost + 1000; ++i) {
-    host.now += 150us;  // below the rate of answers
+    host.now += 150us;  // below the limit of the response rate
     Packet packet = mad(request());
     packet.source = IpAddress::from_v4(0x0b000000 + i);
     tell(packet);
     most = std::max(most, peers.size());
   }
   EXPECT_EQ(most, Peers::kMost);
-  EXPECT_LE(peers.size(), 1002U);  // the others made room, all at once
+  EXPECT_LE(peers.size(), 1002U);  // the oldest were evicted together
   EXPECT_TRUE(is_confirmed(host.side));
 }
 
 TEST_F(Peered, a_refusal_means_standard_at_once) {
-  Packet refusal = mad(its_request());  // what kernels without an agent return
+  Packet refusal = mad(its_request());  // the response of kernels without an agent
   refusal.payload[3] = 0x81;
   refusal.payload[5] = 0x0c;
   tell(refusal);

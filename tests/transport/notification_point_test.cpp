@@ -1,4 +1,4 @@
-// CNPs that a receiver sends (IBTA A17.9.3).
+// CNPs sent by a receiver (IBTA A17.9.3).
 #include <gtest/gtest.h>
 
 #include "support/lone_host.hpp"

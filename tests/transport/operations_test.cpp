@@ -1,5 +1,5 @@
-// Every operation of every service with every flag: what a completion says at both ends, empty and inline messages, and
-// what is refused.
+// Every operation of every service with every flag: completions at both ends, empty and inline messages, and rejected
+// requests.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@ struct Row {
   const char* name;
   ibv_qp_type service;
   ibv_wr_opcode opcode;
-  ibv_wc_opcode sent;                  // opcode of the sender's completion
-  std::optional<ibv_wc_opcode> taken;  // of the receiver's, when it has one
+  ibv_wc_opcode sent;                  // opcode of the requester's completion
+  std::optional<ibv_wc_opcode> taken;  // opcode of the receiver's completion, if any
   bool immediate;
 };
 
@@ -36,9 +36,9 @@ constexpr Row kRows[] = {
 };
 
 constexpr uint32_t kImmediate = 0x01020304;
-constexpr size_t kTo = 4096;  // where messages arrive
+constexpr size_t kTo = 4096;  // offset at which messages arrive
 
-// Two hosts with a queue pair of the row's service on each. b's completions come with a channel.
+// Two hosts with a queue pair of the row's service on each. The completion queue of b has a channel.
 class Exchange {
  public:
   explicit Exchange(const Row& row) : row_(row), hosts_(options()) {
@@ -87,7 +87,7 @@ class Exchange {
                  .remote_qp = to->qp_num()});
   }
   int take(size_t length) { return receive(b(), *to, 6, kTo - header(), length); }
-  // What a datagram has in front of its payload in the receive buffer.
+  // Bytes before the payload of a datagram in the receive buffer.
   [[nodiscard]] size_t header() const { return row_.service == IBV_QPT_UD ? 40 : 0; }
   void run() { hosts_.run(1ms); }
   std::vector<ibv_wc> received() {
@@ -97,7 +97,7 @@ class Exchange {
     return all;
   }
   [[nodiscard]] bool is_read() const { return row_.opcode == IBV_WR_RDMA_READ; }
-  // Whether the bytes are where they belong.
+  // Returns whether the payload is at its destination.
   bool arrived(size_t length, uint8_t first = 3) {
     return is_read() ? holds(a(), 0, length, 100) : holds(b(), kTo, length, first);
   }
@@ -152,7 +152,7 @@ TEST(Operations, completions_have_every_field_at_both_ends) {
     EXPECT_EQ(wc.pkey_index, 0U);
     EXPECT_EQ(wc.slid, 0U);
     EXPECT_EQ(wc.dlid_path_bits, 0U);
-    EXPECT_EQ(wc.sl, row.service == IBV_QPT_UD ? 0xaU : 0U);  // of a datagram: UDP over IPv4, as mlx5 says it
+    EXPECT_EQ(wc.sl, row.service == IBV_QPT_UD ? 0xaU : 0U);  // datagram: UDP over IPv4, as mlx5 reports it
     const unsigned flags = (row.immediate ? unsigned{IBV_WC_WITH_IMM} : 0U) |
                            (x.window != nullptr ? unsigned{IBV_WC_WITH_INV} : 0U) |
                            (row.service == IBV_QPT_UD ? unsigned{IBV_WC_GRH} : 0U);
@@ -182,7 +182,7 @@ TEST(Operations, atomics_complete_under_their_own_opcodes_with_8_bytes) {
   }
 }
 
-// Neither keys nor addresses matter (IBTA 9.7.4.1.5).
+// Keys and addresses are not validated (IBTA 9.7.4.1.5).
 TEST(Operations, empty_messages_of_every_opcode_arrive) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(row.name);
@@ -244,7 +244,7 @@ TEST(Operations, inline_data_needs_no_key) {
     x.a().region.reset();
     std::vector<uint8_t> bytes{5, 6, 7, 8};
     x.a().region =
-        must(x.a().pd->register_memory(bytes.data(), 4, 0));  // another one: the post names its key
+        must(x.a().pd->register_memory(bytes.data(), 4, 0));  // another region, so the post names another key
     ASSERT_EQ(x.post(4, IBV_SEND_INLINE | IBV_SEND_SIGNALED), 0);
     x.run();
     EXPECT_EQ(x.a().completions().at(0).status, IBV_WC_SUCCESS);
@@ -269,7 +269,7 @@ TEST(Operations, solicited_messages_of_every_opcode_that_ends_a_receive_wake_the
   }
 }
 
-// It orders what comes after READs and atomics, which only RC has.
+// A fence orders requests after READs and atomics, which only RC supports.
 TEST(Operations, fence_is_taken_everywhere) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(row.name);
@@ -322,7 +322,7 @@ TEST(Operations, read_or_atomic_without_the_depth_for_it_is_an_operation_error) 
   EXPECT_EQ(hosts.wire, Lines{});
 }
 
-// --- windows on UC, which has no invalidation from the wire
+// --- windows on UC, which does not support remote invalidation
 
 class UnreliableWindows : public testing::Test {
  protected:
@@ -346,7 +346,7 @@ class UnreliableWindows : public testing::Test {
     wr.invalidate_rkey = key;
     return x_.to->post_send(&wr, nullptr);
   }
-  // The peer writes through the key; whether the bytes came.
+  // The peer writes with the key. Returns whether the data arrived.
   bool writes(uint32_t key, size_t length) {
     fill(x_.b(), kTo, 1024, 100);
     EXPECT_EQ(
@@ -406,14 +406,14 @@ TEST_F(UnreliableWindows, what_fails_stops_the_send_queue_alone) {
     EXPECT_EQ(all[0].status, binds ? IBV_WC_MW_BIND_ERR : IBV_WC_LOC_QP_OP_ERR);
     EXPECT_EQ(all[1].status, IBV_WC_WR_FLUSH_ERR);
     EXPECT_EQ(x_.to->state(), IBV_QPS_SQE);
-    EXPECT_TRUE(writes(region().rkey(), 100));  // receiving goes on
+    EXPECT_TRUE(writes(region().rkey(), 100));  // the responder still receives
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTS;
     must(x_.to->modify(attr, IBV_QP_STATE));
   }
 }
 
-// --- several keys for the same bytes
+// --- several keys for the same memory
 
 TEST(OverlappingRegions, bytes_go_where_each_key_says_while_both_are_written) {
   constexpr size_t kLength = 20'000;
@@ -425,7 +425,7 @@ TEST(OverlappingRegions, bytes_go_where_each_key_says_while_both_are_written) {
   auto second = must(
       hosts.b.pd->register_memory(memory.data() + kLength / 2, 2 * kLength, kAccess | IBV_ACCESS_ZERO_BASED));
   EXPECT_NE(first->rkey(), second->rkey());
-  // Both directions of the link are busy: b sends from the bytes that a writes next to.
+  // Both directions of the link are busy: b sends from memory next to the memory that a writes.
   fill(hosts.a, 0, kLength, 1);
   fill(hosts.a, kLength, kLength, 77);
   fill(hosts.b, 100'000, kLength, 9);
@@ -437,10 +437,10 @@ TEST(OverlappingRegions, bytes_go_where_each_key_says_while_both_are_written) {
   hosts.run();
   EXPECT_EQ(completion_lines(hosts.a), (Lines{"1 SUCCESS 20000", "2 SUCCESS 20000"}));
   EXPECT_EQ(completion_lines(hosts.b), Lines{"3 SUCCESS 20000"});
-  EXPECT_TRUE(holds(hosts.b, 0, kLength, 1));         // the first region's
-  EXPECT_TRUE(holds(hosts.b, kLength, kLength, 77));  // offset kLength / 2 of the second
+  EXPECT_TRUE(holds(hosts.b, 0, kLength, 1));         // written through the first region
+  EXPECT_TRUE(holds(hosts.b, kLength, kLength, 77));  // written at offset kLength / 2 of the second region
   EXPECT_TRUE(holds(hosts.a, 200'000, kLength, 9));
-  // The later of two writes to the same bytes wins, whatever their keys.
+  // The later of two WRITEs to the same bytes takes effect, regardless of their keys.
   ASSERT_EQ(hosts.a.post(IBV_WR_RDMA_WRITE, 4, kLength, kLength, hosts.b.address(0), first->rkey()), 0);
   ASSERT_EQ(hosts.a.post(IBV_WR_RDMA_WRITE, 5, 0, kLength / 2, 0, second->rkey()), 0);
   hosts.run();

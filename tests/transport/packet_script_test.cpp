@@ -1,4 +1,4 @@
-// Packet scripts: what exactly crosses the wire when nothing goes wrong, and when one thing does.
+// Packet scripts: the exact packet sequence without a fault and with one fault.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace roci::test {
 namespace {
 
-// Recognisable bytes in the sender's memory, none in the receiver's.
+// Fills the sender's memory with a recognizable pattern.
 void fill(Side& side, size_t offset, size_t length, uint8_t salt) {
   for (size_t i = 0; i < length; ++i)
     side.memory[offset + i] = static_cast<uint8_t>(salt + 31 * i + (i >> 8));
@@ -21,7 +21,7 @@ bool same(const Side& x, size_t x_offset, const Side& y, size_t y_offset, size_t
                     y.memory.begin() + static_cast<ptrdiff_t>(y_offset));
 }
 
-// Loses the first packet whose line is `line`.
+// Drops the first packet that is logged as `line`.
 std::function<bool(const std::string&)> once(const std::string& line) {
   return [line, done = false](const std::string& seen) mutable {
     if (done || seen != line) return false;
@@ -60,7 +60,7 @@ TEST(PacketScript, lost_middle_packet_is_named_by_a_nak_and_sent_again_with_all_
   fill(net.a, 0, 4096, 2);
   net.lose = once("> RC_WRITE_MIDDLE 1");
   ASSERT_EQ(net.write(1, 0, 4096), 0);
-  net.run(1ms);  // well before the time-out: the NAK repairs it
+  net.run(1ms);  // well below the timeout: the NAK causes the repair
   EXPECT_EQ(net.wire, (Lines{"> RC_WRITE_FIRST 0", "> RC_WRITE_MIDDLE 1 lost", "> RC_WRITE_MIDDLE 2",
                              "> RC_WRITE_LAST 3", "< RC_ACK 0 ack", "< RC_ACK 1 nak 0", "> RC_WRITE_MIDDLE 1",
                              "> RC_WRITE_MIDDLE 2", "> RC_WRITE_LAST 3", "< RC_ACK 1 ack", "< RC_ACK 2 ack",
@@ -116,7 +116,7 @@ TEST(PacketScript, lost_last_ack_makes_a_duplicate_that_is_acknowledged_and_not_
   net.run();
   expect_success(net.a.completions(), {1});
   const auto received = net.b.completions();
-  expect_success(received, {50});  // once, although it came twice
+  expect_success(received, {50});  // one completion, although the message arrived twice
   EXPECT_EQ(received[0].byte_len, 1500U);
   EXPECT_EQ(net.b.counter("requests_duplicate"), 1U);
   EXPECT_EQ(net.a.counter("tail_probes"), 1U);
@@ -141,7 +141,7 @@ TEST(PacketScript, receiver_not_ready_makes_the_sender_wait_and_try_again) {
   net.connect();
   fill(net.a, 0, 100, 6);
   ASSERT_EQ(net.a.post(IBV_WR_SEND_WITH_IMM, 1, 0, 100, 0, 0, 0, 0x01020304), 0);
-  net.run(700us);  // one RNR wait (640 us) and the second refusal
+  net.run(700us);  // one RNR wait (640 us), then the second RNR NAK
   EXPECT_EQ(net.wire,
             (Lines{"> RC_SEND_ONLY_IMM 0", "< RC_ACK 0 rnr", "> RC_SEND_ONLY_IMM 0", "< RC_ACK 0 rnr"}));
   ASSERT_EQ(net.b.receive(9, 500, 100), 0);
@@ -240,7 +240,7 @@ TEST(PacketScript, psn_wraps_in_the_middle_of_messages) {
   net.connect();
   fill(net.a, 0, 10'000, 11);
   fill(net.b, 20'000, 10'000, 12);
-  // The wrap falls into the WRITE; a loss right behind it makes the requester go back across it.
+  // The PSN wraps within the WRITE. A loss directly after the wrap makes the requester go back across it.
   net.lose = once("> RC_WRITE_MIDDLE 4");
   ASSERT_EQ(net.write(1, 0, 10'000), 0);
   ASSERT_EQ(net.read(2, 30'000, 10'000, 20'000), 0);
@@ -270,7 +270,7 @@ TEST(PacketScript, lsn_goes_past_4_gib) {
   const Lsn start{(1ULL << 32) - 3000};
   net.core(net.a).requester.set_first_lsn(start);
   fill(net.a, 0, 600'000, 14);
-  net.lose = once("> RC_WRITE_MIDDLE 4");  // behind the 4 GiB mark, so the window is counted across it
+  net.lose = once("> RC_WRITE_MIDDLE 4");  // after the 4 GiB mark, so the window spans it
   ASSERT_EQ(net.write(1, 0, 600'000), 0);
   net.run();
   expect_success(net.a.completions(), {1});
@@ -288,8 +288,8 @@ TEST(PacketScript, retries_run_out_when_the_peer_is_gone) {
   ASSERT_EQ(net.write(1, 0, 100), 0);
   ASSERT_EQ(net.write(2, 0, 100), 0);
   net.run();
-  EXPECT_EQ(std::count(net.wire.begin(), net.wire.end(), "> RC_WRITE_ONLY 0 lost"),
-            4);  // once and three retries
+  // The first transmission and three retries.
+  EXPECT_EQ(std::count(net.wire.begin(), net.wire.end(), "> RC_WRITE_ONLY 0 lost"), 4);
   const auto done = net.a.completions();
   ASSERT_EQ(done.size(), 2U);
   EXPECT_EQ(done[0].status, IBV_WC_RETRY_EXC_ERR);
@@ -316,7 +316,7 @@ struct NakCase {
   size_t remote_offset;
   size_t length;
   bool bad_key;
-  int access;  // of b's queue pair and region
+  int access;  // access flags of b's queue pair and region
   ibv_wc_status requester;
   const char* line;
 };
@@ -536,7 +536,7 @@ TEST(PacketScript, window_bounds_what_is_in_flight) {
     if (line[0] == '>') {
       EXPECT_LE(++in_flight, 4);
     } else {
-      in_flight = 0;  // the ACK of the batch of four, or of a part of it
+      in_flight = 0;  // the ACK of the batch of four packets, or of a part of it
     }
   }
 }

@@ -1,5 +1,5 @@
-// The payload of a packet in the middle of a message is placed while its ICRC is summed: what must hold when the ICRC then
-// turns out to be wrong, and when there is no such place.
+// Placement before the ICRC check: the payload of a middle packet is copied to its destination while its ICRC is
+// computed. Tests a wrong ICRC and destinations for which this is not possible.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -10,16 +10,16 @@ namespace roci::test {
 namespace {
 
 constexpr size_t kMtu = 4096;
-constexpr size_t kBytes = 4 * kMtu + 100;  // first, three in the middle, last
+constexpr size_t kBytes = 4 * kMtu + 100;  // first, three middle packets, last
 constexpr size_t kFrom = 0;
 constexpr size_t kTo = 64 * 1024;
 constexpr uint8_t kOld = 200, kNew = 7;
 
-// By what it does: each moves a's bytes to b or b's to a.
+// Each operation moves bytes of a to b or of b to a.
 struct Row {
   const char* name;
   ibv_wr_opcode opcode;
-  Opcode middle;  // of its packets there
+  Opcode middle;  // opcode of its middle packets
 };
 constexpr Row kRows[] = {
     {"WRITE", IBV_WR_RDMA_WRITE, Opcode::kRcWriteMiddle},
@@ -39,7 +39,7 @@ class Placement : public testing::TestWithParam<Row> {
   Side& source() { return is_read() ? hosts_.b : hosts_.a; }
   Side& target() { return is_read() ? hosts_.a : hosts_.b; }
 
-  // One message; `pieces` of the target's memory take it.
+  // Transfers one message into the segments `pieces` of the target's memory.
   void move(std::vector<ibv_sge> pieces) {
     ibv_send_wr wr{};
     wr.opcode = GetParam().opcode;
@@ -73,11 +73,12 @@ class Placement : public testing::TestWithParam<Row> {
     }
     return true;
   }
-  // Whether this is packet number `number` of the message, one in the middle. READ responses count as their request does.
+  // Returns whether this is packet `number` of the message and a middle packet. A READ response has the PSN of the
+  // request plus its index.
   static bool is_middle(const Packet& packet, int32_t number) {
     return packet.bth.opcode == GetParam().middle && packet.bth.psn - Psn{TwoHostsOptions{}.psn_a} == number;
   }
-  // The first time that packet number 1 passes, this bit of it is flipped.
+  // Flips this bit in packet 1 on its first transmission.
   void corrupt(uint32_t bit) {
     hosts_.watch = [this, bit](const Packet& packet, char) {
       SimVerdict verdict;
@@ -87,10 +88,10 @@ class Placement : public testing::TestWithParam<Row> {
   }
 
   TwoHosts hosts_;
-  bool done_ = false;  // what corrupt() is about has happened
+  bool done_ = false;  // the fault was injected
 };
 
-constexpr uint32_t kHeaders = 14 + 20 + 8 + 12;  // in front of the payload of a packet in the middle
+constexpr uint32_t kHeaders = 14 + 20 + 8 + 12;  // before the payload of a middle packet
 
 TEST_P(Placement, a_message_arrives_whole) {
   move();
@@ -115,9 +116,10 @@ TEST_P(Placement, a_wrong_ICRC_of_right_bytes_is_wrong_all_the_same) {
   EXPECT_EQ(target().counter("rx_icrc_errors"), 1U);
 }
 
-// Its place would be that of the packet it is taken for, which then comes and is the right one.
+// The bit error changes the PSN. The destination computed from it belongs to the expected packet, which arrives
+// intact later.
 TEST_P(Placement, a_packet_that_a_wrong_bit_makes_the_expected_one_leaves_nothing_behind) {
-  // The second in the middle gets the PSN of the first, which is lost.
+  // The second middle packet gets the PSN of the first, which is lost.
   bool lost = false;
   hosts_.watch = [&](const Packet& packet, char) {
     SimVerdict verdict;
@@ -137,7 +139,7 @@ TEST_P(Placement, a_packet_that_a_wrong_bit_makes_the_expected_one_leaves_nothin
 }
 
 TEST_P(Placement, pieces_that_a_packet_lies_across_take_it_too) {
-  if (GetParam().opcode == IBV_WR_RDMA_WRITE) {  // it has one range
+  if (GetParam().opcode == IBV_WR_RDMA_WRITE) {  // its destination is one range
     move();
     expect_moved();
     return;
@@ -151,7 +153,7 @@ TEST_P(Placement, pieces_that_a_packet_lies_across_take_it_too) {
   EXPECT_EQ(target().counter("rx_icrc_errors"), 1U);
 }
 
-// What the application may then rely on: no byte of a wrong packet, not even for a while.
+// With checked placement the application never sees a byte of an invalid packet, not even temporarily.
 class PlacementChecked : public Placement {
  protected:
   PlacementChecked() : Placement(true) {}

@@ -1,4 +1,4 @@
-// Every transition of every service with every set of attributes, against the table written down a second time.
+// Every state transition of every service with every attribute mask, compared with an independent copy of the table.
 #include "transport/qp_transitions.hpp"
 
 #include <gtest/gtest.h>
@@ -14,16 +14,15 @@ constexpr ibv_qp_state kStates[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IB
 constexpr ibv_qp_type kTypes[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
 constexpr int kAttributeBits = 21;  // CUR_STATE to DEST_QPN, and RATE_LIMIT
 
-// The n-th set of attributes.
+// Returns the n-th attribute mask.
 int mask_of(uint32_t n) {
   return static_cast<int>((n & 0xfffff) << 1) |
          ((n >> 20 & 1) != 0 ? static_cast<int>(IBV_QP_RATE_LIMIT) : 0);
 }
 
-// As a person would write it: "from to: needed | allowed" for each service, C for the current state, N for the notice
-// of SQD, a access flags, k P_Key index, p port, Q Q_Key, A address vector, m path MTU, t time-out, r retries,
-// R RNR retries, s first PSN to receive, S first PSN to send, d READs as responder, q READs as requester,
-// n RNR timer, D destination.
+// Transition table in the form "from to: required | optional", one per service. C current state, N SQD notification,
+// a access flags, k P_Key index, p port, Q Q_Key, A address vector, m path MTU, t timeout, r retry count, R RNR retry
+// count, s RQ PSN, S SQ PSN, d responder READs, q requester READs, n RNR timer, D destination QPN.
 const std::map<std::string, std::string> kRc = {
     {"RESET INIT", "kpa|"}, {"INIT INIT", "|kpa"}, {"INIT RTR", "AmDsdn|ak"},  {"RTR RTS", "trRSq|Can"},
     {"RTS RTS", "|Can"},    {"RTS SQD", "|N"},     {"SQD SQD", "|pAtrRqdakn"}, {"SQD RTS", "|Can"}};

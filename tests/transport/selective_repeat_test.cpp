@@ -1,5 +1,5 @@
-// Selective repeat: a loss costs the packets that were lost, whatever they were part of, and nothing is executed out of
-// order or twice.
+// Selective repeat: only lost packets are retransmitted, for every operation. Nothing is executed out of order or
+// twice.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ TwoHostsOptions options() {
   return o;
 }
 
-// Loses the first copy of each of these packets.
+// Drops the first transmission of each of these packets.
 std::function<bool(const std::string&)> once_each(std::set<std::string> lines) {
   return [lines = std::move(lines)](const std::string& line) mutable { return lines.erase(line) > 0; };
 }
@@ -105,12 +105,12 @@ TEST_F(SelectiveRepeat, a_packet_that_is_lost_twice_needs_no_timeout_while_other
   near.run();
   expect_done(near.a, 40);
   EXPECT_TRUE(std::equal(near.a.memory.begin(), near.a.memory.begin() + 40 * 20480, near.b.memory.begin()));
-  // What waits in the link's queue looks lost for a while.
+  // Packets in the link's queue are considered lost for some time.
   EXPECT_LE(count(near, "> RC_WRITE"), 40 * 20 + 10U);
   EXPECT_EQ(near.a.counter("timeouts"), 0U);
 }
 
-// The time-out is 4.2 ms and the round trip 2 us.
+// The timeout is 4.2 ms and the round-trip time 2 us.
 TEST_F(SelectiveRepeat, a_lost_tail_is_repaired_after_some_round_trips) {
   net.lose = once_each({"> RC_WRITE_LAST 19", "> RC_WRITE_MIDDLE 18"});
   write(0, 0, 20 * 1024);
@@ -123,7 +123,7 @@ TEST_F(SelectiveRepeat, a_lost_tail_is_repaired_after_some_round_trips) {
 }
 
 TEST_F(SelectiveRepeat, probes_of_a_silence_come_ever_later_and_cost_no_retry) {
-  write(0, 0, 4 * 1024);  // a round trip to know
+  write(0, 0, 4 * 1024);  // provides a round-trip sample
   net.run(1ms);
   std::vector<Nanos> probes;
   net.lose = [&](const std::string& line) {
@@ -142,7 +142,7 @@ TEST_F(SelectiveRepeat, probes_of_a_silence_come_ever_later_and_cost_no_retry) {
   expect_same(8192, 4 * 1024);
 }
 
-// Without a sample of the round trip there is nothing to measure a silence by.
+// Without a round-trip sample the requester cannot schedule tail probes.
 TEST_F(SelectiveRepeat, the_timeout_repairs_what_is_lost_before_the_first_round_trip) {
   const Nanos end = net.now() + 4ms;
   net.lose = [&](const std::string& line) { return line.starts_with("> RC_WRITE") && net.now() < end; };
@@ -221,13 +221,13 @@ TEST_F(SelectiveRepeat, what_is_kept_waits_for_a_receive_buffer) {
   ASSERT_EQ(net.b.receive(0, 500'000, 1000), 0);
   ASSERT_EQ(net.b.receive(1, 501'000, 1000), 0);
   net.lose = once_each({"> RC_SEND_ONLY 1"});
-  net.run(300us);  // 0 and 1 are there, 2 finds nothing
+  net.run(300us);  // 0 and 1 are received, 2 finds no receive request
   for (uint64_t i = 2; i < 6; ++i) ASSERT_EQ(net.b.receive(i, 500'000 + 1000 * i, 1000), 0);
   net.run();
   expect_done(net.a, 6);
   expect_done(net.b, 6);
   EXPECT_GE(net.b.counter("rnr_naks_sent"), 1U);
-  EXPECT_TRUE(TwoHosts::core(net.b).session->kept->empty());  // what came again in the end included
+  EXPECT_TRUE(TwoHosts::core(net.b).session->kept->empty());  // also without packets that were retransmitted
 }
 
 TEST_F(SelectiveRepeat, no_more_is_sent_than_the_receiver_keeps) {
@@ -250,7 +250,7 @@ TEST_F(SelectiveRepeat, no_more_is_sent_than_the_receiver_keeps) {
 
 TEST_F(SelectiveRepeat, kept_frames_come_back_when_the_queue_pair_goes) {
   const uint32_t idle = net.a.device->host().tx_buffers_in_use();
-  net.lose = [](const std::string& line) { return line == "> RC_WRITE_FIRST 0"; };  // for good
+  net.lose = [](const std::string& line) { return line == "> RC_WRITE_FIRST 0"; };  // every transmission
   write(0, 0, 100 * 1024);
   net.run(2ms);
   EXPECT_GT(net.b.counter("packets_kept"), 50U);
@@ -279,7 +279,7 @@ TEST_F(SelectiveRepeat, psns_wrap_within_the_window) {
   EXPECT_EQ(count(wrapped, "> RC_WRITE"), 43U);
 }
 
-// One end keeps packets, the other does not know how to use it.
+// One host supports selective repeat, its peer does not.
 TEST(SelectiveRepeatAlone, with_a_peer_that_does_not_want_it_losses_go_back) {
   TwoHostsOptions o = options();
   o.extensions_b = {.mode = ExtensionMode::kAuto};

@@ -6,7 +6,7 @@ namespace roci::test {
 namespace {
 
 constexpr uint32_t kPayload = 1'000;
-constexpr uint64_t kRate = 8'000'000'000;  // a packet a microsecond
+constexpr uint64_t kRate = 8'000'000'000;  // one packet per microsecond
 
 SendGate paced(uint64_t rate, Nanos gap) {
   SendGate gate;
@@ -14,14 +14,14 @@ SendGate paced(uint64_t rate, Nanos gap) {
   return gate;
 }
 
-// As many as leave at once.
+// Sends until the gate closes and returns the number of packets.
 uint64_t row(SendGate& gate, Nanos now) {
   uint64_t packets = 0;
   for (; gate.admits(now, 0, kPayload); ++packets) gate.departed(now, kPayload, true);
   return packets;
 }
 
-// A worker has more to do than one queue pair: it looks each few packets' time, and the rate is kept all the same.
+// A worker with many queue pairs checks the gate only every 5 us. The gate still reaches its rate.
 TEST(SendGate, who_is_looked_at_late_makes_up_for_it) {
   SendGate gate = paced(kRate, Nanos{0});
   uint64_t packets = row(gate, 1ms);
@@ -36,7 +36,7 @@ TEST(SendGate, nobody_makes_up_for_more_than_twenty_microseconds) {
   EXPECT_EQ(row(gate, 1ms + 100us), 1U) << "79 us late: it begins anew";
 }
 
-// Bursts keep the rate: what left early is waited for.
+// Packets that left early delay later packets, so bursts do not exceed the rate.
 TEST(SendGate, packets_leave_a_little_early_in_the_turn_of_another) {
   SendGate gate = paced(kRate, Nanos{0});
   gate.early = 3us;
@@ -89,9 +89,9 @@ TEST(SendGate, a_faster_pace_does_not_wait_for_what_left_at_a_slow_one) {
   EXPECT_TRUE(gate.admits(1ms + 1us, 0, kPayload));
 }
 
-// Thousandths of a nanosecond add up.
+// Fractions of a nanosecond accumulate.
 TEST(SendGate, a_rate_is_kept_to_the_fraction_of_a_nanosecond) {
-  constexpr uint64_t kOdd = 99'999'937'000;  // 80.00005 ns a packet
+  constexpr uint64_t kOdd = 99'999'937'000;  // 80.00005 ns per packet
   SendGate gate = paced(kOdd, Nanos{0});
   uint64_t packets = 0;
   for (int turn = 1; turn <= 100'000; ++turn) packets += row(gate, turn * 1us);

@@ -1,4 +1,4 @@
-// The ring of a shared receive queue against a naive model, and its limit.
+// Ring of a shared receive queue: comparison with a naive model, and limit events.
 #include "transport/shared_receive_ring.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using Taken = SharedReceiveRing::Taken;
 
 constexpr EventObject kObject{EventSource::kSharedReceiveQueue, 1, nullptr};
 
-// A slot with room for pieces, as a queue pair has one.
+// A receive WQE with space for segments, as in a queue pair.
 struct Slot {
   RecvWqe wqe;
   std::array<ibv_sge, 4> pieces{};
@@ -60,7 +60,8 @@ TEST(SharedReceiveRing, refuses_what_does_not_fit_and_names_it) {
     list[i].next = i + 1 < list.size() ? &list[i + 1] : nullptr;
   }
   ibv_recv_wr* bad = nullptr;
-  EXPECT_EQ(ring.post(list.data(), &bad), ENOMEM);  // exactly max_wr, though the ring has a power of two
+  // The limit is max_wr, although the ring size is a power of two.
+  EXPECT_EQ(ring.post(list.data(), &bad), ENOMEM);
   EXPECT_EQ(bad, &list[3]);
 }
 

@@ -1,5 +1,5 @@
-// One receive queue for queue pairs of all three services: who takes what and when, what the application is told, and
-// what is left when one of them fails.
+// Shared receive queue for queue pairs of all three services: order of consumption, events, and failure of one of the
+// queue pairs.
 #include <gtest/gtest.h>
 
 #include "support/services.hpp"
@@ -7,7 +7,7 @@
 namespace roci::test {
 namespace {
 
-// Three queue pairs of host b share a receive queue; each has a peer on host a.
+// Three queue pairs of host b share a receive queue. Each has a peer on host a.
 class SharedReceive : public testing::Test {
  protected:
   explicit SharedReceive(ibv_qp_type type = IBV_QPT_RC) {
@@ -54,7 +54,7 @@ class SharedReceiveUc : public SharedReceive {
 TEST_F(SharedReceive, messages_take_requests_in_the_order_in_which_they_start) {
   give(1, 3);
   hosts_.run(1ms);
-  // The first packet of the long message gets through, the rest comes when the others have been served.
+  // Only the first packet of the long message arrives; the rest arrives after the other messages.
   hosts_.lose = [](const std::string& line) {
     return line == "> RC_SEND_MIDDLE 1" || line == "> RC_SEND_LAST 2";
   };
@@ -150,7 +150,7 @@ TEST_F(SharedReceive, limit_event_comes_once_for_each_arming) {
   sends(0, 8);
   hosts_.run(1ms);
   EXPECT_EQ(event_lines(hosts_.b), Lines{limit_reached()});
-  ASSERT_EQ(arm(*srq_, 10), 0);  // fewer are there already
+  ASSERT_EQ(arm(*srq_, 10), 0);  // the queue already holds fewer
   EXPECT_EQ(event_lines(hosts_.b), Lines{limit_reached()});
   ASSERT_EQ(arm(*srq_, 3), 0);
   ASSERT_EQ(arm(*srq_, 0), 0);  // disarmed
@@ -167,7 +167,7 @@ TEST_F(SharedReceive, queue_pair_in_error_leaves_the_queue_to_the_others) {
   sends(1, 10);
   hosts_.run(1ms);
   EXPECT_EQ(completion_lines(hosts_.b), Lines{"1 SUCCESS 10"});
-  EXPECT_EQ(event_lines(hosts_.b), Lines{});  // said once
+  EXPECT_EQ(event_lines(hosts_.b), Lines{});  // reported only once
 }
 
 TEST_F(SharedReceive, request_of_the_message_under_way_is_flushed_before_the_event) {
@@ -178,7 +178,7 @@ TEST_F(SharedReceive, request_of_the_message_under_way_is_flushed_before_the_eve
   to_state(*to_[0], IBV_QPS_ERR);
   EXPECT_EQ(completion_lines(hosts_.b), Lines{"1 WR_FLUSH_ERR"});
   EXPECT_EQ(event_lines(hosts_.b), Lines{last_wqe(0)});
-  // Said again in the next life.
+  // Reported again after the next transition to the error state.
   to_state(*to_[0], IBV_QPS_RESET);
   to_state(*to_[0], IBV_QPS_ERR);
   EXPECT_EQ(event_lines(hosts_.b), Lines{last_wqe(0)});
@@ -227,7 +227,7 @@ TEST_F(SharedReceive, queue_pairs_keep_what_they_need_when_the_object_goes_first
   sends(1, 10);
   hosts_.run(1ms);
   EXPECT_EQ(completion_lines(hosts_.b), (Lines{"1 SUCCESS 10", "2 SUCCESS 10"}));
-  EXPECT_EQ(event_lines(hosts_.b), Lines{});  // nobody is left to be told
+  EXPECT_EQ(event_lines(hosts_.b), Lines{});  // the application's object no longer exists
 }
 
 TEST_F(SharedReceive, queue_pairs_of_it_take_no_receive_requests_of_their_own) {
@@ -329,7 +329,7 @@ TEST_F(SharedReceiveUc, all_three_services_share_one_queue) {
   sends(0, 10);
   hosts_.run(1ms);
   EXPECT_EQ(completion_lines(hosts_.b), (Lines{"1 SUCCESS 48", "2 SUCCESS 9", "3 SUCCESS 10"}));
-  // A datagram that does not fit takes its request with it.
+  // A datagram that is too long consumes its receive request.
   give(4, 1, 47);
   ASSERT_EQ(send(hosts_.a, *from_ud, {.length = 8, .to = address.get(), .remote_qp = to_ud->qp_num()}), 0);
   hosts_.run(1ms);

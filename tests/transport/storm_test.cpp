@@ -1,5 +1,5 @@
-// Floods, forgeries and restarts: what a peer, or somebody who says he is one, can make a host do. It is bounded by what
-// came, by the round trip, or by a retry count, and never more.
+// Floods, forgeries and restarts by a peer or a spoofed sender. The host's reaction is bounded by the received
+// packets, the round-trip time or a retry count.
 #include <gtest/gtest.h>
 
 #include "base/rng.hpp"
@@ -13,13 +13,13 @@ namespace {
 constexpr uint32_t kWindow = 64;  // packets
 constexpr Nanos kRoundTrip = 100us;
 
-// A long WRITE whose first packet has been acknowledged after a round trip; the others of a window are under way.
+// A long WRITE whose first packet was acknowledged after one round trip. The rest of the window is in flight.
 struct Storm : testing::Test {
   static LoneHostOptions options() {
     LoneHostOptions o;
     o.region = 1 << 20;
     o.window_bytes = kWindow * 256;
-    o.control.profile = "none";  // the window stays
+    o.control.profile = "none";  // constant window
     return o;
   }
   void SetUp() override {
@@ -39,8 +39,8 @@ TEST_F(Storm, a_nak_for_every_packet_makes_the_sender_go_back_four_times_a_round
     host.now += 1us;
     sent += nak(i);
   }
-  // Each NAK acknowledges one packet and so lets one new one out; and in each round trip four windows are sent again. The
-  // shortest round trip is that of a window under this flood, a NAK a microsecond.
+  // Each NAK acknowledges one packet and so permits one new packet. Per round trip four windows are retransmitted.
+  // The shortest round trip under this flood is 64 us: a window at one NAK per microsecond.
   EXPECT_LE(sent, kNaks + (kNaks / kWindow + 1) * 4 * kWindow);
   EXPECT_GE(host.side.counter("naks_early"), 930U);
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
@@ -61,7 +61,7 @@ TEST_F(Storm, the_same_nak_costs_nothing_within_a_round_trip_and_a_retry_in_each
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RETRY_EXC_ERR});
 }
 
-// The going back that an early NAK asks for is under way: nothing is lost by not doing it twice.
+// The first NAK already triggered the retransmission, so ignoring an early duplicate loses nothing.
 TEST_F(Storm, what_is_lost_after_an_early_nak_is_repaired_by_the_next_one) {
   ASSERT_EQ(nak(1), kWindow);
   host.now += 10us;
@@ -81,12 +81,12 @@ TEST(StormOfResponses, early_gaps_in_read_responses_are_repaired_four_times_a_ro
   host.now += kRoundTrip;
   EXPECT_EQ(host.receive(host.response(Opcode::kRcReadResponseFirst, 0, 0x1f, 256)), Lines{});
   size_t sent = 0;
-  for (int i = 1; i < 500; ++i) {  // one too far, then the one that was due
+  for (int i = 1; i < 500; ++i) {  // a response after the gap, then the missing one
     host.now += 1us;
     sent += host.receive(host.response(Opcode::kRcReadResponseMiddle, i + 1, 0, 256)).size();
     sent += host.receive(host.response(Opcode::kRcReadResponseMiddle, i, 0, 256)).size();
   }
-  EXPECT_LE(sent, 24U);  // 500 us, four times in each round trip
+  EXPECT_LE(sent, 24U);  // 500 us, at most four retransmissions per round trip
   EXPECT_GE(sent, 1U);
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
 }
@@ -107,7 +107,7 @@ TEST(StormOfCnps, costs_a_counter_each) {
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
-// The notification of QCN (802.1Q 33.4.1), which nobody here has asked for: no congestion control takes it.
+// A QCN notification (802.1Q 33.4.1) without congestion control that expects it.
 TEST(StormOfCnms, costs_a_counter_each) {
   LoneHost host;
   const Packet honest = host.write(Opcode::kRcWriteOnly, 0, 0, 4, 4);
@@ -148,8 +148,8 @@ TEST(StormOfRequests, without_a_receive_gets_an_answer_a_burst) {
   EXPECT_EQ(host.pool().in_use(), 0U);
 }
 
-// A duplicate READ is answered again: the peer could ask for the same bytes by new READs. But as many copies in a burst
-// give one answer.
+// The responder answers a duplicate READ: a peer could request the same bytes with new READs. Copies in one burst get
+// one response.
 TEST(StormOfRequests, duplicate_reads_of_a_burst_get_one_answer) {
   LoneHost host;
   EXPECT_EQ(host.receive(host.read(0, 0, 8192)).size(), 32U);
@@ -159,7 +159,7 @@ TEST(StormOfRequests, duplicate_reads_of_a_burst_get_one_answer) {
   EXPECT_EQ(host.side.counter("read_replays"), 32U);
 }
 
-// Somebody off the path who knows addresses and queue pair numbers, and guesses the rest: 24 bits of PSN, 32 of key.
+// An off-path attacker knows addresses and queue pair numbers, and guesses the PSN (24 bits) and the key (32 bits).
 TEST(Spoofed, guessed_psns_and_keys_reach_nothing) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 512), 0);
@@ -182,7 +182,7 @@ TEST(Spoofed, guessed_psns_and_keys_reach_nothing) {
     answers += host.receive(packet).size();
   }
   EXPECT_EQ(host.side.memory, before);
-  EXPECT_LE(answers, 1U);  // the gap that the first one from the future seemed to show
+  EXPECT_LE(answers, 1U);  // NAK for the first packet with a future PSN
   EXPECT_EQ(host.statuses(), Statuses{});
   // Each of them reached the queue pair, and was refused there for its PSN.
   EXPECT_EQ(host.side.counter("requests_out_of_order") + host.side.counter("rx_bad_state") +
@@ -208,7 +208,7 @@ TEST(Restarts, peer_that_comes_back_under_traffic_ends_the_connection_and_a_new_
   hosts.run(5us);
   const uint32_t old_number = hosts.b.qp->qp_num();
   const uint32_t old_key = hosts.b.region->rkey();
-  hosts.b.qp.reset();  // and all it knew
+  hosts.b.qp.reset();  // loses its state
   hosts.b.region.reset();
   hosts.b.region = must(hosts.b.pd->register_memory(hosts.b.memory.data(), hosts.b.memory.size(),
                                                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));

@@ -1,5 +1,4 @@
-// UC and UD against packets that no honest peer sends: nothing is answered, nothing outside the region is written, and
-// the next honest message arrives.
+// Invalid packets for UC and UD: no response, no write outside the region, and the next valid message is received.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -12,12 +11,12 @@
 namespace roci::test {
 namespace {
 
-// A queue pair of another service beside the RC one of the lone host.
+// A queue pair of another service, in addition to the RC queue pair of LoneHost.
 class HostileService : public testing::Test {
  protected:
   explicit HostileService(ibv_qp_type type) : qp_(make_service(host_.side, type)) {}
 
-  void gets(const Packet& p) { EXPECT_EQ(host_.receive(p), Lines{}); }  // never an answer
+  void gets(const Packet& p) { EXPECT_EQ(host_.receive(p), Lines{}); }  // the host never responds
   void post(uint64_t wr_id, size_t length) { post(wr_id, LoneHost::kGuard, length); }
   void post(uint64_t wr_id, size_t offset, size_t length) {
     ASSERT_EQ(receive(host_.side, *qp_, wr_id, offset, length), 0);
@@ -50,7 +49,7 @@ class HostileUc : public HostileService {
                   length);
     return p;
   }
-  // An honest message still arrives, whatever its PSN.
+  // Expects that a valid message is received, whatever its PSN.
   void expect_alive() {
     post(77, 100);
     gets(packet(Opcode::kUcSendOnly, 1000, 60));
@@ -131,7 +130,7 @@ TEST_F(HostileUc, write_that_says_another_length_than_it_has_is_dropped) {
 }
 
 TEST_F(HostileUc, write_beyond_the_region_or_with_a_wrong_key_changes_nothing) {
-  Packet p = write(Opcode::kUcWriteFirst, 0, 8192 - 256, 256, 257);  // all of it is looked at first
+  Packet p = write(Opcode::kUcWriteFirst, 0, 8192 - 256, 256, 257);  // the complete range is validated first
   gets(p);
   p = write(Opcode::kUcWriteOnly, 1, 0, 100, 100);
   p.with_reth(host_.side.address(LoneHost::kGuard), MemoryKey{host_.side.region->rkey() ^ 0x100}, 100);
@@ -179,7 +178,7 @@ TEST_F(HostileUc, send_longer_than_its_buffer_is_dropped_and_the_buffer_serves_t
 }
 
 TEST_F(HostileUc, receive_request_with_a_bad_key_ends_the_queue_pair) {
-  post(6, 0, 100);  // in front of the region
+  post(6, 0, 100);  // this address is outside the region
   post(7, 100);
   gets(packet(Opcode::kUcSendOnly, 0, 60));
   EXPECT_EQ(completion_lines(host_.side), (Lines{"6 LOC_PROT_ERR", "7 WR_FLUSH_ERR"}));
@@ -286,11 +285,11 @@ TEST_F(HostileUd, only_datagrams_to_an_address_of_this_host_are_taken) {
     p.between(MacAddress::local(2), IpAddress::from_v4(0x0a000002), mac, IpAddress::from_v4(ip));
     gets(p);
   };
-  to(MacAddress::local(1), 0x0a000003);                           // another host's
-  to(MacAddress::local(1), 0xef010203);                           // a group, by unicast MAC
-  to(multicast_mac(IpAddress::from_v4(0xef010203)), 0x0a000001);  // ours, by a group's MAC
-  to(multicast_mac(IpAddress::from_v4(0xef010203)),
-     0xef010203);  // a group, with the number of one queue pair
+  to(MacAddress::local(1), 0x0a000003);                           // address of another host
+  to(MacAddress::local(1), 0xef010203);                           // group address, unicast MAC
+  to(multicast_mac(IpAddress::from_v4(0xef010203)), 0x0a000001);  // this host's address, multicast MAC
+  // Group address, QPN of one queue pair.
+  to(multicast_mac(IpAddress::from_v4(0xef010203)), 0xef010203);
   EXPECT_EQ(counter("rx_not_for_us"), 4U);
   EXPECT_EQ(completion_lines(host_.side), Lines{});
 }
@@ -302,7 +301,7 @@ TEST_F(HostileUd, group_number_without_a_group_address_is_dropped) {
   p.bth.destination_qp = kMulticastQp;
   gets(p);
   EXPECT_EQ(counter("rx_not_for_us"), 1U);
-  // Connected services have no groups.
+  // Connected services do not support multicast.
   p = packet(8, Opcode::kRcSendOnly);
   p.bth.destination_qp = kMulticastQp;
   const IpAddress group = IpAddress::from_v4(0xef010203);
@@ -345,14 +344,14 @@ TEST_F(HostileUd, limited_member_of_the_default_partition_is_accepted) {
   EXPECT_EQ(completion_lines(host_.side), Lines{"1 SUCCESS 48"});
 }
 
-// Whatever of the headers is cut off, with lengths made to fit.
+// Truncates the frame at every offset and adjusts the lengths.
 TEST_F(HostileUd, frame_cut_anywhere_is_dropped) {
   post(1, 200);
   Packet whole = packet(0);
   const ByteVector bytes = encode_packet(whole.finish());
   for (size_t length = 1; length < bytes.size(); ++length)
     host_.receive_bytes(ByteVector(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(length)));
-  whole.deth.reset();  // and one that says it has a DETH, in UDP and IP that do not
+  whole.deth.reset();  // the opcode requires a DETH, but the lengths leave no space for it
   whole.payload.clear();
   gets(whole);
   EXPECT_EQ(completion_lines(host_.side), Lines{});
@@ -415,7 +414,7 @@ TEST_F(HostileUd, address_follows_a_neighbour_that_moves) {
     return macs;
   };
   sends();
-  EXPECT_TRUE(works().empty());  // nobody has answered
+  EXPECT_TRUE(works().empty());  // no ARP reply yet
   answers_arp(9);
   EXPECT_EQ(works(), std::vector{MacAddress::local(9)});
   answers_arp(10);
@@ -423,7 +422,7 @@ TEST_F(HostileUd, address_follows_a_neighbour_that_moves) {
   EXPECT_EQ(works(), std::vector{MacAddress::local(10)});
 }
 
-// The functions that the management queue pair uses, which has no queue pair of ours.
+// The datagram functions of the management queue pair, which has no QueuePair object.
 TEST(DatagramFunctions, build_and_read_without_a_queue_pair) {
   LoneHost host;
   struct Sink final : PacketSink {

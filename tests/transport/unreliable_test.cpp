@@ -1,4 +1,4 @@
-// UC between two hosts: what arrives, when it completes, and what a loss does.
+// UC between two hosts: received messages, completions, and the effect of losses.
 #include <gtest/gtest.h>
 
 #include "support/services.hpp"
@@ -6,7 +6,7 @@
 namespace roci::test {
 namespace {
 
-// A UC queue pair on each host of the pair, connected to each other.
+// A connected pair of UC queue pairs, one on each host.
 class Unreliable : public testing::Test {
  protected:
   explicit Unreliable(const TwoHostsOptions& options = {}) : hosts_(options) {
@@ -142,10 +142,11 @@ TEST_F(Unreliable, solicited_message_wakes_who_waits_for_solicited_ones) {
 TEST_F(Unreliable, lost_packet_costs_its_message_and_nothing_else) {
   for (uint64_t i = 1; i <= 3; ++i) ASSERT_EQ(receive(hosts_.b, *b_, i, 1000 * i, 1000), 0);
   hosts_.lose = [](const std::string& line) { return line == "> UC_SEND_MIDDLE 1"; };
-  EXPECT_EQ(sends({.wr_id = 1, .length = 600}), Lines{"1 SUCCESS 600"});  // sent is all it says
+  // The requester completes the message when it is sent.
+  EXPECT_EQ(sends({.wr_id = 1, .length = 600}), Lines{"1 SUCCESS 600"});
   sends({.wr_id = 2, .offset = 100, .length = 500});
   sends({.wr_id = 3, .offset = 200, .length = 20});
-  // The receive request of the lost message serves the next one.
+  // The next message uses the receive request of the lost message.
   EXPECT_EQ(completion_lines(hosts_.b), (Lines{"1 SUCCESS 500", "2 SUCCESS 20"}));
   EXPECT_TRUE(holds(hosts_.b, 1000, 500, 107));
   EXPECT_EQ(hosts_.b.counter("messages_abandoned"), 1U);
@@ -206,13 +207,13 @@ TEST_F(Unreliable, local_protection_error_stops_the_send_queue_before_anything_i
   EXPECT_EQ(sends({.wr_id = 5, .length = 10}), (Lines{"4 LOC_PROT_ERR", "5 WR_FLUSH_ERR"}));
   EXPECT_EQ(a_->state(), IBV_QPS_SQE);
   EXPECT_EQ(hosts_.wire, Lines{});
-  // What is posted now is flushed too, and messages still arrive.
+  // A request posted now is flushed as well. Messages are still received.
   EXPECT_EQ(sends({.wr_id = 6, .length = 10}), Lines{"6 WR_FLUSH_ERR"});
   ASSERT_EQ(send(hosts_.b, *b_, {.length = 10}), 0);
   hosts_.run(1ms);
   EXPECT_EQ(completion_lines(hosts_.a), Lines{"50 SUCCESS 10"});
   completion_lines(hosts_.b);
-  // Back to work, with the PSN where it was.
+  // After the transition to RTS the requester continues with the next PSN.
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
   must(a_->modify(attr, IBV_QP_STATE));

@@ -1,4 +1,4 @@
-// Binding and invalidating memory windows from the send queue and from the wire: order, fences, losses, errors.
+// Memory windows: bind and invalidate through the send queue and by the peer. Order, fences, losses, errors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace roci::test {
 namespace {
 
-// One host whose region may be bound to, with a window of type 2 and the packets and requests around it.
+// A host with a region that permits binding, a type 2 window, and functions for packets and requests.
 struct Windows : testing::Test {
   static LoneHostOptions options() {
     LoneHostOptions o;
@@ -18,7 +18,7 @@ struct Windows : testing::Test {
   LoneHost host{options()};
   std::unique_ptr<MemoryWindow> window = must(host.side.pd->allocate_window(IBV_MW_TYPE_2));
   uint32_t key = ibv_inc_rkey(window->rkey());
-  static constexpr size_t kAt = LoneHost::kGuard + 512;  // where the window is, for 256 bytes
+  static constexpr size_t kAt = LoneHost::kGuard + 512;  // start of the window of 256 bytes
 
   int bind(uint64_t wr_id, uint32_t rkey, unsigned flags = 0, uint64_t length = 256) {
     ibv_send_wr wr{};
@@ -49,7 +49,7 @@ struct Windows : testing::Test {
     packet.ieth = MemoryKey{rkey};
     return packet;
   }
-  // Whether the peer can write through the key; without touching the queue pair.
+  // Returns whether the peer could write with the key. Does not use the queue pair.
   bool opens(uint32_t rkey) {
     uint8_t* where = nullptr;
     const Accessor qp{PdNumber{1}, Qpn{host.side.qp->qp_num()}};
@@ -108,7 +108,7 @@ TEST_F(Windows, read_that_the_network_repeats_after_the_invalidation_is_no_viola
   EXPECT_EQ(host.receive(read), Lines{});
   EXPECT_EQ(host.side.counter("replays_refused"), 1U);
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
-  // One that was never answered is.
+  // A READ that was never answered is a violation.
   read = host.read(1, 0, 200);
   read.with_reth(host.side.address(kAt), MemoryKey{key}, 200);
   EXPECT_EQ(host.receive(read), Lines{"RC_ACK 1 62"});
@@ -141,7 +141,7 @@ TEST_F(Windows, bind_is_done_before_the_message_behind_it_is_sent) {
 }
 
 TEST_F(Windows, nothing_is_done_twice_when_the_sender_goes_back) {
-  // SEND, bind, SEND, invalidate, bind again under another key, SEND; everything is lost and sent again.
+  // SEND, bind, SEND, invalidate, bind with another key, SEND. All packets are lost and retransmitted.
   const uint32_t second = ibv_inc_rkey(key);
   host.post(IBV_WR_SEND, 1, 8);
   bind(2, key);
@@ -277,14 +277,14 @@ TEST_F(Windows, duplicate_of_a_send_with_invalidate_does_not_close_the_window_bo
   host.side.receive(9, LoneHost::kGuard, 512);
   const Packet packet = send_inv(0, key);
   EXPECT_EQ(host.receive(packet), Lines{"RC_ACK 0 1f"});
-  bind(2, key);  // the same key again
+  bind(2, key);  // binds the same key again
   host.work();
   EXPECT_EQ(host.receive(packet), Lines{"RC_ACK 0 1f"});
   EXPECT_TRUE(opens(key));
 }
 
 TEST_F(Windows, send_that_invalidates_what_it_may_not_is_refused) {
-  const uint32_t kKeys[] = {key, host.side.region->rkey(), 0x12345678};  // not bound; a region; nothing
+  const uint32_t kKeys[] = {key, host.side.region->rkey(), 0x12345678};  // not bound; a region; unknown
   for (const uint32_t wrong : kKeys) {
     LoneHost other(options());
     const uint32_t target = wrong == host.side.region->rkey() ? other.side.region->rkey() : wrong;
@@ -305,7 +305,7 @@ TEST_F(Windows, send_with_invalidate_without_a_receive_is_not_ready_and_leaves_t
   EXPECT_TRUE(opens(key));
 }
 
-// b opens the first bytes of its region.
+// b binds the first `length` bytes of its region to a window.
 void bind_at_b(TwoHosts& hosts, MemoryWindow& window, uint32_t key, uint64_t length, unsigned access) {
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_BIND_MW;
@@ -331,7 +331,7 @@ TEST(WindowsBetweenHosts, sender_invalidates_the_window_of_its_peer) {
   EXPECT_TRUE(std::equal(hosts.b.memory.begin(), hosts.b.memory.begin() + 4096, hosts.a.memory.begin()));
   EXPECT_TRUE(
       std::equal(hosts.a.memory.begin() + 8192, hosts.a.memory.begin() + 8292, hosts.a.memory.begin() + 50));
-  // Two packets, the last of which carries the key; inline, with one lost on the way.
+  // A SEND of two packets, the last of which carries the key and is lost once.
   hosts.b.receive(7, 65536, 4096);
   hosts.b.receive(8, 65536, 4096);
   bool lost = false;

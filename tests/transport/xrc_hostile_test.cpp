@@ -1,5 +1,5 @@
-// What the two ends of XRC make of packets that no honest peer sends: queues that are not there or another domain's, opcodes
-// of RC, of the other end, and out of sequence.
+// Invalid packets at XRC initiators and targets: unknown queues, queues of another domain, RC opcodes, opcodes for
+// the other role, wrong sequence numbers.
 #include <gtest/gtest.h>
 
 #include "support/lone_host.hpp"
@@ -30,7 +30,7 @@ class HostileXrc : public testing::Test {
         EXPECT_EQ(receive(host_.side, *srq, i, LoneHost::kGuard + 256 * i, 1024), 0);
     }
   }
-  // A request to the target that is in order, for its first queue.
+  // A request for the target's first queue, `ahead` packets after the expected PSN.
   [[nodiscard]] Packet request(Opcode opcode, int ahead, size_t payload = 0) const {
     Packet packet = host_.write(opcode, ahead, 0, payload, static_cast<uint32_t>(payload));
     packet.bth.destination_qp = Qpn{target_->qp_num()};

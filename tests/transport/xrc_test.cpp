@@ -1,5 +1,4 @@
-// XRC between two hosts: what is on the wire, which queue serves a message and whose memory it may touch, and what becomes
-// of targets, queues and domains that go away.
+// XRC between two hosts: packets, queue selection, memory access, and destruction of targets, queues and domains.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,8 +15,8 @@ constexpr uint8_t kFirstByte = 7;
 constexpr int kAllAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-// Host b has a domain with two shared receive queues, each with a completion queue of its own, and two targets; each has an
-// initiator on host a.
+// Host b has a domain with two shared receive queues, each with its own completion queue, and two targets. Each
+// target has an initiator on host a.
 class Xrc : public testing::Test {
  protected:
   Xrc() {
@@ -48,7 +47,7 @@ class Xrc : public testing::Test {
     ASSERT_EQ(send_xrc(hosts_.a, *from_.at(who), {.request = options, .srq = srqs_.at(queue)->xrc_number()}),
               0);
   }
-  // Towards `remote` of host b's memory.
+  // A request for offset `remote` of host b's memory.
   [[nodiscard]] SendOptions remotely(ibv_wr_opcode opcode, size_t length, size_t remote = 50'000) const {
     return {.opcode = opcode,
             .length = length,
@@ -236,7 +235,7 @@ TEST_F(Xrc, limit_event_names_the_queue) {
   EXPECT_EQ(event_lines(hosts_.b), Lines{"SRQ_LIMIT_REACHED " + std::to_string(srqs_[0]->number())});
 }
 
-// The protection domain is the shared receive queue's, the access flags are the target's.
+// The protection domain is that of the shared receive queue, the access flags are those of the target.
 TEST_F(Xrc, memory_is_that_of_the_named_queues_domain) {
   Side other;
   other.pd = must(hosts_.b.device->allocate_pd());
@@ -251,7 +250,7 @@ TEST_F(Xrc, memory_is_that_of_the_named_queues_domain) {
                       .srq = queue};
   };
   ASSERT_EQ(send_xrc(hosts_.a, *from_[0], asks(IBV_WR_RDMA_READ, srq->xrc_number())), 0);
-  // Answered with the domain of the queue that it named, though another message has come behind it.
+  // The READ is answered with the domain of the queue that it named, although another message follows.
   ASSERT_EQ(send_xrc(hosts_.a, *from_[0],
                      {.request = remotely(IBV_WR_RDMA_WRITE, 10), .srq = srqs_[0]->xrc_number()}),
             0);
@@ -322,7 +321,7 @@ TEST_F(Xrc, lost_repeated_and_overtaking_packets_change_nothing) {
           break;
         }
         default: {
-          // One at a time, so that it is known who takes which request.
+          // One at a time, so that the test knows which message uses which receive request.
           give(queue, given, 1);
           sends(who, queue, {.length = length});
           hosts_.run(300ms);

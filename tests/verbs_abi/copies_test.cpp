@@ -1,4 +1,5 @@
-// Structs of the kernel and of the verbs, copied by both libraries: the same bytes, also where nothing is written.
+// Test of the copies between kernel structs and verbs structs by both libraries: all bytes are equal, including those
+// not written.
 #include <gtest/gtest.h>
 #include <infiniband/sa.h>
 #include <infiniband/verbs.h>
@@ -14,7 +15,7 @@
 namespace roci {
 namespace {
 
-// What a call makes of `from` in memory that was full of `before`.
+// Returns the result of `call` for `from`, in memory that was filled with `before`.
 template <class To, class From>
 std::vector<uint8_t> copied(const Library& library, const char* call, std::vector<uint8_t> from,
                             uint8_t before) {

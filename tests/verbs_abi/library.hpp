@@ -1,7 +1,7 @@
 #pragma once
 
-// The two libraries that are compared, in one process: ours and the one that is installed. They have one SONAME; loaded by
-// their paths, and each for itself, they do not meet.
+// The two libraries to compare, loaded into one process: the drop-in library and the installed one. They have the
+// same SONAME. Loaded by path and with RTLD_LOCAL, they do not share symbols.
 
 #include <dlfcn.h>
 
@@ -16,7 +16,7 @@ class Library {
     if (handle_ == nullptr) give_up();
   }
 
-  // A call by its name; `Call` is its type.
+  // Returns a function by its name; `Call` is its type.
   template <class Call>
   Call* get(const char* name) const {
     void* found = dlsym(handle_, name);
@@ -30,7 +30,7 @@ class Library {
     std::abort();
   }
 
-  void* handle_;  // kept until the process ends, as programs do
+  void* handle_;  // Never closed, as in applications.
 };
 
 inline const Library& ours() {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Our librdmacm.so.1 has the names of the installed one at their versions, and programs load with it.
+"""Tests that Rocinante's librdmacm.so.1 exports the names and versions of the installed one, and that programs load
+with it.
 
 usage: rdmacm_symbols_test.py OURS INSTALLED [unittest …]
 """

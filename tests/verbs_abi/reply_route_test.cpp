@@ -1,4 +1,4 @@
-// The way back, out of the 40 bytes in front of a datagram.
+// Tests of the reply route, which is derived from the 40 bytes before a datagram.
 #include "verbs/reply_route.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Front = std::array<uint8_t, 40>;
 
-// 10.0.0.1 to 10.0.0.2, ToS 0x68, TTL 63, in the last 20 bytes; its checksum was summed by hand.
+// 10.0.0.1 to 10.0.0.2, ToS 0x68, TTL 63, in the last 20 bytes. The checksum was computed by hand.
 Front ipv4(uint8_t rest) {
   Front front;
   front.fill(rest);
@@ -83,7 +83,7 @@ TEST(ReplyRoute, OfAGrhBelongsToAGidOfRoceV1) {
   EXPECT_EQ(route.own_type, kGidOfRoceV1);
 }
 
-// The sender's address 4500:: and more: its bytes look like the start of an IPv4 header, with a wrong checksum.
+// The source address fe80::4500:1 looks like the start of an IPv4 header with a wrong checksum.
 TEST(ReplyRoute, IsNotMistakenForIpv4ByAnAddressThatLooksLikeOne) {
   Front front = ipv6(17);
   front[20] = 0x45;

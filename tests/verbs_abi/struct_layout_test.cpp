@@ -1,5 +1,5 @@
-// The structs of the verbs as programs were compiled against them, and as our code is compiled now: the sizes, and where
-// programs read without a call. The compiler is the test; with other headers this file does not build.
+// Layout of the verbs structs that applications were compiled with: sizes, and the members that applications read
+// without a function call. The checks run at compile time: with other headers, this file does not compile.
 #include <infiniband/verbs.h>
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 namespace roci {
 namespace {
 
-// Providers look behind a device for what only their own have: whoever makes one leaves zeros there.
+// A provider reads members of its own after ibv_device, so the creator of a device must leave zeros there.
 static_assert(sizeof(ibv_device) == 664);
 static_assert(offsetof(ibv_device, node_type) == 16);
 static_assert(offsetof(ibv_device, name) == 24);
@@ -28,7 +28,7 @@ static_assert(offsetof(ibv_context_ops, post_srq_recv) == 160);
 static_assert(offsetof(ibv_context_ops, post_send) == 200);
 static_assert(offsetof(ibv_context_ops, post_recv) == 208);
 
-// It grows at its start: what is new comes before what was, and `sz` says how much there is.
+// verbs_context grows at its start: new members precede old ones, and `sz` gives the size.
 static_assert(sizeof(verbs_context) == 648);
 static_assert(offsetof(verbs_context, query_port) == 0);
 static_assert(offsetof(verbs_context, create_cq_ex) == 200);

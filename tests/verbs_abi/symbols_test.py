@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Our libibverbs.so.1 has the names of the installed one, and every program here that wants it finds what it needs.
+"""Tests that Rocinante's libibverbs.so.1 exports the names of the installed one, and that every program of this machine
+finds the symbols it needs.
 
 usage: symbols_test.py OURS INSTALLED [unittest …]
 """
@@ -13,7 +14,7 @@ import unittest
 
 OURS = INSTALLED = pathlib.Path()
 
-# What must be there, and what is looked at where it is. All are Debian's.
+# PROGRAMS and LIBRARIES must be installed; the others are checked if they are. All are from Debian.
 PROGRAMS = ["/usr/bin/ib_send_bw", "/usr/bin/ib_write_bw", "/usr/bin/ib_read_lat", "/usr/bin/ib_atomic_bw",
             "/usr/bin/ibv_devices", "/usr/bin/ibv_devinfo", "/usr/bin/ibv_rc_pingpong", "/usr/bin/ibv_ud_pingpong"]
 LIBRARIES = ["libmlx5.so.1", "libefa.so.1"]
@@ -21,10 +22,10 @@ PERHAPS = ["/usr/bin/ib_*", "/usr/bin/ibv_*", "/usr/bin/rping", "/usr/bin/ucmato
 PERHAPS_LIBRARIES = ["libmlx4.so.1", "libmana.so.1", "librdmacm.so.1", "libibverbs/*.so", "ucx/libuct_ib.so.0",
                      "ucx/libuct_rdmacm.so.0", "libfabric.so.1", "librte_net_mlx4.so.23", "librte_net_mlx5.so.23"]
 
-OUR_NODE = "ROCI_PRIVATE"  # for our librdmacm.so.1
+OUR_NODE = "ROCI_PRIVATE"  # For Rocinante's librdmacm.so.1.
 
-# The installed library exports them and ours does not: 33 twins at IBVERBS_1.0 of names that new programs get at 1.1, for
-# programs of before 2006 with other structs, and how providers of that time presented themselves.
+# Symbols that only the installed library exports: 33 duplicates at IBVERBS_1.0 of names that new programs get at 1.1,
+# for programs from before 2006 with other structs, and the registration of providers of that time.
 def is_left_out(symbol):
     name, version, default = symbol
     return not default and (version == "IBVERBS_1.0" or (name, version) == ("ibv_register_driver", "IBVERBS_1.1"))
@@ -38,7 +39,7 @@ def output_of(*command, **how):
 
 
 def defined(library):
-    """The symbols that a library exports, versions themselves aside: (name, version, whether new programs get it)."""
+    """Returns the symbols that a library exports, without version nodes: (name, version, whether it is the default)."""
     found = set()
     for line in output_of("nm", "-D", "--defined-only", "--with-symbol-versions", library).splitlines():
         kind, symbol = line.split()[-2:]
@@ -49,7 +50,7 @@ def defined(library):
 
 
 def needed(path):
-    """What a program or library wants of libibverbs.so.1: {(name, version)}."""
+    """Returns the symbols of libibverbs.so.1 that a program or library needs: {(name, version)}."""
     found = set()
     for line in output_of("nm", "-D", "--undefined-only", "--with-symbol-versions", path).splitlines():
         name, _, version = line.split()[-1].partition("@")
@@ -59,7 +60,7 @@ def needed(path):
 
 
 def version_nodes(library):
-    """The version nodes that a library defines, in their order, each with its parents: [(name, [parent])]."""
+    """Returns the version nodes that a library defines, in order, each with its parents: [(name, [parent])]."""
     text = output_of("readelf", "--wide", "--version-info", library, env={**os.environ, "LC_ALL": "C"})
     definitions = re.search(r"^Version definition section.*?(?=^\S|\Z)", text, flags=re.MULTILINE | re.DOTALL)
     nodes = []
@@ -76,7 +77,7 @@ def dynamic(library, tag):
 
 
 def consumers():
-    """Programs and libraries to look at: those that must be there, and those that happen to be."""
+    """Returns the required programs and libraries, and the optional ones that exist."""
     folder = INSTALLED.parent
     paths = {*PROGRAMS, *(str(folder / name) for name in LIBRARIES)}
     for pattern in PERHAPS + [str(folder / name) for name in PERHAPS_LIBRARIES]:
@@ -109,7 +110,7 @@ class Symbols(unittest.TestCase):
         self.assertEqual(sorted(symbol for symbol in ours if symbol[1] != OUR_NODE), sorted(symbol for symbol in installed if not is_left_out(symbol)))
 
     def test_data_is_data(self):
-        # A function in its place would be read as if it were the value.
+        # A function instead of data would be read as the value.
         for library in (OURS, INSTALLED):
             table = output_of("readelf", "--wide", "--dyn-syms", library)
             row = next(line.split() for line in table.splitlines() if "verbs_allow_disassociate_destroy" in line)

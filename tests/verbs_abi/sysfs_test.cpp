@@ -1,4 +1,4 @@
-// Files of sysfs, read by both libraries: the same results, buffers and reasons.
+// Test of sysfs files, read by both libraries: equal results, buffers and errors.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -58,7 +58,8 @@ TEST_F(Sysfs, FilesAreReadWithoutTheirNewlineAndOnlyWhole) {
     for (const size_t size : {0, 1, 2, 3, 4, 5, 6, 7, 64}) {
       Outcome ours_is = read_by(ours(), folder_, "file", size);
       const Outcome theirs = read_by(installed(), folder_, "file", size);
-      if (ours_is.length < 0) ours_is.error = theirs.error;  // for text that does not fit they give no reason
+      // The installed library sets no errno for text that does not fit.
+      if (ours_is.length < 0) ours_is.error = theirs.error;
       EXPECT_EQ(ours_is, theirs) << '"' << text << "\" into " << size;
     }
   }
@@ -77,7 +78,7 @@ TEST_F(Sysfs, WhatIsNoFileIsAnErrorWithItsReason) {
   }
 }
 
-// Both read the environment once, so each value has a process of its own.
+// Both libraries read the environment once, so each value has a separate process.
 TEST(SysfsDeathTest, ItsPlaceMayBeGiven) {
   const std::string long_path = "/" + std::string(300, 'x');
   for (const char* given : {"/elsewhere", "/elsewhere//", "", "/", long_path.c_str()}) {

@@ -1,4 +1,4 @@
-// Calls that only map values: over their whole range they say what the installed library says.
+// Tests of functions that only map values: over the whole range, the results equal those of the installed library.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
@@ -44,7 +44,7 @@ TEST_P(Rates, AreThoseOfTheInstalledLibrary) {
     known += theirs > 0 ? 1 : 0;
     ASSERT_EQ(ours_of(value), theirs) << value;
   }
-  EXPECT_GT(known, 10);  // the range has them
+  EXPECT_GT(known, 10);  // The range includes the valid values.
   EXPECT_EQ(ours_of(INT_MIN), theirs_of(INT_MIN));
   EXPECT_EQ(ours_of(INT_MAX), theirs_of(INT_MAX));
 }

@@ -165,7 +165,7 @@ TEST(BigEndian, holds_its_value_in_network_order) {
   EXPECT_EQ(bytes[1], 0xb2);
   EXPECT_EQ(bytes[2], 0xc3);
   EXPECT_EQ(three.get(), 0xa1b2c3U);
-  EXPECT_EQ(Be24{0xffa1b2c3}.get(), 0xa1b2c3U);  // the byte that has no room is dropped
+  EXPECT_EQ(Be24{0xffa1b2c3}.get(), 0xa1b2c3U);  // the most significant byte is dropped
   Rng rng{12};
   for (int i = 0; i < 1000; ++i) {
     const uint64_t value = rng.next();
@@ -175,7 +175,7 @@ TEST(BigEndian, holds_its_value_in_network_order) {
   }
 }
 
-// Change any one byte. Expect that two addresses are equal only when all of their bytes are.
+// Changes each byte. Expects that addresses are equal only if all of their bytes are.
 TEST(Addresses, are_equal_only_in_all_bytes) {
   for (size_t at = 0; at < 16; ++at) {
     IpAddress ip = IpAddress::from_v4(0x0a000001);

@@ -15,7 +15,7 @@ TEST(Aeth, syndromes_split_into_kind_and_value) {
       {0x00, AethKind::kAck, 0},     {0x1f, AethKind::kAck, 31},    {0x20, AethKind::kRnrNak, 0},
       {0x2e, AethKind::kRnrNak, 14}, {0x3f, AethKind::kRnrNak, 31}, {0x40, AethKind::kReserved, 0},
       {0x60, AethKind::kNak, 0},     {0x61, AethKind::kNak, 1},     {0x64, AethKind::kNak, 4},
-      {0x9f, AethKind::kAck, 31},  // bit 7 is reserved and not looked at
+      {0x9f, AethKind::kAck, 31},  // bit 7 is reserved and ignored
   };
   for (const Row& row : rows) {
     EXPECT_EQ(aeth_kind(static_cast<uint8_t>(row.syndrome)), row.kind) << std::hex << row.syndrome;
@@ -48,11 +48,11 @@ TEST(Aeth, rnr_timer_codes_grow_from_10_microseconds_to_two_thirds_of_a_second) 
   for (unsigned code = 2; code < 32; ++code) {
     EXPECT_GT(rnr_delay(static_cast<uint8_t>(code)), rnr_delay(static_cast<uint8_t>(code - 1))) << code;
   }
-  for (unsigned code = 4; code < 32; ++code) {  // from 20 us on every second code doubles
+  for (unsigned code = 4; code < 32; ++code) {  // from 20 us on, every second code doubles
     EXPECT_EQ(rnr_delay(static_cast<uint8_t>(code)), 2 * rnr_delay(static_cast<uint8_t>(code - 2))) << code;
   }
   EXPECT_GT(rnr_delay(0), rnr_delay(31));
-  EXPECT_EQ(rnr_delay(32), rnr_delay(0));  // only 5 bits count
+  EXPECT_EQ(rnr_delay(32), rnr_delay(0));  // only 5 bits are used
 }
 
 TEST(Aeth, ack_timeout_doubles_with_each_code_and_zero_means_none) {

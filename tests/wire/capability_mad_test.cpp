@@ -23,7 +23,7 @@ ByteVector bytes_of(const CapabilityMad& mad) {
   return {bytes, bytes + sizeof mad};
 }
 
-// From a copy whose allocation ends with the last byte.
+// Parses a copy that ends at the end of its allocation.
 ParsedMad parse_exact(std::span<const uint8_t> bytes) {
   const auto copy = std::make_unique<uint8_t[]>(bytes.size());
   if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
@@ -159,7 +159,7 @@ TEST(CapabilityMad, every_mistake_has_its_name) {
   EXPECT_EQ(names.size(), kMadOutcomeCount);
 }
 
-// Nothing in the datagram is without meaning: change any byte, and it is refused or says something else.
+// Changes each byte. Expects that the message is rejected or differs.
 TEST(CapabilityMad, every_byte_matters) {
   Rng rng{42};
   unsigned accepted = 0;
@@ -173,7 +173,7 @@ TEST(CapabilityMad, every_byte_matters) {
       if (parsed.outcome != MadOutcome::kAccepted) continue;
       ++accepted;
       EXPECT_NE(parsed.message, message) << at;
-      // What is accepted from our version is built again to the same bytes.
+      // An accepted message of this version is encoded to the same bytes again.
       if (parsed.message.offer.version == kCapabilityVersion) {
         EXPECT_EQ(bytes_of(build_capability_mad(parsed.message)), changed) << at;
       }
@@ -182,11 +182,11 @@ TEST(CapabilityMad, every_byte_matters) {
   EXPECT_GT(accepted, 1000U);
 }
 
-// A kernel without an agent for the class answers with the request's own bytes, a status, and the response bit.
+// A kernel without an agent for the class responds with the request's bytes, a status, and the response bit.
 TEST(CapabilityMad, a_stack_that_does_not_know_the_class_refuses) {
   ByteVector bytes = bytes_of(build_capability_mad(example_request()));
   bytes[3] = 0x81;
-  bytes[5] = 0x0c;  // method and attribute not supported together
+  bytes[5] = 0x0c;  // method and attribute combination not supported
   const ParsedMad parsed = parse_exact(bytes);
   EXPECT_EQ(parsed.outcome, MadOutcome::kRefused);
   EXPECT_EQ(parsed.status, 0x0c);
@@ -231,7 +231,7 @@ TEST(Agree, is_what_both_have_and_the_same_from_both_ends) {
     EXPECT_EQ(agreement->extensions() & ~known_extensions(), 0U);
     EXPECT_LE(agreement->mtu_extra, std::min(one.mtu_extra, other.mtu_extra));
     EXPECT_LE(agreement->int_hops, kMaxIntHops);
-    // An agreement offered again changes nothing.
+    // An agreement is stable: the offer of its capabilities leads to the same agreement.
     CapabilityOffer settled = one;
     settled.capabilities = agreement->capabilities;
     EXPECT_EQ(agree(settled, settled)->capabilities, agreement->capabilities);
@@ -278,7 +278,7 @@ TEST(Agree, fails_when_no_version_is_common) {
   EXPECT_EQ(agree(old, newer)->version, 1);
 }
 
-// In a frame it is a standard datagram; to the parser and to captures it is nothing new.
+// The frame is a standard datagram for parsers and captures.
 TEST(CapabilityMad, travels_as_a_standard_datagram_between_management_queue_pairs) {
   const ByteVector mad = bytes_of(build_capability_mad(example_request()));
   Packet packet = make_packet(Opcode::kUdSendOnly).to(kManagementQp, Psn{0}).with_payload(mad);

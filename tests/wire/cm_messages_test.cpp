@@ -109,7 +109,7 @@ TEST(CmMessages, name_the_queue_pairs_that_packets_go_to_afterwards) {
   }
 }
 
-// One bit at a time through each message: nothing that is read is lost when it is built again, and nothing else appears.
+// Random messages: every field is preserved by decoding and encoding, and no other bit is set.
 TEST(CmMessages, keep_every_field_whatever_is_in_it) {
   Rng rng(7);
   for (uint16_t attribute = CmRequest::kAttribute; attribute <= CmPathAnswer::kAttribute; ++attribute) {
@@ -120,7 +120,7 @@ TEST(CmMessages, keep_every_field_whatever_is_in_it) {
       const ParsedCm parsed = parse_cm_mad(mad);
       ASSERT_EQ(parsed.outcome, CmOutcome::kAccepted);
       const auto again = build_cm_mad(parsed.mad);
-      for (size_t at = 0; at < kMadBytes; ++at)  // only what is reserved may be missing
+      for (size_t at = 0; at < kMadBytes; ++at)  // only reserved bits may be cleared
         ASSERT_EQ(again[at] & ~mad[at], 0) << cm_message_name(parsed.mad.message) << " byte " << at;
       const ParsedCm second = parse_cm_mad(again);
       ASSERT_EQ(second.mad, parsed.mad) << cm_message_name(parsed.mad.message);
@@ -128,7 +128,7 @@ TEST(CmMessages, keep_every_field_whatever_is_in_it) {
   }
 }
 
-// What is reserved in each message, in bits, behind the header: everything else is a field.
+// Number of non-reserved bits after the header of each message.
 TEST(CmMessages, have_as_many_bits_as_in_the_specification) {
   const auto bits_kept = [](uint16_t attribute) {
     ByteVector mad(kMadBytes, 0xff);

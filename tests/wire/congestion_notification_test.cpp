@@ -12,7 +12,7 @@ using test::from_hex;
 
 const MacAddress kSwitch{{0x02, 0, 0, 0, 0, 0xaa}};
 
-// A QCN sender's frame of 64 bytes behind its tags: priority 3 in the S-TAG, 5 in the C-TAG, flow a878.
+// A QCN frame whose MSDU is 64 bytes after the EtherType: priority 3 in the S-TAG, 5 in the C-TAG, flow a878.
 ByteVector sampled_frame(size_t msdu = 66) {
   ByteVector frame = from_hex("020000000002 020000000001 88a8 7001 8100 a005 22e9 a878 0800");
   for (size_t i = 2; i < msdu; ++i) frame.push_back(static_cast<uint8_t>(i));
@@ -38,8 +38,8 @@ void expect_same(const Cnm& a, const Cnm& b) {
   EXPECT_EQ(hex_text(a.msdu), hex_text(b.msdu));
 }
 
-// A queue samples a frame and answers its sender. Expect the frame of 802.1Q 33.3: to the sender, in its VLANs at the
-// priority of CNMs and not to be dropped early, with its CN-TAG, the PDU behind it, and 64 bytes of what was sampled.
+// A queue samples a frame and notifies its sender. Expects the frame of 802.1Q 33.3: to the sender, with its VLAN
+// tags at CNM priority and drop eligibility off, its CN-TAG, the PDU, and 64 bytes of the sampled frame.
 TEST(Cnm, frame_is_what_802_1q_says) {
   const ByteVector sampled = sampled_frame(100);
   const Cnm cnm = cnm_about(sampled);

@@ -25,7 +25,7 @@ std::vector<Way> ways_of_this_processor() {
   return ways;
 }
 
-// Every length up to some packets', at any alignment, from any register; the bytes around the copy stay as they are.
+// Every length up to several packets, any alignment, any initial register. Bytes around the copy stay unchanged.
 TEST(CopyCrc, copies_and_sums_as_one_after_the_other_does) {
   Rng rng(20261120);
   std::vector<uint8_t> from(10'000);

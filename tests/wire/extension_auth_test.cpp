@@ -41,7 +41,7 @@ Packet example_ack(bool ipv6 = false) {
       .with_extensions(block);
 }
 
-// The covered bytes put together by hand.
+// Compares with the covered bytes as assembled here.
 TEST(ExtensionAuth, covers_the_bytes_of_its_definition) {
   const uint64_t sequence = 0x1'0000'0007;
   const ByteVector frame = signed_frame(example_key(), example_ack(), sequence);
@@ -64,7 +64,7 @@ TEST(ExtensionAuth, covers_the_bytes_of_its_definition) {
   EXPECT_EQ(block_of(frame6).auth().mac.get(), siphash(example_key(), covered6));
 }
 
-// Both halves of the key by hand: the SipHash of a label, the half, and the two queue pairs.
+// Computes both halves of the key here: SipHash of a label, the half, and the two queue pair numbers.
 TEST(ExtensionAuth, keys_belong_to_one_direction_of_one_connection) {
   const AuthMaterial material{9, 8, 7};
   SipKey wanted;
@@ -86,7 +86,7 @@ TEST(ExtensionAuth, keys_belong_to_one_direction_of_one_connection) {
   EXPECT_EQ(keys.size(), 18U);
 }
 
-// Flip any one bit of the packet: it is taken if and only if switches may change the bit, or it is data.
+// Flips each bit of the packet. It is accepted if and only if switches may change the bit, or it is payload.
 TEST(ExtensionAuth, sees_every_bit_that_means_something_to_control_and_none_that_changes_on_the_way) {
   for (const bool ipv6 : {false, true}) {
     ExtensionBlock block;
@@ -103,7 +103,7 @@ TEST(ExtensionAuth, sees_every_bit_that_means_something_to_control_and_none_that
       for (int bit = 0; bit < 8; ++bit) {
         ByteVector changed = frame;
         changed[at] = static_cast<uint8_t>(changed[at] ^ 1 << bit);
-        if (!ipv6) {  // so that the parser does not stop it
+        if (!ipv6) {  // corrects the IP checksum, so that the parser accepts the frame
           const uint32_t checksum = right.l3_offset + 10U;
           if (at == checksum || at == checksum + 1) continue;
           auto again = changed;
@@ -132,7 +132,7 @@ TEST(ExtensionAuth, sees_every_bit_that_means_something_to_control_and_none_that
     }
     EXPECT_GT(taken, 8U);
   }
-  // Payload is data: the ICRC's business.
+  // The ICRC protects the payload.
   ExtensionBlock block;
   block.auth.emplace();
   Packet packet = make_packet(Opcode::kRcSendOnly).with_extensions(block).with_payload(ByteVector(4));
@@ -153,7 +153,7 @@ TEST(ExtensionAuth, each_sequence_is_taken_once_and_never_after_a_later_one) {
   EXPECT_EQ(check(4), AuthOutcome::kReplayed) << "overtaken";
   EXPECT_EQ(check(5), AuthOutcome::kReplayed);
   EXPECT_EQ(receiver.next(), 6U);
-  // Past 2^32, of which only the low half is on the wire.
+  // Sequence numbers above 2^32; the packet contains only the low half.
   EXPECT_EQ(check(0xffff'ffff), AuthOutcome::kRight);
   EXPECT_EQ(check(0x1'0000'0000), AuthOutcome::kRight);
   EXPECT_EQ(check(0x1'0000'0005), AuthOutcome::kRight);

@@ -25,8 +25,8 @@ ByteVector written(const ExtensionBlock& block) {
   return bytes;
 }
 
-// Parses a copy whose allocation ends with the last byte, so that AddressSanitizer sees a read beyond it; what is
-// accepted is read in full and must be written to the same bytes again.
+// Parses a copy that ends at the end of its allocation, so that AddressSanitizer detects a read beyond it. An
+// accepted block is read completely and must be encoded to the same bytes.
 ExtensionOutcome try_parse(std::span<const uint8_t> bytes, Behind behind) {
   const auto copy = std::make_unique<uint8_t[]>(bytes.size());
   if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
@@ -42,7 +42,7 @@ ExtensionOutcome try_parse(std::span<const uint8_t> bytes, Behind behind) {
   return view.outcome;
 }
 
-// The types as docs/wire-extensions.md lists them, written down a second time.
+// The types of docs/wire-extensions.md, as an independent copy.
 struct TypeRow {
   unsigned bit;
   const char* name;
@@ -76,10 +76,10 @@ TEST(ExtensionTable, has_the_types_of_the_document_and_no_other) {
     EXPECT_EQ(find_extension(bit) != nullptr, (known >> bit & 1U) != 0) << bit;
 }
 
-// Every bit of a value belongs to one field or must be zero.
+// Every bit of a value belongs to exactly one field or is reserved.
 TEST(ExtensionTable, fields_do_not_overlap_and_leave_only_reserved_bits) {
   const auto bits_of = [](const ExtensionField& field) {
-    std::vector<unsigned> bits;  // from the first bit of the value on
+    std::vector<unsigned> bits;  // counted from the first bit of the value
     for (unsigned bit = field.shift; bit < static_cast<unsigned>(field.shift) + field.bits; ++bit)
       bits.push_back(8U * (static_cast<unsigned>(field.offset) + field.length) - 1 - bit);
     return bits;
@@ -174,14 +174,14 @@ TEST(Extensions, any_choice_of_values_survives_write_parse_read) {
     ASSERT_TRUE(view.accepted()) << extension_outcome_name(view.outcome);
     EXPECT_EQ(view.types, block.types());
     EXPECT_EQ(read_extensions(view), block);
-    // With a payload behind it.
+    // Followed by a payload.
     const size_t length = bytes.size();
     bytes.resize(length + rng.between(1, 9), 0xee);
     EXPECT_EQ(parse_extensions(bytes, Behind::kNothing, kAll).outcome, ExtensionOutcome::kTrailingBytes);
     view = parse_extensions(bytes, Behind::kPayload, kAll);
     ASSERT_TRUE(view.accepted());
     EXPECT_EQ(view.bytes, length);
-    // One type fewer allowed than are there.
+    // One type of the block is not permitted.
     const auto types = block.types();
     for (unsigned bit = 0; bit < 16; ++bit) {
       if ((types >> bit & 1U) == 0) continue;
@@ -192,7 +192,7 @@ TEST(Extensions, any_choice_of_values_survives_write_parse_read) {
   }
 }
 
-// What the data path writes in place is what the value form writes.
+// The in-place writer of the data path writes the same bytes as ExtensionBlock.
 TEST(Extensions, a_block_laid_out_in_place_is_the_block_of_its_types) {
   Rng rng{22};
   for (int round = 0; round < 2000; ++round) {
@@ -310,7 +310,7 @@ TEST(Extensions, random_changes_never_do_harm) {
   for (int round = 0; round < 100'000; ++round) {
     ByteVector bytes = written(random_extensions(rng));
     for (uint64_t changes = rng.between(1, 3); changes > 0; --changes) {
-      // Half of them in the header, where the structure is.
+      // half of the changes affect the header
       const size_t span = rng.chance(0.5) ? 4 : bytes.size();
       bytes[rng.below(span)] = static_cast<uint8_t>(rng.next());
     }
@@ -381,7 +381,7 @@ TEST(SplitPayload, finds_the_block_behind_the_headers_and_the_payload_behind_the
     ++with_block;
     ASSERT_TRUE(split.block.accepted()) << extension_outcome_name(split.block.outcome);
     EXPECT_EQ(read_extensions(split.block), *p.extensions);
-    // A peer that agreed on nothing may send nothing.
+    // A peer without an agreement must not send a block.
     EXPECT_EQ(split_payload(view, all, 0).block.outcome, ExtensionOutcome::kUnknownType);
   }
   EXPECT_GT(with_block, 300U);
@@ -411,7 +411,7 @@ TEST(SplitPayload, an_acknowledgement_with_bytes_behind_its_block_is_refused) {
   EXPECT_EQ(split_payload(parse(bytes), length, kAll).block.outcome, ExtensionOutcome::kTrailingBytes);
 }
 
-// Whole packets from the BTH to the end of the payload, as the document prints them.
+// The packet from the BTH to the end of the payload, as printed in the document.
 ByteVector from_bth(const Packet& packet) {
   const ByteVector bytes = encode_packet(packet);
   return {bytes.begin() + parse(bytes).bth_offset, bytes.end() - kIcrcBytes};

@@ -17,7 +17,7 @@ using test::from_hex;
 using test::parse;
 using ByteView = std::span<const uint8_t>;
 
-// A copy whose allocation ends with the last byte, so that AddressSanitizer sees a read beyond it.
+// A copy that ends at the end of its allocation, so that AddressSanitizer detects a read beyond it.
 struct Exact {
   explicit Exact(ByteView bytes)
       : data(std::make_unique<uint8_t[]>(bytes.size())), length(static_cast<uint32_t>(bytes.size())) {
@@ -27,7 +27,7 @@ struct Exact {
   uint32_t length;
 };
 
-// Reads all that a receiver may read of a frame that was accepted.
+// Reads everything that a receiver may read of an accepted frame.
 void read_everything(const Exact& frame) {
   const FrameView view = parse_frame(frame.data.get(), frame.length, frame.length, OpcodeRange::kWithPrivate);
   const auto decoded = decode_packet({frame.data.get(), frame.length});
@@ -43,8 +43,8 @@ void read_everything(const Exact& frame) {
   (void)packet_fields(*decoded);
 }
 
-// Ask for the right pair of addresses, and for pairs with any one byte changed. Expect what comparing the addresses as
-// values says, in both IP versions.
+// Compares is_between() with a comparison of address values: for the correct addresses and with each byte changed,
+// for both IP versions.
 TEST(FrameView, is_between_its_two_addresses_and_no_others) {
   Rng rng{31};
   for (const bool ipv6 : {false, true}) {
@@ -80,7 +80,7 @@ TEST(ParseFrame, a_frame_cut_anywhere_is_refused_and_never_read_beyond_its_end) 
   }
 }
 
-// The first segment of a chain may hold any part of the frame; the parser must not look behind it.
+// The first segment of a chain may contain any part of the frame. The parser must not read beyond it.
 TEST(ParseFrame, headers_that_do_not_lie_in_the_first_segment_are_truncated_not_read) {
   Rng rng{9};
   const Packet p = test::random_packet(rng, Opcode::kRcWriteOnlyImm, false, 2, 64);
@@ -102,7 +102,7 @@ TEST(ParseFrame, random_changes_to_a_frame_never_do_harm) {
                                          static_cast<unsigned>(rng.below(3)), rng.below(40));
     ByteVector bytes = encode_packet(p);
     for (uint64_t changes = rng.between(1, 4); changes > 0; --changes) {
-      // Mostly in the headers, where lengths and kinds are.
+      // mostly in the headers, which contain lengths and types
       const size_t span = rng.chance(0.8) ? std::min<size_t>(bytes.size(), 70) : bytes.size();
       bytes[rng.below(span)] = static_cast<uint8_t>(rng.next());
     }
@@ -112,12 +112,12 @@ TEST(ParseFrame, random_changes_to_a_frame_never_do_harm) {
     if (HasFatalFailure()) FAIL() << "round " << round;
     if (parse_frame(frame.data.get(), frame.length, frame.length).kind == FrameKind::kRoce) ++accepted;
   }
-  // Both outcomes must have been met often for this test to mean anything.
+  // The test is meaningful only if both outcomes are frequent.
   EXPECT_GT(accepted, 3000U);
   EXPECT_LT(accepted, 27'000U);
 }
 
-// A host that has agreed on nothing, a switch, and every other caller that does not ask for them.
+// Applies to hosts without an agreement, to switches, and to all callers that do not request private opcodes.
 TEST(ParseFrame, private_opcodes_are_unknown_to_who_does_not_ask_for_them) {
   Rng rng{11};
   unsigned seen = 0;
@@ -133,7 +133,7 @@ TEST(ParseFrame, private_opcodes_are_unknown_to_who_does_not_ask_for_them) {
   EXPECT_EQ(seen, 5U);
 }
 
-// The bit that announces an extension block is a reserved bit to all who have not agreed on blocks.
+// Without an agreement on extension blocks, the bit that announces a block is a reserved bit.
 TEST(ParseFrame, an_extension_block_is_payload_to_who_does_not_look_for_it) {
   Rng rng{12};
   const ExtensionBlock block = test::random_extensions(rng);
@@ -227,7 +227,8 @@ TEST(Frame, believes_ipv4_headers_whose_checksum_is_right_and_no_others) {
   int right = 0;
   for (int i = 0; i < 20'000; ++i) {
     Packet packet = make_packet(Opcode::kRcSendOnly);
-    if (rng.chance(0.5)) packet.source = packet.destination = IpAddress::from_v4(0xffffffff);  // all carries
+    // Causes carries.
+    if (rng.chance(0.5)) packet.source = packet.destination = IpAddress::from_v4(0xffffffff);
     packet.v4().id = static_cast<uint16_t>(rng.next());
     packet.v4().tos = static_cast<uint8_t>(rng.next());
     ByteVector bytes = encode_packet(packet.finish());

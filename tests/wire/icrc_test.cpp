@@ -21,7 +21,7 @@ std::string stored_bytes(uint32_t icrc) {
   return hex_text(bytes);
 }
 
-// IPv4 10.0.0.1 to 10.0.0.2, an ACK; the ICRC must not see FECN or BECN.
+// IPv4 10.0.0.1 to 10.0.0.2, an ACK. The ICRC does not cover FECN and BECN.
 TEST(Icrc, golden_ack_is_the_same_with_fecn_and_becn) {
   for (const char* congestion : {"00", "40", "80"}) {
     auto bytes = from_hex(
@@ -34,7 +34,7 @@ TEST(Icrc, golden_ack_is_the_same_with_fecn_and_becn) {
   }
 }
 
-// A CNP that a ConnectX-4 Lx sent (a capture in the scapy project's tests).
+// A CNP that a ConnectX-4 Lx sent (from a capture in the tests of scapy).
 TEST(Icrc, golden_cnp_of_a_connectx4) {
   const auto bytes = from_hex(
       "e41d2dab2bc2 7cfe90643b32 0800 45c2003c718c4000401191610a0011010a001201"
@@ -46,7 +46,7 @@ TEST(Icrc, golden_cnp_of_a_connectx4) {
   EXPECT_EQ(stored_bytes(compute_icrc(view)), "82fd002a");
 }
 
-// The CNP of a vendor's web page, whose printed ICRC is not that of its headers; this one is.
+// The CNP of a vendor's web page. The ICRC printed there does not match the headers; this one does.
 TEST(Icrc, golden_cnp_of_a_vendor_page) {
   Packet p = make_packet(Opcode::kCnp).to(Qpn{0xd2}, Psn{0}).with_traffic_class(0x89);
   p.source = *IpAddress::parse("22.22.22.8");
@@ -57,7 +57,7 @@ TEST(Icrc, golden_cnp_of_a_vendor_page) {
   EXPECT_EQ(stored_bytes(p.finish().icrc), "dafc1bef");
 }
 
-// The definition, one bit at a time and with its own idea of which bytes are masked.
+// Bitwise reference implementation with an independent mask.
 uint32_t reference_icrc(const ByteVector& frame, size_t l3, bool ipv6, size_t ip_header, size_t end) {
   ByteVector covered(8, 0xff);
   covered.insert(covered.end(), frame.begin() + static_cast<ptrdiff_t>(l3),
@@ -95,7 +95,7 @@ TEST(Icrc, agrees_with_a_bitwise_model_on_random_packets) {
   }
 }
 
-// Short frames are summed from pieces, long ones are one CRC, and some are summed while they are copied.
+// Short frames use a CRC in parts, long ones a single one, and some are computed during a copy.
 TEST(Icrc, is_the_same_however_it_is_computed) {
   Rng rng{8};
   ByteVector copied(9000);
@@ -113,7 +113,7 @@ TEST(Icrc, is_the_same_however_it_is_computed) {
   }
 }
 
-// Flip any one bit: the ICRC changes if and only if the bit is covered.
+// Flips each bit: the ICRC changes if and only if the bit is covered.
 TEST(Icrc, sees_exactly_the_bits_that_must_not_change_on_the_way) {
   Rng rng{6};
   for (const bool ipv6 : {false, true}) {
@@ -127,7 +127,7 @@ TEST(Icrc, sees_exactly_the_bits_that_must_not_change_on_the_way) {
       for (int bit = 0; bit < 8; ++bit) {
         ByteVector changed = bytes;
         changed[at] = static_cast<uint8_t>(changed[at] ^ 1 << bit);
-        FrameView view = right;  // the layout stays, whatever the byte now says
+        FrameView view = right;  // the layout stays that of the original frame
         view.frame = changed.data();
         const std::string names = field_names_at(p, at);
         bool covered =
@@ -141,10 +141,10 @@ TEST(Icrc, sees_exactly_the_bits_that_must_not_change_on_the_way) {
   }
 }
 
-// An mbuf chain on plain memory: no pool, no EAL.
+// An mbuf chain in plain memory, without a pool or EAL.
 class Chain {
  public:
-  // Pieces of the given sizes in order; together they are the whole frame.
+  // Segments of the given sizes, which together are the frame.
   Chain(const ByteVector& frame, const std::vector<size_t>& sizes) : segments_(sizes.size()) {
     size_t at = 0;
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -177,7 +177,7 @@ TEST(Icrc, over_a_chain_split_anywhere_is_that_of_the_flat_frame) {
                                          static_cast<unsigned>(rng.below(3)), rng.below(64));
     const ByteVector bytes = encode_packet(p);
     const FrameView flat = parse(bytes);
-    // The headers lie in the first segment; behind them pieces of 0 to 20 bytes, so the ICRC is split too.
+    // The headers are in the first segment, followed by segments of 0 to 20 bytes, so the ICRC is split too.
     std::vector<size_t> sizes{flat.payload_offset + rng.below(4)};
     for (size_t left = bytes.size() - sizes[0]; left > 0; left -= sizes.back()) {
       sizes.push_back(std::min<size_t>(left, rng.below(20)));

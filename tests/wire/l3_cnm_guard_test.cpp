@@ -36,10 +36,10 @@ TEST(L3CnmGuard, clocks_may_be_apart_by_the_tolerance) {
   }
 }
 
-// From a recording: sent again at every moment until it is too old.
+// A replayed message, sent until it is too old.
 TEST(L3CnmGuard, a_recorded_message_is_never_taken_again) {
   L3CnmGuard guard(16, 5s, 1);
-  const uint32_t recorded = l3_cnm_ticks(kNoon + 5s);  // of a clock that is as far ahead as may be
+  const uint32_t recorded = l3_cnm_ticks(kNoon + 5s);  // of a clock that is ahead by the maximum
   EXPECT_EQ(guard.take(point(1), recorded, kNoon), Verdict::kNew);
   for (Nanos later = 0s; later < 60s; later += 100ms)
     EXPECT_NE(guard.take(point(1), recorded, kNoon + later), Verdict::kNew) << later.count();
@@ -66,7 +66,7 @@ TEST(L3CnmGuard, agrees_with_a_model_over_random_messages) {
   RecordProperty("seed", std::to_string(kSeed));
   Rng rng{kSeed};
   L3CnmGuard guard(4096, 1s, 7);
-  std::map<uint16_t, int64_t> last;  // in ticks, not wrapped
+  std::map<uint16_t, int64_t> last;  // in ticks, without wrap
   Nanos now = kNoon;
   for (int i = 0; i < 100'000; ++i) {
     now += Nanos{static_cast<int64_t>(rng.below(100'000))};

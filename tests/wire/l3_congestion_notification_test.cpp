@@ -19,7 +19,7 @@ struct Message {
   RocePath path;
   FiveTuple flow;
   ByteVector msdu;
-  Cnm cnm;  // whose MSDU is `msdu`
+  Cnm cnm;  // its MSDU is `msdu`
   L3CnmTlvs tlvs;
 
   [[nodiscard]] ByteVector build() {
@@ -31,7 +31,7 @@ struct Message {
   }
 };
 
-// About a flow from 10.0.0.1 to 10.0.1.2, or from fd00::1 to fd00::2.
+// A message about a flow from 10.0.0.1 to 10.0.1.2, or from fd00::1 to fd00::2.
 Message example(bool ipv6) {
   Message m;
   m.flow.source = *IpAddress::parse(ipv6 ? "fd00::1" : "10.0.0.1");
@@ -66,7 +66,7 @@ L3CnmTlvs all_but_auth() {
 
 constexpr const char* kPdu = "0015 0200000000aa0305 0177 ff64 6000 020000000002 0008 0800 4500 0030 0001";
 
-// The checksums are those of a separate program.
+// The expected checksums were computed by a separate program.
 TEST(L3Cnm, frame_over_ipv4_is_as_documented) {
   Message m = example(false);
   const ByteVector frame = m.build();
@@ -106,7 +106,7 @@ void expect_read(Message& m) {
   EXPECT_EQ(view.cnm.feedback, m.cnm.feedback);
   EXPECT_EQ(view.cnm.queue_delta, m.cnm.queue_delta);
   EXPECT_EQ(hex_text(view.cnm.msdu), hex_text(m.msdu));
-  // The PDU lies in the message as it would in a frame of layer 2.
+  // The PDU has the same format as in a layer 2 frame.
   ByteVector pdu(m.cnm.pdu_bytes());
   write_cnm(m.cnm, pdu.data());
   EXPECT_EQ(hex_text(std::span(frame).subspan(view.pdu_offset, pdu.size())), hex_text(pdu));
@@ -140,8 +140,8 @@ TEST(L3Cnm, the_longest_is_as_long_as_said) {
   EXPECT_EQ(m.build().size(), kMaxL3CnmFrame);
 }
 
-// The switch at the sender knows MAC, VLAN and flow from its table. Expect what the congested switch would have sent,
-// had it been in the sender's layer 2.
+// The ToR switch of the sender knows MAC, VLAN and flow from its table. Expects the CNM that the congested switch
+// would send in the sender's layer 2 network.
 TEST(L3Cnm, becomes_a_cnm_of_layer_2_in_place) {
   for (const bool ipv6 : {false, true}) {
     Message m = example(ipv6);
@@ -174,7 +174,7 @@ L3CnmOutcome outcome_of(ByteVector frame) {
   return parse_l3_cnm(frame, kPort).outcome;
 }
 
-// The same bytes with another one in the UDP payload, and no checksum to notice it.
+// Replaces one byte of the UDP payload, without a UDP checksum.
 L3CnmOutcome outcome_with(ByteVector frame, size_t at, uint8_t value) {
   frame[14 + 20 + 6] = frame[14 + 20 + 7] = 0;
   frame[14 + 20 + 8 + at] = value;
@@ -208,14 +208,14 @@ TEST(L3Cnm, what_is_wrong_around_it_has_a_name) {
   EXPECT_EQ(outcome_of(v6), L3CnmOutcome::kBadChecksum) << "none over IPv6";
 }
 
-// Written as IPv6, what an address of IPv4 is to us would be another flow.
+// IPv4-mapped addresses would name an IPv4 flow.
 TEST(L3Cnm, a_flow_of_mapped_addresses_is_refused) {
   for (const size_t address : {size_t{4}, size_t{20}}) {
     ByteVector frame = example(true).build();
     const size_t flow = 14 + 40 + 8;
     const auto mapped = IpAddress::from_v4(0x0a000001).bytes;
     std::copy(mapped.begin(), mapped.end(), frame.begin() + static_cast<ptrdiff_t>(flow + address));
-    // The checksum over what has been changed.
+    // Recomputes the UDP checksum.
     frame[flow - 2] = frame[flow - 1] = 0;
     FrameView view;
     view.frame = frame.data();
@@ -248,7 +248,7 @@ TEST(L3Cnm, what_is_wrong_in_it_has_a_name) {
     EXPECT_FALSE(l3_cnm_outcome_name(static_cast<L3CnmOutcome>(i)).empty());
 }
 
-// A message whose UDP payload ends with `length` bytes; what is behind it is Ethernet padding.
+// A message whose UDP payload is `length` bytes. The rest is Ethernet padding.
 L3CnmOutcome outcome_shortened(uint32_t length) {
   ByteVector frame = example(false).build();
   frame[14 + 20 + 6] = frame[14 + 20 + 7] = 0;
@@ -265,14 +265,14 @@ TEST(L3Cnm, cut_short_by_its_own_lengths_is_refused) {
   EXPECT_EQ(outcome_shortened(48), L3CnmOutcome::kAccepted);
 }
 
-// The message with these bytes in place of the MSDU and TLVs.
+// The message with these bytes instead of the MSDU and TLVs.
 L3CnmOutcome outcome_with_tlvs(const char* tlvs) {
   Message m = example(false);
   const ByteVector bytes = from_hex(tlvs);
   m.msdu = bytes;
   ByteVector frame = m.build();
   constexpr size_t kPayloadAt = 14 + 20 + 8;
-  frame[kPayloadAt + 16 + 23] = 0;  // no MSDU: what was one are TLVs
+  frame[kPayloadAt + 16 + 23] = 0;  // MSDU length 0: its bytes are TLVs
   return outcome_with(frame, 1, L3CnmHeader::kTlvs);
 }
 
@@ -292,7 +292,7 @@ TEST(L3Cnm, tlvs_are_checked) {
   EXPECT_EQ(outcome_with_tlvs("050c 00000001 0000000000000000 0104 00000001"), L3CnmOutcome::kAuthNotLast);
 }
 
-// Signed, then changed on the way by somebody who also puts the checksum right. Expect that nobody believes it.
+// Signed, then changed with a corrected UDP checksum. Expects that verification fails.
 TEST(L3Cnm, a_signed_message_is_believed_as_it_was_sent) {
   for (const bool ipv6 : {false, true}) {
     Message m = example(ipv6);

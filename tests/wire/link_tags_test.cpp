@@ -37,7 +37,7 @@ TEST(LinkTags, are_read_in_their_order) {
   EXPECT_EQ(all->msdu_offset, 24);
 }
 
-// A VLAN tag behind the CN-TAG, a third one and a second CN-TAG are none of ours.
+// A VLAN tag after the CN-TAG, a third VLAN tag and a second CN-TAG are not parsed.
 TEST(LinkTags, out_of_order_are_payload) {
   EXPECT_EQ(tags_of(kMacs + "22e9 0001 8100 0002 0800")->ether_type, kEtherTypeVlan);
   EXPECT_EQ(tags_of(kMacs + "22e9 0001 22e9 0002 0800")->ether_type, kEtherTypeCnTag);
@@ -68,7 +68,7 @@ TEST(CnTag, goes_behind_the_vlan_tags_and_comes_out_again) {
   }
 }
 
-// A tag hidden behind the CN-TAG, which would be the frame's own once that is gone.
+// A tag after the CN-TAG, which would become the frame's own tag when the CN-TAG is removed.
 TEST(CnTag, does_not_uncover_another_tag) {
   for (const std::string hidden : {"8100 0005", "88a8 0005", "22e9 0005"}) {
     const auto before = from_hex(kMacs + "22e9 a878" + hidden + "0800 4500");
@@ -146,7 +146,7 @@ TEST(FiveTuple, is_none_of_what_is_cut_or_no_ip) {
   EXPECT_FALSE(read_five_tuple(bad)) << "ARP";
 }
 
-// Edits of a frame are edits of its mbuf.
+// Edits of the front are applied to the mbuf.
 TEST(FrameFront, tells_the_mbuf) {
   alignas(64) std::array<uint8_t, 64> memory{};
   const auto before = from_hex(kMacs + "0800 4500");
@@ -156,7 +156,7 @@ TEST(FrameFront, tells_the_mbuf) {
   mbuf.buf_len = memory.size();
   mbuf.data_off = 32;
   mbuf.data_len = 16;
-  mbuf.pkt_len = 40;  // the rest lies in other segments
+  mbuf.pkt_len = 40;  // the rest is in other segments
   FrameFront front = FrameFront::of(mbuf);
   ASSERT_EQ(insert_cn_tag(front, 0x0102), CnTagEdit::kDone);
   front.store(mbuf);

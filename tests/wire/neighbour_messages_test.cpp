@@ -34,7 +34,7 @@ FrameView parse(std::span<const uint8_t> frame) {
   return parse_frame(frame.data(), length, length);
 }
 
-// What follows the IP header as far as the IP header says, or for ARP the Ethernet header.
+// The bytes after the IP header, with the length in the IP header, or for ARP after the Ethernet header.
 std::span<const uint8_t> body_of(const FrameView& view, std::span<const uint8_t> frame) {
   if (view.kind == FrameKind::kArp) return frame.subspan(view.l3_offset);
   const uint32_t end = view.ipv6 ? uint32_t{view.l4_offset} + view.ip6().payload_length.get()
@@ -85,7 +85,7 @@ TEST(Arp, other_hardware_protocols_lengths_and_operations_are_refused) {
   }
 }
 
-// Laid out by hand; the checksum 0x7d8e comes from a separate program.
+// Expected bytes written by hand; the checksum 0x7d8e was computed by a separate program.
 TEST(Nd, solicitation_is_what_rfc_4861_says) {
   NeighbourMessage message;
   message.source = kIp6A;
@@ -151,7 +151,7 @@ TEST(Nd, reads_what_it_wrote) {
 TEST(Nd, any_flipped_bit_behind_the_link_header_is_noticed) {
   const auto good = frame_of(advertisement());
   ASSERT_TRUE(read_nd(good));
-  // The IPv6 version, class, flow label are not covered by the checksum; the rest is, or is checked.
+  // IPv6 version, class and flow label are not covered by the checksum. All other fields are covered or validated.
   for (size_t byte = 14 + 4; byte < good.size(); ++byte) {
     for (unsigned bit = 0; bit < 8; ++bit) {
       auto bad = good;
@@ -208,7 +208,7 @@ TEST(Echo, reply_mirrors_the_request_for_both_families) {
   }
 }
 
-// Whatever the bytes, a parser may refuse but not read beyond them; the sanitizers watch.
+// A parser must not read beyond any input; sanitizers verify this.
 TEST(NeighbourMessages, random_bytes_do_no_harm) {
   Rng rng{3};
   for (int round = 0; round < 20'000; ++round) {

@@ -8,9 +8,8 @@
 namespace roci {
 namespace {
 
-// The opcodes as the specification lists them, written down a second time: value, name, bytes of the headers
-// from the BTH on, whether it asks (R), answers (A) or neither (-), and the payload rule. From 0xe0 on those of
-// docs/wire-extensions.md.
+// Independent copy of the opcodes of the specification: value, name, bytes of headers from the BTH on, request (R),
+// response (A) or neither (-), and payload rule. Opcodes from 0xe0 on are those of docs/wire-extensions.md.
 struct Row {
   unsigned opcode;
   const char* name;

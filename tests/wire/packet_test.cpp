@@ -59,8 +59,8 @@ TEST(Packet, every_opcode_survives_encode_parse_decode_encode) {
   }
 }
 
-// One packet of every extended header written out by hand, so that the encoder is not only compared with
-// itself.
+// Packets with each extended header, with expected bytes written by hand, so that the encoder is not only compared
+// with itself.
 TEST(Packet, extended_headers_lie_as_the_specification_draws_them) {
   const auto from_bth = [](const Packet& packet) {
     const ByteVector bytes = encode_packet(packet);
@@ -100,8 +100,7 @@ TEST(Packet, extended_headers_lie_as_the_specification_draws_them) {
 }
 
 TEST(Packet, finish_gives_the_checksums_of_a_known_packet) {
-  // An unreliable-connection packet with a UDP checksum taken over an ICRC of 0 (the scapy project's RoCE
-  // test).
+  // A UC packet with a UDP checksum computed over an ICRC of 0 (from the RoCE test of scapy).
   Packet p = make_packet(Opcode::kUcSendOnly).to(Qpn{211}, Psn{13571856});
   const MacAddress mac{{0x24, 0x8a, 0x07, 0xa8, 0xfa, 0x22}};
   p.between(mac, *IpAddress::parse("192.168.0.7"), mac, *IpAddress::parse("192.168.0.7"))
@@ -109,7 +108,7 @@ TEST(Packet, finish_gives_the_checksums_of_a_known_packet) {
   p.v4().id = 1144;
   p.bth.mig_req = true;
   p.with_payload(from_hex("4630818be28935d90e9a95505401be885e50"));
-  p.udp_checksum = 1;  // any but 0 asks for one
+  p.udp_checksum = 1;  // any value but 0 requests a checksum
   p.finish();
   EXPECT_EQ(p.v4().checksum, 0xb4d5);
   EXPECT_EQ(p.udp_checksum, 0xaca2);
@@ -130,13 +129,13 @@ TEST(Packet, finish_keeps_a_udp_checksum_of_zero_and_corrects_any_other) {
   }
 }
 
-// RFC 768: a checksum that comes out as 0 is sent as ffff, because 0 means that there is none.
+// RFC 768: a computed checksum of 0 is sent as ffff, because 0 means no checksum.
 TEST(Packet, a_udp_checksum_is_never_zero) {
   Packet p = make_packet(Opcode::kRcSendOnly).with_payload(ByteVector(8, 0x5a)).finish();
   p.icrc = 0;
   const ByteVector first = encode_packet(p);
   const uint16_t missing = compute_udp_checksum(parse(first));
-  // Two more bytes of that value bring the sum to ffff and the checksum to 0.
+  // Two more bytes with that value change the sum to ffff and the checksum to 0.
   p.icrc = static_cast<uint32_t>(missing >> 8 | (missing & 0xff) << 8);
   const ByteVector second = encode_packet(p);
   EXPECT_EQ(compute_udp_checksum(parse(second)), 0xffff);
@@ -177,7 +176,7 @@ TEST(PacketFields, cover_every_byte_of_the_frame_without_gap) {
       const Packet packet = random_packet(rng, info.opcode, ipv6, static_cast<unsigned>(rng.below(3)), 5);
       uint32_t end = 0;
       for (const PacketField& field : packet_fields(packet)) {
-        // A field shares the bytes of the one before it or starts where they end.
+        // A field shares the bytes of the previous one or starts at its end.
         EXPECT_TRUE(field.offset == end || field.offset + field.length == end)
             << info.name << " " << field.name;
         end = field.offset + field.length;
@@ -187,7 +186,7 @@ TEST(PacketFields, cover_every_byte_of_the_frame_without_gap) {
   }
 }
 
-// Change a byte anywhere: whatever decodes differently must be named by the field at that byte.
+// Changes each byte. Expects that a field at that byte is among the reported differences.
 TEST(PacketFields, name_the_byte_in_which_two_packets_differ) {
   Rng rng{4};
   for (const OpcodeInfo& info : opcode_table()) {
@@ -197,7 +196,7 @@ TEST(PacketFields, name_the_byte_in_which_two_packets_differ) {
       ByteVector changed = bytes;
       changed[at] ^= static_cast<uint8_t>(rng.between(1, 255));
       const auto decoded = decode_packet(changed);
-      // With another structure, many fields differ.
+      // with a different structure many fields differ
       const auto types = [](const Packet& p) { return p.extensions ? p.extensions->types() : 0; };
       if (!decoded || decoded->bth.opcode != packet.bth.opcode || decoded->pad.size() != packet.pad.size() ||
           types(*decoded) != types(packet))

@@ -28,7 +28,7 @@ PauseMessage pfc() {
   return message;
 }
 
-// 802.3 31B.1 and 31.4.1: opcode, quanta, and zeros up to 60 bytes.
+// 802.3 31B.1 and 31.4.1: opcode, quanta, and zero padding up to 60 bytes.
 TEST(Pause, frame_for_the_link_is_what_802_3_says) {
   PauseMessage message;
   message.source = kPeer;
@@ -43,7 +43,7 @@ TEST(Pause, frame_for_the_link_is_what_802_3_says) {
   EXPECT_EQ(parsed.message, message);
 }
 
-// 802.3 31D.1: opcode, class enable vector, a time for each priority from 0 on.
+// 802.3 31D.1: opcode, class enable vector, and one time per priority from 0 on.
 TEST(Pause, frame_for_priorities_is_what_802_1qbb_says) {
   auto wanted = from_hex("0180c2000001 02000000000b 8808 0101 0028 0000 0000 0000 ffff 0000 0102 0000 0000");
   wanted.resize(60);
@@ -76,14 +76,14 @@ TEST(Pause, any_message_is_read_as_it_was_written) {
   }
 }
 
-// The times of priorities that are not enabled, the reserved half of the vector and the pad say nothing.
+// Times of priorities that are not enabled, the reserved half of the vector and the padding are ignored.
 TEST(Pause, what_is_reserved_is_not_looked_at) {
   ByteVector frame = built(pfc());
   frame[16] = 0xff;
   frame[18] = 0xff;
   frame[59] = 0xff;
   EXPECT_EQ(parse_pause(frame, kOwn).message, pfc());
-  frame.resize(14 + 4 + 16);  // no pad
+  frame.resize(14 + 4 + 16);  // without padding
   EXPECT_EQ(parse_pause(frame, kOwn).outcome, PauseOutcome::kAccepted);
   frame = built({kPeer, PauseKind::kLink, 0xff, {9, 9, 9, 9, 9, 9, 9, 9}});
   frame.resize(18);
@@ -122,9 +122,9 @@ TEST(Pause, what_is_wrong_has_a_name) {
 
 TEST(PauseTime, is_512_bit_times_a_quantum_rounded_up) {
   EXPECT_EQ(pause_time(0, 10_Gbps), 0ns);
-  EXPECT_EQ(pause_time(1, 10_Gbps), 52ns);  // 51.2
+  EXPECT_EQ(pause_time(1, 10_Gbps), 52ns);  // rounded up from 51.2
   EXPECT_EQ(pause_time(5, 10_Gbps), 256ns);
-  EXPECT_EQ(pause_time(0xffff, 100_Gbps), 335'540ns);  // 335539.2
+  EXPECT_EQ(pause_time(0xffff, 100_Gbps), 335'540ns);  // rounded up from 335539.2
   EXPECT_EQ(pause_time(1, 1_Mbps), 512us);
   EXPECT_EQ(pause_quanta(0ns, 10_Gbps), 0);
   EXPECT_EQ(pause_quanta(1ns, 10_Gbps), 1);

@@ -9,8 +9,8 @@
 namespace roci {
 namespace {
 
-// Mark a packet on its way. Expect: CE if and only if the sender allows it, a checksum that is still right, nothing
-// else changed, and an ICRC that does not notice.
+// Marks packets. Expects CE if and only if the packet is ECN-capable, a correct checksum, no other change, and a
+// valid ICRC.
 TEST(MarkCongestion, sets_ce_on_ecn_capable_packets_and_nothing_else) {
   Rng rng{14};
   for (int i = 0; i < 2000; ++i) {
@@ -53,14 +53,14 @@ TEST(DecrementTtl, takes_one_hop_and_keeps_the_checksum_right) {
     p.finish();
     ByteVector bytes = encode_packet(p);
     decrement_ttl(*reinterpret_cast<Ipv4Header*>(bytes.data() + sizeof(EthernetHeader)));
-    const auto after = decode_packet(bytes);  // refuses a wrong checksum
+    const auto after = decode_packet(bytes);  // rejects a wrong checksum
     ASSERT_TRUE(after) << after.error().message;
     EXPECT_EQ(after->v4().ttl, p.v4().ttl - 1);
     EXPECT_EQ(compute_icrc(test::parse(bytes)), p.icrc);
   }
 }
 
-// RFC 1624 section 4: the example on which the older formula gives ffff instead of 0.
+// RFC 1624 section 4: the example in which the older formula yields ffff instead of 0.
 TEST(UpdatedChecksum, follows_the_example_of_its_rfc) {
   EXPECT_EQ(updated_checksum(0xdd2f, 0x5555, 0x3285), 0x0000);
 }

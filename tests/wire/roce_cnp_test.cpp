@@ -20,8 +20,8 @@ RocePath path_to_sender(bool ipv6) {
   return path;
 }
 
-// The bytes that a ConnectX-4 Lx sent (icrc_test.cpp has them whole), but for the IP identification and what is computed
-// from it.
+// The bytes of a ConnectX-4 Lx (icrc_test.cpp has the complete frame), except for the IP identification and fields
+// computed from it.
 TEST(RoceCnp, is_what_a_nic_sends) {
   std::array<uint8_t, 74> frame{};
   ASSERT_EQ(build_cnp(path_to_sender(false), Qpn{0x118}, frame), frame.size());

@@ -30,7 +30,7 @@ void expect_same(const RoceGlance& seen, const Packet& packet, const OpcodeInfo&
   EXPECT_EQ(seen.source_qp, says) << info.name;
 }
 
-// Every opcode, IPv4 and IPv6, up to two tags, with every extension block: the same as the whole decoder says.
+// Every opcode, IPv4 and IPv6, up to two tags, with all extension blocks: compared with the full decoder.
 TEST(RoceGlance, sees_what_the_decoder_reads) {
   Rng rng(1);
   for (const OpcodeInfo& info : opcode_table()) {
@@ -76,7 +76,8 @@ TEST(RoceGlance, cut_frames_are_not_seen_and_not_read_beyond) {
   const ByteVector whole = encode_packet(packet);
   for (size_t length = 0; length < whole.size(); ++length) {
     const ByteVector cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
-    // As if the rest were in another segment: what is there is seen, and nothing else read (a sanitizer watches).
+    // The rest may be in another segment: the parser returns the fields in `cut` and reads nothing beyond
+    // (sanitizer).
     const auto head = glance_roce(cut, static_cast<uint32_t>(whole.size()));
     EXPECT_EQ(head.has_value(), length >= 14 + 20 + 8 + 12) << length;
     if (head) {

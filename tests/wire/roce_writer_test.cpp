@@ -10,7 +10,7 @@
 namespace roci {
 namespace {
 
-// At once, or in pieces as a scatter list has them, with and without the ICRC being summed meanwhile.
+// Writes the payload at once or in parts as from a scatter list, with or without computing the ICRC during the copy.
 void fill_payload(RoceWriter::Open& open, const ByteVector& payload, Rng& rng) {
   const bool sum = rng.chance(0.7);
   const uint64_t pieces = rng.between(1, 3);
@@ -26,8 +26,7 @@ void fill_payload(RoceWriter::Open& open, const ByteVector& payload, Rng& rng) {
   }
 }
 
-// What RoceWriter puts into a frame, checked against the packet as a value: two ways to write the same bytes that
-// share no code but the header structs.
+// Compares RoceWriter with encode_packet(): two implementations that share only the header structs.
 TEST(RoceWriter, writes_the_frame_that_the_same_packet_as_a_value_encodes_to) {
   Rng rng{13};
   for (const OpcodeInfo& info : opcode_table()) {
@@ -54,7 +53,7 @@ TEST(RoceWriter, writes_the_frame_that_the_same_packet_as_a_value_encodes_to) {
           seed.v4().ttl = path.hop_limit;
         }
         RoceWriter writer(path);
-        uint16_t id = 0;  // counts from 0 for each writer
+        uint16_t id = 0;  // each writer counts from 0
         for (const size_t length : test::payload_lengths(info)) {
           Packet p = seed;
           const BthFields bth{.opcode = info.opcode,
@@ -76,8 +75,8 @@ TEST(RoceWriter, writes_the_frame_that_the_same_packet_as_a_value_encodes_to) {
           ByteVector frame(writer.frame_bytes(info, static_cast<uint32_t>(length)), 0xee);
           ASSERT_EQ(frame.size(), wanted.size()) << info.name;
           RoceWriter::Open open = writer.begin(frame.data(), bth, static_cast<uint32_t>(length));
-          if (rng.chance(0.2)) open.forget_sum();  // as on a processor without carry-less products
-          // The extended headers are the caller's; here they come from the value.
+          if (rng.chance(0.2)) open.forget_sum();  // like a processor without carry-less multiplication
+          // The caller writes the extended headers; here they are copied.
           const FrameView view = test::parse(wanted);
           std::memcpy(open.extended, wanted.data() + view.bth_offset + sizeof(Bth),
                       info.header_bytes - sizeof(Bth));
@@ -101,7 +100,7 @@ TEST(RoceWriter, writes_the_frame_that_the_same_packet_as_a_value_encodes_to) {
   }
 }
 
-// To the writer a block is the beginning of what it calls the payload.
+// For the writer an extension block is the first part of the payload.
 TEST(RoceWriter, writes_extension_blocks_where_the_value_has_them) {
   Rng rng{15};
   for (const OpcodeInfo& info : opcode_table()) {

@@ -9,7 +9,7 @@
 namespace roci {
 namespace {
 
-// As a CNM gives it back: from the EtherType behind the tags on.
+// The MSDU of a CNM about this packet: from the EtherType after the tags on.
 ByteVector msdu_of(const Packet& packet, size_t most = 64) {
   const ByteVector frame = encode_packet(packet);
   const auto tagged = parse_link_tags(frame);
@@ -32,7 +32,7 @@ TEST(SampledPacket, says_of_64_bytes_what_the_whole_packet_says) {
       EXPECT_EQ(sampled->destination_qp, packet.bth.destination_qp);
       EXPECT_EQ(sampled->psn, packet.bth.psn);
       EXPECT_EQ(sampled->is_response(), info.operation == Operation::kReadResponse);
-      // Over IPv6 it is beyond 64 bytes.
+      // with IPv6 the DETH is beyond 64 bytes
       const std::optional<Qpn> source =
           packet.deth && !ipv6 ? std::optional(packet.deth->source_qp) : std::nullopt;
       EXPECT_EQ(sampled->source_qp, source) << info.name;

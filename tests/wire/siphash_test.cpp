@@ -20,7 +20,7 @@ ByteVector counting_bytes(size_t length) {
   return bytes;
 }
 
-// Key 00…0f, message of n bytes 00, 01, …: the 64 results that the authors publish, in the order of their bytes.
+// Key 00…0f, message of n bytes 00, 01, …: the 64 published results, in byte order.
 constexpr std::string_view kPublished[64] = {
     "310e0edd47db6f72", "fd67dc93c539f874", "5a4fa9d909806c0d", "2d7efbd796666785", "b7877127e09427cf",
     "8da699cd64557618", "cee3fe586e46c9cb", "37d1018bf50002ab", "6224939a79f5f593", "b0e4a90bdf82009e",
@@ -47,7 +47,7 @@ TEST(SipHash, gives_the_published_results) {
   EXPECT_EQ(siphash(counting_key(), counting_bytes(15)), 0xa129ca6149be45e5) << "appendix A of the paper";
 }
 
-// Lengths beyond one byte, keys and contents at random, fed in random pieces.
+// Lengths beyond one byte, random keys and contents, hashed in random parts.
 TEST(SipHash, does_not_care_in_which_pieces_it_is_fed) {
   Rng rng{31};
   for (int round = 0; round < 500; ++round) {

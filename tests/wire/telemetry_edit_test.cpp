@@ -49,14 +49,15 @@ IntEdit push(FrameFront& frame, const HopReport& r, uint16_t domain = kDomain, u
   return push_int_hop(frame, view, r, domain, mtu);
 }
 
-// The ACK of icrc_test.cpp, whose ICRC a separate program computed.
+// The ACK of icrc_test.cpp; a separate program computed its ICRC.
 const std::string kMacs = "020000000002 020000000001 0800";
 const std::string kBehindUdp = "1140ffff0000001100123456 1f000005 6d4ab86b";
 ByteVector golden_ack() {
   return from_hex(kMacs + "4502003000014000401126b80a0000010a000002 c00012b7001c0000" + kBehindUdp);
 }
 
-// A source, two switches and a sink. Expect the bytes of INT v2.1 at each step and the packet of before at the end.
+// A source, two switches and a sink. Expects the bytes of INT v2.1 after each step, and the original packet at the
+// end.
 TEST(IntEdit, bytes_on_the_way_are_those_of_the_standard) {
   RoomyFrame frame(golden_ack());
   IntSource s = source();
@@ -88,8 +89,8 @@ TEST(IntEdit, bytes_on_the_way_are_those_of_the_standard) {
   EXPECT_EQ(frame.front.headroom, 128);
 }
 
-// Every instruction there is, with the reserved ones: in the order of the bits, ours before the complement, and ones for
-// what we do not know.
+// All instructions, including reserved ones: values in the order of the bits, domain values before the checksum
+// complement, and all ones for unsupported ones.
 TEST(IntEdit, a_hop_has_all_that_was_asked_for_in_order) {
   RoomyFrame frame(golden_ack(), 256);
   ASSERT_EQ(begin_int(frame.front, source(0xffff), kMtu), IntEdit::kDone);
@@ -116,7 +117,7 @@ TEST(IntEdit, full_hops_lose_nothing) {
   EXPECT_EQ(*view.hop(0, kDomain), compact_hop(report()));
 }
 
-// What means "not known" is never said by mistake.
+// A value is never reported as all ones, which means "unknown".
 TEST(IntEdit, amounts_stop_below_all_ones) {
   RoomyFrame frame(golden_ack());
   const IntSource s = source(int_instruction::kHopLatency | int_instruction::kQueue, 0);
@@ -141,7 +142,7 @@ TEST(IntEdit, another_domains_metadata_is_filled_with_ones) {
   EXPECT_FALSE(view.hop(0, kDomain));
 }
 
-// The flags word of a frame that has INT.
+// The flags of the INT header.
 uint32_t flags_of(const FrameFront& frame) { return view_of(frame).header().flags.get(); }
 
 TEST(IntEdit, without_a_hop_left_only_e_is_set) {
@@ -160,9 +161,9 @@ TEST(IntEdit, without_a_hop_left_only_e_is_set) {
   EXPECT_EQ(hex_text(frame.bytes()), hex_text(wanted));
 }
 
-// Room for the headers alone: INT begins, and M says that the source's own hop is missing.
+// Space only for the headers: the source adds them and sets M, because its own hop is missing.
 TEST(IntEdit, beyond_the_mtu_only_m_is_set) {
-  const uint32_t bytes = 48;  // of the ACK as an IP packet
+  const uint32_t bytes = 48;  // length of the ACK as an IP packet
   RoomyFrame frame(golden_ack());
   EXPECT_EQ(begin_int(frame.front, source(), bytes + 15), IntEdit::kMtuExceeded);
   EXPECT_EQ(frame.bytes(), golden_ack());
@@ -198,7 +199,7 @@ TEST(IntEdit, a_source_promises_no_more_hops_than_a_shim_can_say) {
   EXPECT_EQ(frame.bytes(), golden_ack());
 }
 
-// One that promised too much.
+// The source announced too many hops.
 TEST(IntEdit, a_full_stack_is_as_good_as_no_hop_left) {
   RoomyFrame frame(golden_ack(), 2048);
   IntSource s = source();
@@ -288,7 +289,7 @@ uint16_t plain_sum(const ByteVector& bytes) {
   return static_cast<uint16_t>(sum);
 }
 
-// Whether the IPv4 checksum is right, and the UDP checksum, if there is one.
+// Expects a correct IPv4 checksum, and a correct UDP checksum if present.
 void expect_right_checksums(const FrameFront& frame) {
   const UdpLocation where = find_udp(frame.head(), frame.length);
   ASSERT_EQ(where.outcome, UdpOutcome::kFound);
@@ -306,7 +307,7 @@ void expect_right_checksums(const FrameFront& frame) {
   EXPECT_EQ(plain_sum(covered), 0xffff);
 }
 
-// Begins, and expects of the view that comes with it to be what parsing says.
+// Adds INT headers, and expects that the returned view equals a parsed one.
 IntEdit begin(FrameFront& frame, const IntSource& s) {
   IntView begun;
   const IntEdit edit = begin_int(frame, find_udp(frame.head(), frame.length), s, kMtu, begun);
@@ -323,8 +324,9 @@ IntEdit begin(FrameFront& frame, const IntSource& s) {
   return edit;
 }
 
-// Any packet, with options, tags, a checksum or none, through up to 12 switches that mark and route it. Expect right
-// checksums all along, none where there was none, and at the end the packet with its mark, whose ICRC is right.
+// Random packets with options, tags, with or without a UDP checksum, through up to 12 switches that mark and route
+// them. Expects correct checksums after each step, no checksum if there was none, and at the end the packet with its
+// mark and a valid ICRC.
 TEST(IntEdit, any_packet_comes_out_as_it_went_in) {
   Rng rng{8};
   for (int round = 0; round < 3000; ++round) {
@@ -367,7 +369,7 @@ TEST(IntEdit, any_packet_comes_out_as_it_went_in) {
   }
 }
 
-// A checksum of 0xffff is that of a sum of 0; updated, it must not become "none".
+// A checksum of 0xffff is that of the sum 0. The update must not change it to 0, "no checksum".
 TEST(IntEdit, every_checksum_survives) {
   Rng rng{9};
   for (const bool ipv6 : {false, true}) {
@@ -389,7 +391,7 @@ TEST(IntEdit, every_checksum_survives) {
   }
 }
 
-// A damaged packet goes out as damaged: one wrong bit in the payload, and one in the IPv4 header.
+// A damaged packet stays damaged: one wrong bit in the payload, and one in the IPv4 header.
 TEST(IntEdit, hides_no_damage) {
   Packet packet = make_packet(Opcode::kRcSendOnly).with_payload(ByteVector(20, 7));
   packet.udp_checksum = 1;

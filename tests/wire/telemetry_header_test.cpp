@@ -1,4 +1,4 @@
-// Reading INT, and the values of a hop. What switches do to it is in telemetry_edit_test.cpp.
+// Parsing of INT headers and hops. Edits by switches are tested in telemetry_edit_test.cpp.
 #include "wire/telemetry_header.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ constexpr size_t kShimAt = 14 + 20 + 8;
 constexpr size_t kHeaderAt = kShimAt + 4;
 constexpr size_t kStackAt = kHeaderAt + 12;
 
-// An ACK with two compact hops, written by hand. The newer switch could not say anything.
+// An ACK with two compact hops, written by hand. The last switch reported no values.
 ByteVector two_hops() {
   return from_hex(
       "020000000002 020000000001 0800 4502006000014000401126880a0000010a000002"

@@ -89,12 +89,12 @@ Packet random_packet(Rng& rng, Opcode opcode, bool ipv6, unsigned vlan_tags, siz
   } else {
     p.source = IpAddress::from_v4(u32());
     p.destination = IpAddress::from_v4(u32());
-    // The reserved flag and DF vary; MF and the offset would make it a fragment.
+    // The reserved flag and DF vary; MF or an offset would make a fragment.
     p.ip = Ipv4Values{u8(), u16(), static_cast<uint16_t>(u16() & 0xc000),
                       u8(), 0,     random_bytes(rng, 4 * rng.below(11))};
   }
   p.udp_source_port = u16();
-  p.udp_checksum = coin() ? uint16_t{1} : uint16_t{0};  // finish() makes a right one of any but 0
+  p.udp_checksum = coin() ? uint16_t{1} : uint16_t{0};  // finish() replaces any value but 0
   p.bth.solicited = coin();
   p.bth.mig_req = coin();
   p.bth.pkey = PKey{u16()};
@@ -124,8 +124,8 @@ Packet random_packet(Rng& rng, Opcode opcode, bool ipv6, unsigned vlan_tags, siz
     p.int_report = IntReportValues{u16(), u16(), Lsn{rng.next()}, random_hop(rng), {}};
     for (uint8_t& byte : p.int_report->sampled) byte = u8();
   }
-  // Without a block, BTH may still say that there is one; then the payload stays payload. So does a block with a
-  // payload where none may be.
+  // Without a block the BTH bit may still be set; then the payload stays payload. A block is omitted if the opcode
+  // permits no payload but the packet has one.
   const bool may_extend = payload_length == 0 || opcode_info(opcode).payload != PayloadRule::kNone;
   if (may_extend && rng.chance(0.3)) p.with_extensions(random_extensions(rng));
   p.with_payload(random_bytes(rng, payload_length));

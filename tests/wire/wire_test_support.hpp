@@ -1,4 +1,4 @@
-// What the tests of the wire layer share.
+// Helpers of the wire tests.
 #pragma once
 
 #include <algorithm>
@@ -11,23 +11,23 @@
 
 namespace roci::test {
 
-// Blanks are skipped.
+// Spaces are ignored.
 ByteVector from_hex(std::string_view text);
 
 ByteVector random_bytes(Rng& rng, size_t length);
 
-// A finished packet of this opcode with a random value in every field, a payload of `payload_length` with its
-// pad, `vlan_tags` tags, and sometimes an extension block.
+// A finished packet of this opcode with random values in all fields, a payload of `payload_length` bytes with
+// padding, `vlan_tags` tags, and sometimes an extension block.
 Packet random_packet(Rng& rng, Opcode opcode, bool ipv6, unsigned vlan_tags, size_t payload_length);
 
-// Payload lengths that an opcode may carry on a path MTU of 4096, edges first.
+// Payload lengths that an opcode permits at a path MTU of 4096, limits first.
 std::vector<size_t> payload_lengths(const OpcodeInfo& info);
 
-// A block with a random choice of values, at least one, INT-ECHO with up to kMaxIntHops hops.
+// A block with at least one random value; INT-ECHO has up to kMaxIntHops hops.
 ExtensionBlock random_extensions(Rng& rng);
 
-// A frame of its own memory with free bytes in front, for edits in place. Behind it there are none, so that a sanitizer
-// sees who goes beyond it.
+// A frame in memory of its own with headroom, for edits in place. It ends at the end of its allocation, so that a
+// sanitizer detects accesses beyond it.
 class RoomyFrame {
  public:
   explicit RoomyFrame(const ByteVector& frame, uint32_t headroom = 128) : memory_(headroom + frame.size()) {

@@ -1,5 +1,6 @@
-// The way of a congestion notification, as tshark reads it on every link: host, ToR, congestion point, ToR, host. Every
-// byte of every frame is in a field that is compared with what the test expects, and none of ours decodes anything.
+// Path of a congestion notification, as decoded by tshark on every link: host, ToR, congestion point, ToR, host.
+// Every byte of every frame is in a field that is compared with the expected value. The project's decoder is not
+// used.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,7 +18,7 @@ constexpr uint32_t kPayload = 1244;
 constexpr uint16_t kFlow = 0x1234;
 constexpr uint16_t kSourcePort = 49152;
 
-// What passes the links, in one file with an interface for each of them.
+// Frames of all links in one file with an interface per link.
 class LinkCapture {
  public:
   explicit LinkCapture(const std::vector<std::string>& links) : buffer_(1 << 20) {
@@ -34,7 +35,7 @@ class LinkCapture {
     const auto direction = right ? PcapngBuffer::Direction::kOutbound : PcapngBuffer::Direction::kInbound;
     EXPECT_TRUE(buffer_.add_packet(static_cast<uint32_t>(link), frame, direction, now, 65535));
   }
-  // What tshark reads, in order.
+  // Fields as decoded by tshark, in order.
   [[nodiscard]] std::vector<Reading> read(std::vector<std::string> fields) const {
     const int file = open(path_.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
     EXPECT_TRUE(buffer_.write_to(file));
@@ -48,7 +49,8 @@ class LinkCapture {
   PcapngBuffer buffer_;
 };
 
-// What a test expects of a frame; of a field that is not in it nothing, of our own that there is none.
+// Expected fields of a frame. Standard fields that are not listed are not compared; roci fields that are not listed
+// must be absent.
 class Expected {
  public:
   Expected& is(const std::string& field, const std::string& value) {
@@ -83,7 +85,7 @@ class Expected {
         .is("ip.checksum.status", 1);
     return is("ip.src", from).is("ip.dst", to).is("udp.length", udp_length);
   }
-  // The SEND of the sender of the flow.
+  // A SEND of the flow's sender.
   Expected& send(uint32_t psn, const std::vector<uint8_t>& bytes) {
     is("udp.srcport", kSourcePort).is("udp.dstport", kRoceUdpPort).is("udp.checksum", 0);
     is("infiniband.bth.opcode", 4).is("infiniband.bth.se", 0).is("infiniband.bth.m", 0);
@@ -95,7 +97,7 @@ class Expected {
     for (auto at = end; at != bytes.end(); ++at) icrc = icrc << 8 | *at;
     return is("infiniband.invariant.crc", icrc);
   }
-  // What the congestion point says of the n-th frame that it has queued, whose MSDU is at `at` in `sampled`.
+  // The CNM for the n-th queued frame. Its MSDU starts at offset `at` of `sampled`.
   Expected& cnm(uint32_t n, const MacAddress& bridge, const MacAddress& destination,
                 const std::vector<uint8_t>& sampled, size_t at) {
     const Said said{n, sampled.size()};
@@ -106,7 +108,7 @@ class Expected {
     is("roci.cnm.priority", kClass).is("roci.cnm.destination", destination.to_string());
     return is("roci.cnm.msdu_length", 64).is("roci.cnm.msdu", hex(msdu_of(sampled, at)));
   }
-  // That the sampled frame is a SEND of the flow.
+  // The sampled frame is a SEND of the flow.
   Expected& sample(const char* from, const char* to, uint32_t psn) {
     is("roci.cnm.sample.ethertype", 0x0800).is("roci.cnm.sample.protocol", 17);
     is("roci.cnm.sample.src", from).is("roci.cnm.sample.dst", to);
@@ -126,7 +128,7 @@ class Expected {
       EXPECT_TRUE(!name.starts_with("roci.") || fields_.contains(name)) << what << " has " << name;
     }
   }
-  // All fields that tests of frames name.
+  // All standard fields that the expectations name.
   static void collect(const std::vector<Expected>& all, std::vector<std::string>& names) {
     for (const Expected& e : all) {
       for (const auto& [name, value] : e.fields_) {
@@ -182,7 +184,7 @@ TEST_F(WiresharkCnmPath, from_host_to_host_through_two_routers_and_back_as_a_cnm
   for (const auto& [link, right] : passed) {
     const uint32_t i = seen[link][right ? 1 : 0]++;
     Expected& e = expected.emplace_back().on_link(link, right);
-    if (right) {  // the flow; its CN-TAG ends at the first router
+    if (right) {  // the flow; the first router removes the CN-TAG
       e.ethernet(macs[link + 1], macs[link], 0x8100).vlan(5, 0, link == 0 ? 0x22e9 : 0x0800);
       if (link == 0) e.cn_tag(kFlow, 0x0800);
       e.ip(kA, kB, kTos, static_cast<uint8_t>(64 - link), 8 + 12 + kPayload + 4)
@@ -201,14 +203,14 @@ TEST_F(WiresharkCnmPath, from_host_to_host_through_two_routers_and_back_as_a_cnm
       e.is("roci.l3cnm.src", kA).is("roci.l3cnm.dst", kB);
       e.is("roci.l3cnm.src_port", kSourcePort).is("roci.l3cnm.dst_port", kRoceUdpPort);
       e.cnm(i + 1, macs[2], macs[3], sampled, 16).sample(kA, kB, i + 1);
-    } else {  // to host A, with its tags and to where it had sent the frame
+    } else {  // to host A, with its tags and for the destination MAC that it used
       ASSERT_EQ(link, 0U);
       e.ethernet(macs[0], macs[1], 0x8100).vlan(6, 0, 0x22e9).cn_tag(kFlow, 0x22e7);
       e.cnm(i + 1, macs[2], macs[1], sampled, 16).sample(kA, kB, i + 1);
     }
   }
-  const std::array<std::array<uint32_t, 2>, 4> all{
-      {{2, 3}, {2, 3}, {0, 3}, {0, 3}}};  // to the left, to the right
+  const std::array<std::array<uint32_t, 2>, 4> all{// To the left, to the right.
+                                                   {{2, 3}, {2, 3}, {0, 3}, {0, 3}}};
   EXPECT_EQ(seen, all);
   expect_all(capture, expected);
 }

@@ -1,4 +1,4 @@
-// Whatever a capture holds, the script reads it without an error of its own. ROCI_FIRST_SEED=S draws other frames.
+// The script must decode any capture without Lua errors. ROCI_FIRST_SEED=S generates other frames.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -20,13 +20,13 @@ class WiresharkDamage : public testing::Test {
     rng_ = Rng(seed);
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   }
-  // One of each kind, and of each opcode with a block.
+  // One frame of each kind, and one of each opcode with an extension block.
   std::vector<RandomFrame> one_of_each() {
     auto frames = random_frames(rng_, 1, 0);
     for (const OpcodeInfo& info : opcode_table()) frames.push_back(random_block(rng_, info.opcode));
     return frames;
   }
-  // Where to end a frame: everywhere in front of payload, but of RoCEv2 packets, which are many, here and there.
+  // Lengths at which a frame is truncated: all before the payload; for the many RoCEv2 packets only every fifth.
   static std::vector<size_t> ends_of(const RandomFrame& frame) {
     const bool many = frame.kind.find(" with a block") != std::string::npos && !frame.kind.starts_with("CC_");
     std::vector<size_t> out;
@@ -34,7 +34,7 @@ class WiresharkDamage : public testing::Test {
       out.push_back(end);
     return out;
   }
-  // What the expert says of each frame.
+  // Expert messages of each frame.
   static std::vector<std::vector<std::string>> messages(const CaptureFile& file) {
     file.save();
     std::vector<std::vector<std::string>> out;
@@ -77,7 +77,7 @@ TEST_F(WiresharkDamage, what_is_shown_of_a_frame_that_the_capture_has_cut_is_wha
   for (const RandomFrame& frame : frames) wholes.push_back(our_reading(frame.bytes).fields);
   std::vector<Cut> cuts;
   for (size_t i = 0; i < frames.size(); ++i) {
-    if (our_reading(frames[i].bytes).refused) continue;  // by chance: a block announced and none there
+    if (our_reading(frames[i].bytes).refused) continue;  // random: a block is announced but missing
     for (const size_t length : ends_of(frames[i])) {
       file.add(frames[i].bytes, length);
       cuts.push_back({frames[i], wholes[i], length});
@@ -133,10 +133,10 @@ TEST_F(WiresharkDamage, packets_in_packets_in_packets_have_an_end) {
   Bytes tags = macs;  // 300 CN-TAGs
   for (int i = 0; i < 300; ++i) tags.insert(tags.end(), {0x22, 0xe9, 0, 1});
   file.add(tags);
-  Bytes both = macs;  // and VLAN tags between them
+  Bytes both = macs;  // with VLAN tags in between
   for (int i = 0; i < 300; ++i) both.insert(both.end(), {0x22, 0xe9, 0, 1, 0x81, 0, 0, 7});
   file.add(both);
-  // 50 INT headers without hops, of which each says that the packet behind it has INT.
+  // 50 INT headers without hops, each of which announces another INT header.
   Bytes udp = {0xc0, 0, kIntPort >> 8, kIntPort & 0xff, 0, 0, 0, 0};
   for (int i = 0; i < 50; ++i) {
     udp.insert(udp.end(),

@@ -15,9 +15,9 @@
 namespace roci::test {
 namespace {
 
-constexpr uint32_t kBlockUnit = 100;  // kb/s, of rates in blocks and TLVs
+constexpr uint32_t kBlockUnit = 100;  // kb/s; unit of rates in extension blocks and TLVs
 
-// Collects values. Signed ones are converted by who adds them.
+// Collects values. The caller converts signed ones.
 class Fields {
  public:
   explicit Fields(Reading& to) : to_(to) {}
@@ -54,7 +54,7 @@ void add_sampled_bth(Fields& out, const std::string& prefix, std::span<const uin
 
 // --------------------------------------------------------------------------------------------------- RoCEv2
 
-// What tshark reads itself. The names of our fields are on the right, "" where it has none.
+// Fields that tshark decodes without the script.
 void add_infiniband(Fields& out, const Packet& p) {
   const BthValues& bth = p.bth;
   out.number("infiniband.bth.opcode", static_cast<uint8_t>(bth.opcode));
@@ -67,7 +67,7 @@ void add_infiniband(Fields& out, const Packet& p) {
   out.number("infiniband.bth.a", bth.ack_request);
   out.number("infiniband.bth.psn", bth.psn.value());
   const OpcodeInfo& info = opcode_info(bth.opcode);
-  // Of those only the BTH; XRC's it knows by name (4.0), and no header of them.
+  // For these tshark decodes only the BTH. tshark 4.0 knows the names of XRC opcodes, but not their headers.
   if (info.is_private() || info.transport == TransportClass::kXrc || bth.opcode == Opcode::kCnp) return;
   if (p.deth) {
     out.number("infiniband.deth.q_key", p.deth->qkey.value());
@@ -89,11 +89,11 @@ void add_infiniband(Fields& out, const Packet& p) {
     out.number("infiniband.aeth.msn", p.aeth->msn.value());
   }
   if (p.atomic_ack) out.number("infiniband.atomicacketh.origremdt", *p.atomic_ack);
-  const bool management = p.deth && bth.destination_qp.value() <= 1;  // it stops behind the MAD
+  const bool management = p.deth && bth.destination_qp.value() <= 1;  // tshark stops after the MAD
   if (!management) out.number("infiniband.invariant.crc", rte_bswap32(p.icrc));
 }
 
-// A field of packet_fields() that belongs to a block or to a private opcode.
+// A field of packet_fields() in an extension block or a private opcode.
 void add_own_field(Fields& out, const Packet& p, const PacketField& field) {
   const size_t dot = field.name.find('.');
   std::string header = field.name.substr(0, dot), name = field.name.substr(dot + 1);
@@ -104,7 +104,8 @@ void add_own_field(Fields& out, const Packet& p, const PacketField& field) {
     header = "int_report.hop";
   const bool hop = header == "int_echo.hop" || header == "int_report.hop";
   const std::string full = "roci." + header + ".";
-  if (name == "reserved" && field.form == PacketField::Form::kBytes) return;  // of a block: they are 0
+  // Reserved bytes of a block are 0.
+  if (name == "reserved" && field.form == PacketField::Form::kBytes) return;
   if (hop && name == "tx_units") {
     out.number(full + "tx_bytes", field.number * IntHopValues::kTxUnit);
   } else if (hop && (name == "rate" || name == "queue")) {
@@ -152,7 +153,7 @@ void add_capabilities(OurReading& reading, std::span<const uint8_t> payload) {
     case MadOutcome::kBadBaseVersion:
     case MadOutcome::kOtherClass:
     case MadOutcome::kOtherOui:
-      return;  // not ours
+      return;  // other protocols
     case MadOutcome::kAccepted:
     case MadOutcome::kRefused:
       break;
@@ -192,14 +193,14 @@ void add_capabilities(OurReading& reading, std::span<const uint8_t> payload) {
   bit("selective_repeat", Capability::kSelectiveRepeat);
 }
 
-// Of a packet that is too short: whether its BTH says that something of ours is behind it.
+// Whether the BTH of a packet that is too short announces an extension block or private opcode.
 bool says_more_than_there_is(const FrameView& view) {
   if (view.udp().length.get() < sizeof(UdpHeader) + sizeof(Bth) || view.bth().version() != 0) return false;
   const OpcodeInfo* opcode = find_opcode(view.bth().opcode);
   return opcode != nullptr && (opcode->is_private() || view.bth().has_extensions());
 }
 
-// A frame without CN-TAG and without INT.
+// A frame without CN-TAG and INT.
 void add_roce(OurReading& reading, std::span<const uint8_t> frame) {
   const auto length = static_cast<uint32_t>(frame.size());
   const FrameView view = parse_frame(frame.data(), length, length, OpcodeRange::kWithPrivate);
@@ -239,7 +240,7 @@ struct Metadata {
   const char* name;
   uint8_t bit, offset, length;
 };
-// INT v2.1, 5.7: what the standard's instructions ask for, in the order of their places.
+// INT v2.1, 5.7: metadata of the standard's instructions, in order.
 constexpr Metadata kMetadata[] = {
     {"node_id", 15, 0, 4},        {"level1_ingress", 14, 0, 2}, {"level1_egress", 14, 2, 2},
     {"latency", 13, 0, 4},        {"queue_id", 12, 0, 1},       {"queue_occupancy", 12, 1, 3},
@@ -290,7 +291,7 @@ void add_int_hop(Fields& out, const IntView& view, uint32_t i) {
 }
 
 void add_int(OurReading& reading, std::span<const uint8_t> frame, const IntView& view) {
-  if (view.shim().type() != IntShim::kTypeMd) return;  // left to others
+  if (view.shim().type() != IntShim::kTypeMd) return;  // not decoded
   if (!view.accepted()) {
     reading.refused = "Malformed INT: " + std::string(int_outcome_name(view.outcome));
     return;
@@ -380,7 +381,7 @@ void add_tlvs(Fields& out, std::span<const uint8_t> bytes, const L3CnmTlvs& tlvs
 }
 
 void add_l3_cnm(OurReading& reading, std::span<const uint8_t> frame, const L3CnmView& view) {
-  if (view.outcome == L3CnmOutcome::kBadVersion) return;  // left to others
+  if (view.outcome == L3CnmOutcome::kBadVersion) return;  // not decoded
   if (view.outcome == L3CnmOutcome::kBadPdu) {
     reading.refused = "Malformed CNM: " + std::string(cnm_outcome_name(view.pdu));
     return;
@@ -419,7 +420,7 @@ void add_pause(Fields& out, const PauseMessage& message) {
   }
 }
 
-// Reads the ports of UDP, if it is that.
+// Reads the UDP ports if the frame is UDP.
 void add_udp(Fields& out, std::span<const uint8_t> frame, const UdpLocation& where) {
   if (where.outcome != UdpOutcome::kFound) return;
   out.number("udp.srcport", be(frame, where.l4_offset, 2));

@@ -1,4 +1,4 @@
-// What our decoder reads in a frame, in the names of tshark's fields.
+// Fields of a frame as decoded by this project, under the names of tshark's fields.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@ inline constexpr uint16_t kCnmPort = 4999;
 
 struct OurReading {
   Reading fields;
-  // The expert info of who refuses a message of ours, "Malformed INT: uneven stack".
+  // Expert info for a rejected message, such as "Malformed INT: uneven stack".
   std::optional<std::string> refused;
 };
 
-// Any frame. Of what is refused there are no fields.
+// Decodes any frame. A rejected message has no fields.
 OurReading our_reading(std::span<const uint8_t> frame);
 
-// Fields of tshark's own in our readings.
+// tshark's own fields that our_reading() contains.
 const std::vector<std::string>& standard_fields();
 
 }  // namespace roci::test

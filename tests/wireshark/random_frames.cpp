@@ -23,7 +23,7 @@ uint16_t u16(Rng& rng) { return static_cast<uint16_t>(rng.next()); }
 uint32_t u32(Rng& rng) { return static_cast<uint32_t>(rng.next()); }
 bool coin(Rng& rng) { return rng.chance(0.5); }
 
-// tshark asks for a dissector of the lower port first: sources are as high as those of RoCEv2 are.
+// tshark tries the dissector of the lower port first, so source ports are as high as those of RoCEv2.
 uint16_t source_port(Rng& rng) { return static_cast<uint16_t>(rng.between(0xc000, 0xffff)); }
 
 IpAddress random_address(Rng& rng, bool ipv6) {
@@ -38,9 +38,9 @@ Packet random_packet_for_tshark(Rng& rng, Opcode opcode) {
   std::erase_if(lengths, [](size_t length) { return length > 1024; });
   Packet p = random_packet(rng, opcode, coin(rng), static_cast<unsigned>(rng.below(3)),
                            lengths[rng.below(lengths.size())]);
-  p.cn_flow.reset();  // random_cn_tagged() puts one in
+  p.cn_flow.reset();  // added by random_cn_tagged()
   p.udp_source_port = source_port(rng);
-  if (!p.ipv6()) std::fill(p.v4().options.begin(), p.v4().options.end(), uint8_t{1});  // no operation
+  if (!p.ipv6()) std::fill(p.v4().options.begin(), p.v4().options.end(), uint8_t{1});  // no-operation options
   p.finish();
   return p;
 }
@@ -50,7 +50,7 @@ uint32_t bth_offset(const Bytes& frame) {
   return where.l4_offset + static_cast<uint32_t>(sizeof(UdpHeader));
 }
 
-// IP and UDP lengths and checksums of a frame whose UDP packet goes up to its end.
+// Sets IP and UDP lengths and checksums of a frame whose UDP packet extends to its end.
 void put_lengths_and_checksums(Bytes& frame) {
   const uint32_t l3 = parse_link_tags(frame)->l3_offset();
   uint8_t* at = frame.data() + l3;
@@ -82,7 +82,7 @@ LinkTags random_tags(Rng& rng) {
   return tags;
 }
 
-// Of a frame that was sampled, which `sampled` keeps.
+// A CNM about a sampled frame, which is stored in `sampled`.
 Cnm random_cnm_of(Rng& rng, Bytes& sampled) {
   const auto table = opcode_table();
   sampled = encode_packet(random_packet_for_tshark(rng, table[rng.below(table.size())].opcode));
@@ -166,7 +166,8 @@ RandomFrame random_cnm(Rng& rng) {
   const CnmLink link{MacAddress::local(rng.next()), MacAddress::local(rng.next()), random_tags(rng)};
   RandomFrame frame{.kind = "CNM", .bytes = Bytes(kMaxCnmFrame)};
   const uint32_t length = build_cnm_frame(link, cnm, frame.bytes);
-  frame.bytes.resize(std::max<size_t>(length, rng.below(80)));  // padded, or not, as on ports in memory
+  // With or without padding, as on ports in memory.
+  frame.bytes.resize(std::max<size_t>(length, rng.below(80)));
   frame.begin = link.size();
   frame.end = frame.begin + sizeof(CnmPdu);
   return frame;
@@ -197,7 +198,7 @@ RandomFrame random_l3_cnm(Rng& rng) {
   frame.bytes.resize(build_l3_cnm(path, kCnmPort, flow, cnm, tlvs, frame.bytes));
   if (tlvs.auth_sequence) {
     (void)sign_l3_cnm(frame.bytes, kCnmPort, SipKey{u8(rng), u8(rng)});
-  } else if (tlvs.bytes() != 0 && coin(rng)) {  // and one that nobody knows yet
+  } else if (tlvs.bytes() != 0 && coin(rng)) {  // with an unknown TLV
     const Bytes value = random_bytes(rng, rng.below(20));
     frame.bytes.push_back(static_cast<uint8_t>(rng.between(6, 255)));
     frame.bytes.push_back(static_cast<uint8_t>(value.size()));
@@ -244,7 +245,7 @@ RandomFrame random_capabilities(Rng& rng) {
   }
   CapabilityMad mad = build_capability_mad(message);
   if (message.response && rng.chance(0.2))
-    mad.mad.status.set(0x000c);  // an agent that does not know the class
+    mad.mad.status.set(0x000c);  // from an agent that does not support the class
   Packet p = random_packet_for_tshark(rng, Opcode::kUdSendOnly);
   p.extensions.reset();
   p.bth.reserved7 = 0;

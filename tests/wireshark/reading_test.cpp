@@ -1,5 +1,5 @@
-// tshark with config/wireshark/roci.lua, and our decoder: two programs that share no line read the same frames.
-// ROCI_FIRST_SEED=S replays a seed that a failure prints.
+// Compares tshark with config/wireshark/roci.lua and the project's decoder, which share no code. ROCI_FIRST_SEED=S
+// repeats a seed that a failure prints.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -13,9 +13,9 @@
 namespace roci::test {
 namespace {
 
-constexpr size_t kShown = 10;  // differences of a capture that are printed
+constexpr size_t kShown = 10;  // number of differences that are printed per capture
 
-// Of which heuristics take random payload for messages of their protocol.
+// These heuristics interpret random payload as messages of their protocol.
 constexpr const char* kNoGuesses =
     "--disable-heuristic rpcrdma_infiniband --disable-heuristic smb_direct_infiniband "
     "--disable-heuristic iser_infiniband --disable-heuristic sdp_infiniband --disable-heuristic lnet_ib "
@@ -51,7 +51,7 @@ class WiresharkReading : public testing::Test {
     readings.resize(frames.size());
     return readings;
   }
-  // Why one of our messages is refused.
+  // Reasons for rejected messages.
   static std::vector<std::string> refusals(const Reading& reading) {
     std::vector<std::string> out;
     const auto messages = reading.find("_ws.expert.message");
@@ -62,7 +62,8 @@ class WiresharkReading : public testing::Test {
     }
     return out;
   }
-  // The sentences that say how the readings differ. `standard`: also in what tshark reads without the script.
+  // Describes the differences of two readings. `standard`: includes the fields that tshark decodes without the
+  // script.
   [[nodiscard]] std::vector<std::string> differences(const Reading& theirs, const OurReading& ours,
                                                      bool standard) const {
     std::vector<std::string> out;
@@ -77,7 +78,7 @@ class WiresharkReading : public testing::Test {
         return found == in.end() ? std::vector<std::string>{} : found->second;
       };
       const auto their = find(theirs), our = find(ours.fields);
-      // A PFC frame says times of all priorities, those that it does not tell anything too.
+      // A PFC frame contains times of all priorities, including those that are not enabled.
       if (name.starts_with("macc.cbfc.pause_time") && our.empty()) continue;
       if (their != our) out.push_back(name + ": tshark reads " + joined(their) + ", we " + joined(our));
     }
@@ -109,7 +110,7 @@ TEST_F(WiresharkReading, every_field_of_every_kind_of_frame_is_what_we_read) {
   }
   const auto readings = tshark_reads(bytes);
   expect_same(frames, readings, ours, true);
-  // And none of the fields was left out.
+  // All fields were used.
   std::set<std::string> read;
   for (const OurReading& reading : ours) {
     for (const auto& [name, values] : reading.fields) read.insert(name);
@@ -144,7 +145,7 @@ TEST_F(WiresharkReading, a_message_that_is_wrong_in_one_byte_is_refused_for_the_
   EXPECT_GE(reasons.size(), 36U) << joined({reasons.begin(), reasons.end()});
 }
 
-// What a block may just say, and what not any more. Random numbers seldom are there.
+// Values at and beyond the limits of extension blocks, which random values rarely reach.
 TEST_F(WiresharkReading, values_at_their_limits_are_read_as_we_read_them) {
   std::vector<RandomFrame> frames;
   std::vector<Bytes> bytes;
@@ -182,9 +183,9 @@ TEST_F(WiresharkReading, an_offer_of_numbers_without_sense_is_refused_by_both) {
   std::vector<CapabilityMessage> messages(7, right);
   messages[1].offer.time_unit = 0;
   messages[2].offer.incarnation = 0;
-  messages[3].offer.capabilities = bit_of(ExtensionType::kAuth);  // and no key
-  messages[4].offer.auth[15] = 1;                                 // and no AUTH
-  messages[5].response = true;                                    // to nobody
+  messages[3].offer.capabilities = bit_of(ExtensionType::kAuth);  // without a key
+  messages[4].offer.auth[15] = 1;                                 // without AUTH
+  messages[5].response = true;                                    // without an addressee
   messages[6].peer_incarnation = 3;                               // in a request
   std::vector<RandomFrame> frames;
   std::vector<Bytes> bytes;

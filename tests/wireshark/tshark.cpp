@@ -15,10 +15,10 @@ namespace {
 
 struct Done {
   int status = 0;
-  std::string output;  // both kinds
+  std::string output;  // stdout and stderr
 };
 
-// A home of its own: scripts and preferences that somebody has installed are not what is tested.
+// Temporary home directory, so that installed scripts and preferences have no effect.
 struct Home {
   std::string path = testing::TempDir() + "roci-wireshark-" + std::to_string(getpid());
   Home() { std::filesystem::create_directory(path); }
@@ -120,7 +120,7 @@ bool Tshark::is_usable() {
 
 const std::vector<std::string>& Tshark::own_fields() {
   static const std::vector<std::string> fields = [] {
-    std::set<std::string> names;  // some are there twice, for a value that stands in two kinds of hop
+    std::set<std::string> names;  // a field may be registered twice, for two kinds of hops
     for (const std::string& line : split(run("-G fields" + with_script()).output, '\n')) {
       if (line.find("\troci.") == std::string::npos) continue;
       const auto columns = split(line, '\t');  // F, label, filter name, type, …
@@ -152,7 +152,7 @@ std::vector<Reading> Tshark::read(const std::string& path, const std::vector<std
   EXPECT_TRUE(done.status == 0 && done.output.find("Lua: Error") == std::string::npos)
       << done.output.substr(0, 2000);
   std::vector<Reading> out;
-  bool begun = false;  // the line of the heading; in front of it stands what it says on standard error
+  bool begun = false;  // after the heading line; stderr output precedes it
   for (const std::string& line : split(done.output, '\n')) {
     if (!begun) {
       begun = line.starts_with(fields.front());

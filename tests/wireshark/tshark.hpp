@@ -1,4 +1,4 @@
-// Runs tshark with config/wireshark/roci.lua, once for a capture, and says what it reads in each frame.
+// Runs tshark with config/wireshark/roci.lua once per capture, and returns the fields of each frame.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace roci::test {
 
 using Bytes = std::vector<uint8_t>;
 
-// The values of each field of a frame, in the order of the frame. Numbers and flags are decimal.
+// Values of each field of a frame, in order. Numbers and flags are decimal.
 using Reading = std::map<std::string, std::vector<std::string>>;
 
-// A capture in a temporary file, which goes with it.
+// A capture in a temporary file, which is removed with the object.
 class CaptureFile {
  public:
   explicit CaptureFile(const std::string& name);
@@ -21,9 +21,9 @@ class CaptureFile {
   CaptureFile(const CaptureFile&) = delete;
   CaptureFile& operator=(const CaptureFile&) = delete;
 
-  // One frame more, of which only the first `captured` bytes are in the file.
+  // Adds a frame, of which the file contains only the first `captured` bytes.
   void add(const Bytes& frame, size_t captured = SIZE_MAX);
-  // Writes them as a classic pcap file.
+  // Writes the frames as a classic pcap file.
   void save() const;
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -32,7 +32,7 @@ class CaptureFile {
   Bytes bytes_;
 };
 
-// While it lives, the script is also where docs/wireshark.md puts it.
+// Installs the script as docs/wireshark.md describes, until the object is destroyed.
 class InstalledScript {
  public:
   InstalledScript();
@@ -43,17 +43,17 @@ class InstalledScript {
 
 class Tshark {
  public:
-  // Options beside the script, like "-o roci.int_port:6000".
+  // Additional options, such as "-o roci.int_port:6000".
   explicit Tshark(std::string options = "") : options_(std::move(options)) {}
 
-  // False, and a failure of the test that says what to do, when it is not installed or does not take the script.
+  // Returns false and fails the test with instructions if tshark is not installed or rejects the script.
   static bool is_usable();
 
-  // What the script adds to tshark's fields, but for those that are only headings.
+  // Fields that the script registers, without those that are only headings.
   static const std::vector<std::string>& own_fields();
-  // What the values of one of them are called.
+  // Names of the values of a field.
   static std::map<uint64_t, std::string> value_names(const std::string& field);
-  // These fields of every frame; those that a frame has not are missing in its reading.
+  // Reads these fields of every frame. Missing fields are not in its reading.
   [[nodiscard]] std::vector<Reading> read(const std::string& path,
                                           const std::vector<std::string>& fields) const;
 

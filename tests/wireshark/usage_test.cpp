@@ -1,4 +1,4 @@
-// What somebody sees who uses the script: preferences, names of values, lines of the packet list.
+// Usage of the script: preferences, names of values, lines of the packet list.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -13,7 +13,7 @@ namespace {
 class WiresharkUsage : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(Tshark::is_usable()); }
-  // The first value that a field has in each frame, "" where it has none.
+  // The first value of a field in each frame; "" if missing.
   static std::vector<std::string> read(const std::vector<Bytes>& frames, const std::string& field,
                                        const std::string& options = "") {
     CaptureFile file("usage");
@@ -52,8 +52,8 @@ TEST_F(WiresharkUsage, ports_without_an_assigned_number_are_preferences) {
 
 TEST_F(WiresharkUsage, packets_of_others_to_the_same_ports_are_left_to_them) {
   RandomFrame telemetry = random_int(rng_), notification = random_l3_cnm(rng_);
-  telemetry.bytes[telemetry.begin] = 0x60;        // such as iperf3's time
-  notification.bytes[notification.begin] = 0x21;  // a version to come
+  telemetry.bytes[telemetry.begin] = 0x60;        // such as the time of iperf3
+  notification.bytes[notification.begin] = 0x21;  // a future version
   const std::vector<Bytes> frames{telemetry.bytes, notification.bytes};
   EXPECT_EQ(read(frames, "_ws.col.Protocol"), (Texts{"UDP", "UDP"}));
   for (const std::string& length : read(frames, "data.len")) EXPECT_NE(length, "");
@@ -127,7 +127,7 @@ TEST_F(WiresharkUsage, filters_and_preferences_of_the_documentation_are_there) {
   }
   EXPECT_NE(filters.find("roci.int.hop.queue > "), std::string::npos);
   EXPECT_NE(options.find("-o roci.int_port:5201"), std::string::npos);
-  // tshark ends with an error when it does not know one of them.
+  // tshark fails if it does not know one of them.
   const Bytes probe = encode_packet(make_packet(Opcode::kCcProbe).finish());
   EXPECT_EQ(read({probe}, "roci.opcode", "-Y '" + filters + "'" + options), Texts{"224"});
 }

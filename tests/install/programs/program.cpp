@@ -1,4 +1,5 @@
-// A program of somebody else: opens a device, uses what every program needs, and says what is wrong with a bad file.
+// External program: opens a device, creates the objects that every application needs, and prints the error of a bad
+// configuration.
 #include <roci/version.h>
 #include <roci/open.hpp>
 
