@@ -31,9 +31,12 @@ constexpr uint32_t kFrameOverhead = sizeof(EthernetHeader) + 2 * sizeof(VlanHead
 
 constexpr uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
 
-// Whether the interface exists, is up, carries the MTU, and may be opened.
-Status check_interface(const std::string& interface, uint16_t mtu) {
-  const std::string subject = "network interface \"" + interface + "\"";
+// Whether the interface that the arguments name exists, is up, carries the MTU, and may be opened.
+Status check_interface(const DeviceArgs& args, uint16_t mtu) {
+  const auto named = args.find("iface");
+  if (!named) return fail(args.name + ": iface=NAME, the network interface, is required");
+  const std::string& interface = *named;
+  const std::string subject = args.name + ": network interface \"" + interface + "\"";
   if (interface.empty() || interface.size() >= IFNAMSIZ || if_nametoindex(interface.c_str()) == 0)
     return fail(subject + " does not exist; ip link lists the interfaces", ENODEV);
   const int packet = socket(AF_PACKET, SOCK_RAW, 0);
@@ -60,18 +63,12 @@ Status check_interface(const std::string& interface, uint16_t mtu) {
 }
 
 Result<DeviceArgs> complete_af_xdp(DeviceArgs args, uint16_t mtu) {
-  const auto interface = args.find("iface");
-  if (!interface) return fail(args.name + ": iface=NAME, the network interface, is required");
-  if (const Status good = check_interface(*interface, mtu); !good)
-    return fail(good.error().within(args.name));
+  if (const Status good = check_interface(args, mtu); !good) return fail(good.error());
   return args;
 }
 
 Result<DeviceArgs> complete_af_packet(DeviceArgs args, uint16_t mtu) {
-  const auto interface = args.find("iface");
-  if (!interface) return fail(args.name + ": iface=NAME, the network interface, is required");
-  if (const Status good = check_interface(*interface, mtu); !good)
-    return fail(good.error().within(args.name));
+  if (const Status good = check_interface(args, mtu); !good) return fail(good.error());
   if (args.find("framesz") || args.find("blocksz") || args.find("framecnt")) return args;
   // The driver expects the frames to be contiguous across all blocks, and the kernel requires blocks of whole pages.
   // Hence a block is the least common multiple of both.

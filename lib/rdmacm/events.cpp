@@ -28,7 +28,7 @@ std::unique_ptr<CmEvent> take(Channel& channel, size_t at) {
   return event;
 }
 
-// The channels of the process that have not been destroyed. Never destroyed itself: threads may outlive main().
+// The event channels of the process. The table is never destroyed, because threads may outlive main().
 class ChannelTable {
  public:
   static ChannelTable& instance() {
@@ -63,8 +63,8 @@ class ChannelTable {
   std::unordered_set<Channel*> channels_;
 };
 
-// A read of a destroyed channel blocks until the process exits, as with the kernel's file: programs such as rping take any
-// return from the call for a failure.
+// Blocks until the process exits if the channel was destroyed during the call. The kernel's file descriptor behaves so,
+// and programs such as rping treat any return as a failure.
 void block_if_destroyed(const Channel& channel) {
   while (channel.destroyed) pause();
 }

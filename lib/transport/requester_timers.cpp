@@ -57,19 +57,21 @@ void Requester::on_deadline(TransportContext& context) {
   const bool waits = context.heard != nullptr &&
                      context.heard->since(qp_.attributes.path.destination_ip, context.now - timeout()) &&
                      recovery_.may_wait();
+  const bool selective = sack_board() != nullptr;
   if (waits) {
     deadline_ = context.now + timeout();
     schedule_tail_probe(context.now);
+    if (selective) {
+      session()->repair.covered = sent_end_;
+      start_repair(una_, sent_end_);
+    }
   } else {
     retry(context, una_, sent_end_);
     if (qp_.state() == IBV_QPS_ERR) return;
   }
-  if (sack_board() != nullptr) {
-    session()->repair.covered = sent_end_;
-    start_repair(una_, sent_end_);
-  } else if (!waits || !is_long_read()) {  // otherwise all of its data would be sent twice
-    probe_oldest(context.now);
-  }
+  if (selective) return;
+  // While the peer is only slow, all data of a long READ would be sent twice.
+  if (!waits || !is_long_read()) probe_oldest(context.now);
 }
 
 void Requester::on_peer_exit(TransportContext& context) {

@@ -163,6 +163,15 @@ class Responder {
   bool send_answer(TransportContext& context, Resource& resource);
   SendOutcome send_read_response(TransportContext& context, const Resource& read);
   SendOutcome send_atomic_response(TransportContext& context, const Resource& atomic);
+  struct Acknowledgment {
+    uint8_t syndrome;
+    Psn psn;
+    Msn msn;
+    Psn expected;  // that the receiver window counts from
+    bool becn = false;
+  };
+  // Sends an ACK or a NAK. False when there was no buffer.
+  bool send_acknowledgment(TransportContext& context, const Acknowledgment& what, bool with_sack);
   bool send_pending(TransportContext& context);
   // Acknowledges everything executed before a READ or atomic. False when there was no buffer.
   bool acknowledge_before(TransportContext& context, const Resource& resource);

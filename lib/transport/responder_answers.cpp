@@ -426,56 +426,54 @@ SendOutcome Responder::send_atomic_response(TransportContext& context, const Res
 }
 
 bool Responder::acknowledge_before(TransportContext& context, const Resource& resource) {
-  const BthFields bth{.opcode = opcode_of(qp_.service, Opcode::kRcAcknowledge),
-                      .destination_qp = qp_.attributes.remote_qp,
-                      .psn = resource.first - 1,
-                      .pkey = qp_.attributes.pkey};
-  const PacketExtras with =
-      session() == nullptr ? PacketExtras{} : session()->feedback(Direction::kRequests, false);
-  const auto outcome =
-      send_packet(context, qp_, bth, 0, with, [&](RoceWriter::Open& open, const ExtensionView& block) {
-        RoceWriter::put_aeth(open, kSyndromeAck, Msn{resource.msn.value() - 1});
-        if (with.types == 0) return true;
-        flow_.next_psn = resource.first;
-        session()->write_feedback(context, block, Direction::kRequests, flow_);
-        return true;
-      });
-  if (outcome != SendOutcome::kSent) return false;
+  const Acknowledgment before{.syndrome = kSyndromeAck,
+                              .psn = resource.first - 1,
+                              .msn = Msn{resource.msn.value() - 1},
+                              .expected = resource.first};
+  if (!send_acknowledgment(context, before, false)) return false;
   duplicate_before_answers_ = false;
   context.counters.add(Counter::kAcksSent);
   return true;
 }
 
+bool Responder::send_acknowledgment(TransportContext& context, const Acknowledgment& what, bool with_sack) {
+  const BthFields bth{.opcode = opcode_of(qp_.service, Opcode::kRcAcknowledge),
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = what.psn,
+                      .pkey = qp_.attributes.pkey,
+                      .becn = what.becn};
+  ExtensionSession* const extras = session();
+  const PacketExtras with =
+      extras == nullptr ? PacketExtras{} : extras->feedback(Direction::kRequests, with_sack);
+  return send_packet(context, qp_, bth, 0, with, [&](RoceWriter::Open& open, const ExtensionView& block) {
+           RoceWriter::put_aeth(open, what.syndrome, what.msn);
+           if (with.types == 0) return true;
+           flow_.next_psn = what.expected;
+           extras->write_feedback(context, block, Direction::kRequests, flow_);
+           if (block.has(ExtensionType::kSack)) {
+             // The newest packet is one of the 64 in the bitmap.
+             const int32_t reach = extras->newest_kept - expected_;
+             const Psn from = reach < static_cast<int32_t>(Sack::kBits)
+                                  ? expected_
+                                  : extras->newest_kept - (Sack::kBits - 1);
+             auto& sack = value_to_write<Sack>(block, ExtensionType::kSack);
+             sack.psn.set(from.value());
+             sack.kept.set(extras->kept->bitmap(from));
+           }
+           return true;
+         }) == SendOutcome::kSent;
+}
+
 bool Responder::send_pending(TransportContext& context) {
   const bool ack = pending_ == Pending::kAck;
   const uint8_t syndrome = ack ? kSyndromeAck : pending_syndrome_;
-  const BthFields bth{.opcode = opcode_of(qp_.service, Opcode::kRcAcknowledge),
-                      .destination_qp = qp_.attributes.remote_qp,
-                      .psn = ack ? expected_ - 1 : pending_psn_,
-                      .pkey = qp_.attributes.pkey,
-                      .becn = pending_ce_};
-  ExtensionSession* extras = session();
-  const bool kept_some = extras != nullptr && extras->kept && !extras->kept->empty();
-  const PacketExtras with =
-      extras == nullptr ? PacketExtras{} : extras->feedback(Direction::kRequests, kept_some);
-  const auto outcome =
-      send_packet(context, qp_, bth, 0, with, [&](RoceWriter::Open& open, const ExtensionView& block) {
-        RoceWriter::put_aeth(open, syndrome, msn_);
-        if (with.types == 0) return true;
-        flow_.next_psn = expected_;
-        extras->write_feedback(context, block, Direction::kRequests, flow_);
-        if (block.has(ExtensionType::kSack)) {
-          // The newest packet is one of the 64 in the bitmap.
-          const int32_t reach = extras->newest_kept - expected_;
-          const Psn from =
-              reach < static_cast<int32_t>(Sack::kBits) ? expected_ : extras->newest_kept - (Sack::kBits - 1);
-          auto& sack = value_to_write<Sack>(block, ExtensionType::kSack);
-          sack.psn.set(from.value());
-          sack.kept.set(extras->kept->bitmap(from));
-        }
-        return true;
-      });
-  if (outcome != SendOutcome::kSent) return false;
+  const bool with_sack = session() != nullptr && session()->kept && !session()->kept->empty();
+  const Acknowledgment what{.syndrome = syndrome,
+                            .psn = ack ? expected_ - 1 : pending_psn_,
+                            .msn = msn_,
+                            .expected = expected_,
+                            .becn = pending_ce_};
+  if (!send_acknowledgment(context, what, with_sack)) return false;
   pending_ = Pending::kNone;
   pending_ce_ = duplicate_before_answers_ = false;
   pending_packets_ = 0;

@@ -28,7 +28,7 @@ from cases import cases
 
 LIMIT = 120  # seconds, of one program
 LISTENS_WITHIN = 10  # seconds, for a server to start
-MOST_REPETITIONS = 10  # a guest beside other load is late more often than not
+MOST_REPETITIONS = 10  # 3 were not enough while a compiler used both cores
 REJECTED_EARLY = "RDMA_CM_EVENT_REJECTED; error: 8"  # no listener
 REJECTED = ("REJECTED", "rejected", "Unexpected CM event bl blka 8", "Connection refused", "Couldn't connect", "Connection timed out")
 RESENT = re.compile(r"packets_retransmitted +([\d,]+)")

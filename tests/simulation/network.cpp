@@ -18,6 +18,22 @@ namespace {
 
 MacAddress host_mac(size_t host) { return MacAddress::local(0x100 + host); }
 
+constexpr const char* kCaptureVariable = "ROCI_CAPTURE";  // names the file; for runs of one seed
+constexpr size_t kLargestCapture = size_t{1} << 28;
+constexpr uint32_t kCapturedBytes = 128;  // per frame
+
+// Returns a pool of `count` packet buffers that no network of this thread uses. Creating a pool takes longer than
+// most simulations, so pools whose network has ended and returned every buffer are reused.
+std::shared_ptr<MbufPool> unused_pool(uint32_t count) {
+  constexpr uint32_t kFrameBytes = 4400;
+  thread_local std::multimap<uint32_t, std::shared_ptr<MbufPool>> pools;
+  const auto [begin, end] = pools.equal_range(count);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second.use_count() == 1 && it->second->in_use() == 0) return it->second;
+  }
+  return pools.emplace(count, must(MbufPool::create("simulation", count, kFrameBytes)))->second;
+}
+
 }  // namespace
 
 // Suspends a poller during its stalls.
@@ -87,22 +103,6 @@ class Network::Weather final : public Poller {
   std::vector<int> dead_;
   size_t next_ = 0;
 };
-
-static constexpr const char* kCaptureVariable = "ROCI_CAPTURE";  // names the file; for runs of one seed
-static constexpr size_t kLargestCapture = size_t{1} << 28;
-static constexpr uint32_t kCapturedBytes = 128;  // per frame
-
-// Returns a pool of `count` packet buffers that no network of this thread uses. Creating a pool takes longer than
-// most simulations, so pools whose network has ended and returned every buffer are reused.
-static std::shared_ptr<MbufPool> unused_pool(uint32_t count) {
-  constexpr uint32_t kFrameBytes = 4400;
-  thread_local std::multimap<uint32_t, std::shared_ptr<MbufPool>> pools;
-  const auto [begin, end] = pools.equal_range(count);
-  for (auto it = begin; it != end; ++it) {
-    if (it->second.use_count() == 1 && it->second->in_use() == 0) return it->second;
-  }
-  return pools.emplace(count, must(MbufPool::create("simulation", count, kFrameBytes)))->second;
-}
 
 Network::Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Judge& judge)
     : scenario_(scenario), runner_(runner), judge_(judge) {
