@@ -11,7 +11,7 @@ namespace roci {
 Result<std::shared_ptr<EventQueue>> EventQueue::create() {
   // Programs say with O_NONBLOCK whether they want to wait for events, so it is theirs to set.
   const int fd = eventfd(0, EFD_CLOEXEC);
-  if (fd < 0) return fail(std::string("no eventfd for asynchronous events: ") + std::strerror(errno), errno);
+  if (fd < 0) return fail(std::string("asynchronous events: eventfd failed: ") + std::strerror(errno), errno);
   return std::shared_ptr<EventQueue>(new EventQueue(fd));
 }
 

@@ -34,13 +34,13 @@ constexpr uint32_t round_up(uint32_t value, uint32_t unit) { return (value + uni
 // The MTU the kernel has for an interface, or an error that says why there is none.
 Result<uint16_t> interface_mtu(const std::string& interface) {
   if (interface.empty() || interface.size() >= IFNAMSIZ || if_nametoindex(interface.c_str()) == 0) {
-    return fail("network interface \"" + interface + "\" does not exist (ip link shows those that do)",
+    return fail("network interface \"" + interface + "\" does not exist; ip link lists the existing ones",
                 ENODEV);
   }
   const int packet = socket(AF_PACKET, SOCK_RAW, 0);
   if (packet < 0) {
-    return fail("network interface \"" + interface + "\" cannot be opened raw: " + std::strerror(errno) +
-                    " (it takes root or CAP_NET_RAW)",
+    return fail("network interface \"" + interface + "\": a packet socket cannot be opened: " +
+                    std::strerror(errno) + " (requires root or CAP_NET_RAW)",
                 errno);
   }
   ifreq request{};
@@ -54,14 +54,14 @@ Result<uint16_t> interface_mtu(const std::string& interface) {
 
 Result<DeviceArgs> complete_af_packet(DeviceArgs args, uint16_t mtu) {
   const auto interface = args.find("iface");
-  if (!interface) return fail(args.name + " needs iface=NAME, the network interface to use");
+  if (!interface) return fail(args.name + ": iface=NAME, the network interface, is required");
   const auto kernel_mtu = interface_mtu(*interface);
   if (!kernel_mtu) return fail(kernel_mtu.error().within(args.name));
   if (mtu > *kernel_mtu) {
-    return fail(args.name + ": MTU " + std::to_string(mtu) + " is not possible: network interface \"" +
-                *interface + "\" has " + std::to_string(*kernel_mtu) +
-                "; configure that or less, or raise it with ip link set " + *interface + " mtu " +
-                std::to_string(mtu));
+    return fail(args.name + ": MTU " + std::to_string(mtu) +
+                " is too large: the MTU of network interface \"" + *interface + "\" is " +
+                std::to_string(*kernel_mtu) + "; use at most that, or raise it with ip link set " +
+                *interface + " mtu " + std::to_string(mtu));
   }
   if (args.find("framesz") || args.find("blocksz") || args.find("framecnt")) return args;
   // The driver takes frames to lie one behind the other through all blocks, the kernel wants blocks of whole
@@ -111,14 +111,14 @@ Status prepare_server_socket(const std::string& path) {
   close(probe);
   if (result != 0 && code == ECONNREFUSED) unlink(path.c_str());
   if (result != 0 && code == EPROTOTYPE && !is_own_socket(path)) {
-    return fail("socket \"" + path + "\" is in use by another process; name another", EADDRINUSE);
+    return fail("socket \"" + path + "\" is in use by another process; use another one", EADDRINUSE);
   }
   return {};
 }
 
 Result<DeviceArgs> complete_memif(DeviceArgs args, uint16_t mtu) {
   if (const auto role = args.find("role"); role && *role != "client" && *role != "server") {
-    return fail(args.name + ": role \"" + *role + "\" is not known; write role=server or role=client");
+    return fail(args.name + ": role \"" + *role + "\" is unknown; allowed are server and client");
   }
   if (const auto path = args.find("socket")) {
     if (path->size() >= sizeof(sockaddr_un{}.sun_path)) {
@@ -133,7 +133,7 @@ Result<DeviceArgs> complete_memif(DeviceArgs args, uint16_t mtu) {
       std::error_code ignored;
       if (!std::filesystem::is_directory(folder, ignored)) {
         return fail(
-            args.name + ": folder \"" + folder.string() + "\" for the socket does not exist; create it",
+            args.name + ": folder \"" + folder.string() + "\" of the socket does not exist; create it",
             ENOENT);
       }
     }
@@ -153,13 +153,13 @@ Result<DeviceArgs> DeviceArgs::parse(const std::string& text) {
   DeviceArgs args;
   size_t begin = std::min(text.find(','), text.size());
   args.name = text.substr(0, begin);
-  if (args.name.empty()) return fail("the device has no name; write one like net_memif0 or 0000:01:00.0");
+  if (args.name.empty()) return fail("the device has no name; examples: net_memif0, 0000:01:00.0");
   while (begin < text.size()) {
     const size_t end = std::min(text.find(',', begin + 1), text.size());
     const std::string option = text.substr(begin + 1, end - begin - 1);
     const size_t equals = option.find('=');
     if (equals == std::string::npos || equals == 0) {
-      return fail("device " + args.name + ": \"" + option + "\" is not an option; write key=value");
+      return fail("device " + args.name + ": \"" + option + "\" is not an option of the form key=value");
     }
     args.add(option.substr(0, equals), option.substr(equals + 1));
     begin = end;
@@ -202,8 +202,8 @@ Result<DeviceArgs> complete(DeviceArgs args, uint16_t mtu) {
       (args.is_memif() && args.find("zero-copy") == "yes") || args.name.starts_with("net_virtio_user");
   if (shares && !buffers_are_dpdks()) {
     return fail(args.name +
-                ": another process is to see the packet buffers, which are private without hugepages; "
-                "set eal.share_buffers: true, or hugepages: require");
+                ": the packet buffers must be shared with another process, and are private without "
+                "hugepages; set eal.share_buffers: true, or hugepages: require");
   }
   if (args.is_af_packet()) return complete_af_packet(std::move(args), mtu);
   if (args.is_memif()) return complete_memif(std::move(args), mtu);

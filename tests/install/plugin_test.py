@@ -49,7 +49,7 @@ class Plugin(Installed):
 
     def test_one_for_another_version_of_the_interface_does_not_build_and_is_refused(self):
         source = self.changed_example(".abi = ROCI_CC_ABI", ".abi = ROCI_CC_ABI + 1")
-        sentence = ("a plugin: it was made for version 2 of the plugin interface; this is version 1\n")
+        sentence = ("plugin: built for version 2 of the plugin interface; required is version 1\n")
         done, plugin = self.build_example("cc", source)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(sentence, done.stdout)

@@ -77,7 +77,7 @@ TEST(AfPacketErrors, mtu_above_the_interface_s_says_what_is_possible) {
   auto pool = make_pool(600);
   auto port = open_on("veth0", 0, pool, 9000);
   ASSERT_FALSE(port);
-  EXPECT_NE(port.error().message.find("\"veth0\" has " + std::to_string(kInterfaceMtu)), std::string::npos)
+  EXPECT_NE(port.error().message.find("\"veth0\" is " + std::to_string(kInterfaceMtu)), std::string::npos)
       << port.error().message;
 }
 
@@ -85,7 +85,8 @@ TEST(AfPacketErrors, buffers_too_small_for_the_mtu_say_how_large_they_must_be) {
   auto pool = make_pool(600, 2048);
   auto port = open_on("veth0", 0, pool, 4200);
   ASSERT_FALSE(port);
-  EXPECT_NE(port.error().message.find("the pool's hold 2048"), std::string::npos) << port.error().message;
+  EXPECT_NE(port.error().message.find("the pool's buffers have 2048"), std::string::npos)
+      << port.error().message;
 }
 
 // A tap port is the kernel's other door; it makes its own interface.
@@ -109,7 +110,8 @@ TEST(Tap, opens_and_closes) {
   config.mtu = 9000;
   auto port = EthdevPort::open(config);
   ASSERT_FALSE(port);
-  EXPECT_NE(port.error().message.find("MTU 9000 is not possible"), std::string::npos) << port.error().message;
+  EXPECT_NE(port.error().message.find("MTU 9000 is not supported"), std::string::npos)
+      << port.error().message;
 }
 
 }  // namespace

@@ -106,12 +106,12 @@ class Descriptions(Case):
         self.assertEqual(self.good("show", "HPCC++"), self.good("show", "hpcc"))
         status, out, err = self.run_program("show", "hc3")
         self.assertEqual((status, out), (2, ""))
-        self.assertIn("HC3 is inside HiSilicon's hardware", err)
+        self.assertIn("HC3 is a proprietary algorithm of HiSilicon hardware", err)
 
     def test_what_there_is_not_is_one_sentence(self):
         status, out, err = self.run_program("show", "reno")
         self.assertEqual((status, out), (2, ""))
-        self.assertEqual(err, "roci-cc: there is no congestion control 'reno'; there are " + ", ".join(BUILT_IN) + "\n")
+        self.assertEqual(err, "roci-cc: unknown congestion control algorithm 'reno'; available are " + ", ".join(BUILT_IN) + "\n")
 
     def test_markdown_is_tables(self):
         out = self.good("list", "--markdown")
@@ -136,11 +136,11 @@ class Checks(Case):
 
     def test_what_is_wrong_is_one_sentence(self):
         for name, why in {
-                "odd_abi": "a plugin: it was made for version 99 of the plugin interface; this is version 1",
-                "odd_entry": "it does not export roci_cc_plugins()",
-                "odd_name": "a plugin: its name is not of lower-case letters, digits and '_'",
-                "odd_twice": "there is a plugin 'dcqcn' already",
-                "odd_standard": "plugin 'odd': the standard value of parameter 'part' is not within its range"}.items():
+                "odd_abi": "plugin: built for version 99 of the plugin interface; required is version 1",
+                "odd_entry": "does not export roci_cc_plugins()",
+                "odd_name": "plugin: the name is invalid; allowed are lower-case letters, digits and '_'",
+                "odd_twice": "the plugin name 'dcqcn' is already in use",
+                "odd_standard": "plugin 'odd': the default value of parameter 'part' is out of range"}.items():
             path = os.path.join(PLUGINS, name + ".so")
             status, out, err = self.run_program("check", path)
             self.assertEqual((status, out), (1, ""), name)
@@ -237,10 +237,10 @@ class Traces(Case):
             self.assertEqual(self.run_program(command, gone), (2, "", f"roci-cc: {gone}: No such file or directory\n"))
             path = self.trace(start(), event(2000), event(1999))
             self.assertEqual(self.run_program(command, path),
-                             (2, "", f"roci-cc: {path}: line 4: the time of flow 1 goes back\n"))
+                             (2, "", f"roci-cc: {path}: line 4: the time of flow 1 decreases\n"))
             status, _, err = self.run_program(command, "-", data="")
             self.assertEqual(status, 2)
-            self.assertTrue(err.startswith("roci-cc: standard input: it is empty; "), err)
+            self.assertTrue(err.startswith("roci-cc: standard input: empty; "), err)
             status, _, err = self.run_program(command, self.folder)
             self.assertEqual((status, err.count("\n")), (2, 1), err)
 

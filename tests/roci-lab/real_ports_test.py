@@ -67,8 +67,8 @@ class RealPorts(unittest.TestCase):
 
     def test_an_interface_too_small_for_the_packets_is_one_sentence(self):
         out, error = self.lab(SCENARIO.replace("hosts: {cong", "hosts: {path_mtu: 4096, cong"), status=1)
-        self.assertIn("roci-lab: veth: veth.yaml:16: ports[0].devices: net_af_packet0: MTU 4400 is not possible: network "
-                      'interface "veth0" has 1500', error)
+        self.assertIn("roci-lab: veth: veth.yaml:16: ports[0].devices: net_af_packet0: MTU 4400 is too large: the MTU "
+                      'of network interface "veth0" is 1500', error)
         self.assertEqual(error.count("\n"), 1, error)
         self.assertFalse((self.path / "x").exists())
 

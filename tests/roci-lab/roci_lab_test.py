@@ -108,8 +108,8 @@ class RociLab(unittest.TestCase):
         where = "roci-lab: small.yaml:"
         for change, sentence in {
             ("claim: both", "clam: both"): "18: expect[0]: the required key 'claim' is missing",
-            ("dctcp.windows", "dctpc.windows"): "19: expect[1].that: there is no run 'dctpc', only 'dcqcn', 'dctcp'",
-            ("> 1Gbps", "1Gbps"): "19: expect[1].that: one of <, <=, >, >= is wanted",
+            ("dctcp.windows", "dctpc.windows"): "19: expect[1].that: unknown run 'dctpc'; available are 'dcqcn', 'dctcp'",
+            ("> 1Gbps", "1Gbps"): "19: expect[1].that: one of <, <=, >, >=, surrounded by spaces, is required",
             ("rate: 25Gbps", "rate: 0"): "7: topology.link.rate: ",
             ("load: 0.5", "load: 0.5, laod: 1"): "10: traffic[0].laod is an unknown key",
         }.items():
@@ -125,7 +125,7 @@ class RociLab(unittest.TestCase):
     def test_what_a_summary_does_not_have_does_not_hold(self):
         self.file("small.yaml", SCENARIO.replace("windows.late.traffic.long", "windows.late.traffic.lon"))
         out, _ = self.lab("run", "small.yaml", "--out", "x", status=1)
-        self.assertIn("FAILS   the window is there: its summary has no 'dctcp.windows.late.traffic.lon'", out)
+        self.assertIn("FAILS   the window is there: the summary has no 'dctcp.windows.late.traffic.lon'", out)
 
     def test_in_real_time_the_summaries_are_the_same_and_run_json_says_how(self):
         for mode in ("--real", "--virtual"):
@@ -154,8 +154,8 @@ class RociLab(unittest.TestCase):
         self.lab("run", "small.yaml", "--out", "x")
         out, error = self.lab("run", "small.yaml", "--real", status=2)
         self.assertEqual(out, "")
-        self.assertEqual(error, "roci-lab: small.yaml:20: ports[0].devices: packets without their payload cannot go over "
-                         "a real wire; --real needs payload: carried\n")
+        self.assertEqual(error, "roci-lab: small.yaml:20: ports[0].devices: packets without payload cannot be sent "
+                         "through real ports; --real requires payload: carried\n")
         out, _ = self.lab("explain", "small.yaml")
         self.assertIn("real port  h0: net_null0, and leaf0: net_null1\n", out)
 

@@ -200,7 +200,7 @@ class RociRun(unittest.TestCase):
         self.assertTrue(wait_until(lambda: not is_alive(pid), 5), "it may still be giving back its memory")
         self.assertRegex(self.run_("--list").stdout, r"(?m)^small +ended +0/3")
         self.assertEqual(self.run_("--stop", "small").stdout, "the network 'small' did not run\n")
-        self.expect_error("there is no network 'other'; there are: small", "--stop", "other")
+        self.expect_error("unknown network 'other'; existing are: small", "--stop", "other")
 
     def test_the_switch_ends_by_itself_after_its_linger_time(self):
         self.config.write_text(SMALL.replace("60s", "1s"), encoding="utf-8")
@@ -222,7 +222,7 @@ class RociRun(unittest.TestCase):
     def test_another_description_of_a_network_that_runs_is_refused(self):
         self.small("true")
         self.config.write_text(SMALL.replace("places: 3", "places: 4"), encoding="utf-8")
-        self.expect_error("the network 'small' runs already, with another description", "--config", self.config, "true")
+        self.expect_error("the network 'small' is in use with another description", "--config", self.config, "true")
         self.assertEqual(self.run_("--net", "small", "true").returncode, 0, "by its name it is joined as it is")
 
     # Traffic.
@@ -266,9 +266,9 @@ class RociRun(unittest.TestCase):
         server = self.start(*self.perf(free_port()))
         self.assertTrue(wait_until(lambda: self.place_holders() == 1))
         self.config.write_text(DIRECT.replace("places: 3", "places: 4"), encoding="utf-8")
-        self.expect_error("the network 'small' runs already, with another description", "--config", self.config, "true")
+        self.expect_error("the network 'small' is in use with another description", "--config", self.config, "true")
         self.config.write_text(SMALL, encoding="utf-8")
-        self.expect_error("the network 'small' runs already, with another description", "--config", self.config, "true")
+        self.expect_error("the network 'small' is in use with another description", "--config", self.config, "true")
         server.kill()
         self.assertTrue(wait_until(lambda: self.place_holders() == 0))
         self.assertEqual(self.small("true").returncode, 0)
@@ -356,7 +356,7 @@ class RociRun(unittest.TestCase):
     def test_mistakes_are_one_sentence(self):
         self.expect_error("which program?")
         self.expect_error("there is no option '--nonsense'", "--nonsense", "true")
-        self.expect_error("cannot be a network's name", "--net", "../x", "true")
+        self.expect_error("is not a valid network name", "--net", "../x", "true")
         self.expect_error("--loss", "--loss", "2", "true")
         self.expect_error("--delay: ", "--delay", "soon", "true")
         self.expect_error("--identity: 'mlx5' is not VENDOR:PART", "--identity", "mlx5", "true")
@@ -384,7 +384,7 @@ class RociRun(unittest.TestCase):
     def test_a_runtime_folder_that_is_others_is_refused(self):
         self.runtime.mkdir(mode=0o777)
         self.runtime.chmod(0o777)
-        self.expect_error("may be written by other users", "true")
+        self.expect_error("is writable by other users", "true")
 
     def test_help_fits_a_terminal(self):
         done = self.run_("--help")

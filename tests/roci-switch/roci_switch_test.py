@@ -412,7 +412,7 @@ class RociSwitch(unittest.TestCase):
         self.environment["RUNTIME_DIRECTORY"] = "/nonexistent"
         done = self.run_switch("--duration", "0.05")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, r"\A[^\n]*there is no telemetry: the folder '/nonexistent/dpdk'[^\n]*\n\Z")
+        self.assertRegex(done.stderr, r"\A[^\n]*telemetry is disabled: the folder '/nonexistent/dpdk'[^\n]*\n\Z")
 
     # A terminal that closes ends the switch; without one SIGHUP is for the file alone.
     def test_a_terminal_that_is_closed_stops_it(self):

@@ -99,8 +99,8 @@ TEST_F(L3CnmAuthTest, what_cannot_be_is_refused) {
   a.notify.tolerance = 2h;
   EXPECT_FALSE(check(a));
   EXPECT_EQ(parse_sip_key("00112233445566778899aabbccddeefg").error().message,
-            "a key has 32 hexadecimal digits, and character 32 is none");
-  EXPECT_EQ(parse_sip_key("00").error().message, "a key has 32 hexadecimal digits, not 2 characters");
+            "a key must have 32 hexadecimal digits; character 32 is not one");
+  EXPECT_EQ(parse_sip_key("00").error().message, "a key must have 32 hexadecimal digits, not 2 characters");
   EXPECT_EQ(parse_sip_key("0102030405060708090a0B0C0D0E0F10").value(), kKey);
 }
 
