@@ -151,7 +151,7 @@ class RociSwitch(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, f"{self.config}: switch 's1' with 2 ports: correct\n")
         self.write(QUIET + "    - {name: p1, device: net_null2}\n")
-        self.expect_error("s.yaml:4: switch: switch 's1': port 'p1' is there twice", "--check")
+        self.expect_error("s.yaml:4: switch: switch 's1': port 'p1': duplicate name", "--check")
 
     def test_every_configuration_in_the_repository_is_correct(self):
         for path in sorted((SOURCE / "config").glob("switch-*.yaml")):
@@ -197,7 +197,7 @@ class RociSwitch(unittest.TestCase):
 
     def test_no_ports_no_file_and_too_little_memory_are_one_sentence_each(self):
         self.write("switch: {ports: []}\n")
-        self.expect_error("switch 'switch': it has no ports")
+        self.expect_error("switch 'switch': at least one port is required")
         self.write(QUIET.replace("queue_frames: 64", "queue_frames: 1000000"))
         self.expect_error("raise eal.memory")
         os.remove(self.config)

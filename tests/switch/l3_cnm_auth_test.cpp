@@ -92,9 +92,9 @@ TEST_F(L3CnmAuthTest, clocks_that_are_apart_too_far_are_not_believed) {
 TEST_F(L3CnmAuthTest, what_cannot_be_is_refused) {
   SwitchConfig a = with_key(tor_a());
   a.notify.rate = 100'001;
-  EXPECT_EQ(
-      check(a).error().message,
-      "switch 'tor_a': signed CNMs are told apart by the time, so cnm_rate is at most 100000 with a cnm_key");
+  EXPECT_EQ(check(a).error().message,
+            "switch 'tor_a': signed CNMs are distinguished by time; cnm_rate must be at most 100000 with a "
+            "cnm_key");
   a = with_key(tor_a());
   a.notify.tolerance = 2h;
   EXPECT_FALSE(check(a));
