@@ -78,12 +78,9 @@ TEST(ProfilesTest, names_of_other_drivers_are_understood_or_refused_with_the_rea
 TEST(ProfilesTest, a_base_round_trip_that_is_left_out_is_asked_for_at_once) {
   CongestionControlConfig config;
   config.profile = "ldcp";
-  EXPECT_EQ(
-      error_of(config),
-      "profile: ldcp: an initial_window of 0 is what the line carries in the base round trip, and base_rtt "
-      "is not given");
+  EXPECT_EQ(error_of(config), "profile: ldcp: initial_window: 0 requires base_rtt");
   config.profile = "hpcc";
-  EXPECT_EQ(error_of(config), "profile: hpcc: a t of 0 is the base round trip, and base_rtt is not given");
+  EXPECT_EQ(error_of(config), "profile: hpcc: t: 0 requires base_rtt");
   config.profiles["hpcc"] = {"hpcc", {}, 5us, ""};
   EXPECT_EQ(error_of(config), "");
   config.profiles["hpcc"] = {"hpcc", {}, 0ns, "none"};
