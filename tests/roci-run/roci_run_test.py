@@ -208,7 +208,7 @@ class RociRun(unittest.TestCase):
         pid = self.switch_pid()
         self.assertTrue(wait_until(lambda: not is_alive(pid)))
         log = (self.runtime / "small" / "switch.log").read_text()
-        self.assertIn("roci-switch: 'small' ends: nobody is connected any more", log)
+        self.assertIn("roci-switch: 'small' exits: no process is connected", log)
         self.assertEqual(self.small("true").returncode, 0, "and starts again")
 
     def test_a_switch_that_was_killed_is_started_again(self):

@@ -127,9 +127,8 @@ TEST_F(SwitchEndpointsTest, the_socket_gives_the_same_answers) {
   test::TelemetrySocket socket;
   EXPECT_EQ(socket.ask("/roci/switch/list"), R"({"/roci/switch/list":["s1"]})");
   EXPECT_EQ(socket.ask("/roci/switch/ports,s1"), R"({"/roci/switch/ports":["p0","p1"]})");
-  EXPECT_EQ(
-      socket.ask("/roci/switch/port,s9,p0"),
-      R"({"/roci/switch/port":"no port of switch 's1' is called 's9'; /roci/switch/ports names them"})");
+  EXPECT_EQ(socket.ask("/roci/switch/port,s9,p0"),
+            R"({"/roci/switch/port":"switch 's1' has no port 's9'; /roci/switch/ports lists the ports"})");
   EXPECT_NE(socket.ask("/roci/switch/port,p0").find(R"("rx_packets":1,)"), std::string::npos);
   // Dozens of entries fit into one answer, the last one too.
   EXPECT_NE(socket.ask("/roci/switch/port,p0").find(R"("drops/no_buffer":0)"), std::string::npos);
@@ -170,8 +169,7 @@ TEST_F(SwitchEndpointsTest, faults_are_refused_unless_they_are_enabled) {
   make_switch(ports(2));
   const auto refused = endpoints_->set_faults("s1,p0,loss=1");
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message,
-            "faults are injected only when the switch has 'faults: {enabled: true}'");
+  EXPECT_EQ(refused.error().message, "fault injection requires 'faults: {enabled: true}' of the switch");
 }
 
 TEST_F(SwitchEndpointsTest, faults_are_switched_and_counted_where_they_are_enabled) {
