@@ -40,11 +40,11 @@ class Plugin(Installed):
                 checked = self.roci_cc("check", plugin)
                 self.assertEqual((checked.returncode, checked.stdout), (
                     0, f"{plugin}: half_rate: half the rate at a CNP, and step by step up again; 4 parameters, 16 "
-                       "bytes a flow\n"))
+                       "bytes per flow\n"))
                 shown = self.roci_cc("show", "half_rate", "--plugin", plugin)
                 self.assertEqual(shown.returncode, 0, shown.stdout)
                 self.assertRegex(shown.stdout, r"(?m)^  period +ns +50000 +1000 to 1e9 +between two cuts")
-                self.assertRegex(shown.stdout, r"(?m)^needs +CNPs of the peer$")
+                self.assertRegex(shown.stdout, r"(?m)^requires +CNPs of the peer$")
                 self.assertIn(str(plugin), shown.stdout)
 
     def test_one_for_another_version_of_the_interface_does_not_build_and_is_refused(self):

@@ -192,14 +192,14 @@ class RociRun(unittest.TestCase):
         self.assertEqual(running, [str(self.switch_pid())])
 
     def test_lists_and_stops(self):
-        self.assertEqual(self.run_("--list").stdout, "there is no network on this machine yet\n")
+        self.assertEqual(self.run_("--list").stdout, "no networks\n")
         self.small("true")
         pid = self.switch_pid()
         self.assertRegex(self.run_("--list").stdout, rf"(?m)^small +{pid} +0/3  10\.77\.0\.0/16 +-$")
-        self.assertEqual(self.run_("--stop", "small").stdout, "the network 'small' has ended\n")
+        self.assertEqual(self.run_("--stop", "small").stdout, "network 'small' was stopped\n")
         self.assertTrue(wait_until(lambda: not is_alive(pid), 5), "it may still be giving back its memory")
         self.assertRegex(self.run_("--list").stdout, r"(?m)^small +ended +0/3")
-        self.assertEqual(self.run_("--stop", "small").stdout, "the network 'small' did not run\n")
+        self.assertEqual(self.run_("--stop", "small").stdout, "network 'small' was not running\n")
         self.expect_error("unknown network 'other'; existing are: small", "--stop", "other")
 
     def test_the_switch_ends_by_itself_after_its_linger_time(self):
@@ -253,7 +253,7 @@ class RociRun(unittest.TestCase):
         self.assertFalse((self.runtime / "small" / "switch.pid").exists())
         self.assertRegex(self.run_("--list").stdout, r"(?m)^small +none +0/3 ")
         self.assertEqual(self.run_("--stop", "small").stdout,
-                         "the network 'small' has no switch; it ends with its last program\n")
+                         "network 'small' has no switch; it ends with its last process\n")
 
     def test_a_network_without_a_switch_serves_each_kind_of_congestion_control(self):
         self.config.write_text(DIRECT, encoding="utf-8")
@@ -354,8 +354,8 @@ class RociRun(unittest.TestCase):
     # Mistakes.
 
     def test_mistakes_are_one_sentence(self):
-        self.expect_error("which program?")
-        self.expect_error("there is no option '--nonsense'", "--nonsense", "true")
+        self.expect_error("PROGRAM is missing")
+        self.expect_error("unknown option '--nonsense'", "--nonsense", "true")
         self.expect_error("is not a valid network name", "--net", "../x", "true")
         self.expect_error("--loss", "--loss", "2", "true")
         self.expect_error("--delay: ", "--delay", "soon", "true")
@@ -379,7 +379,7 @@ class RociRun(unittest.TestCase):
         file.write_text("device: {name: mine0, port: {device: net_null0}, addresses: [10.0.0.1/24]}\n", encoding="utf-8")
         done = self.run_("--config", file, SHELL, "-c", "echo $ROCI_CONFIG $ROCI_NET; ls /sys/class/infiniband")
         self.assertEqual(done.stdout, f"{file}\nmine0\n", done.stderr)
-        self.expect_error("faults are injected by the switch of a network", "--config", file, "--loss", "0.1", "true")
+        self.expect_error("fault injection requires a network with a switch", "--config", file, "--loss", "0.1", "true")
 
     def test_a_runtime_folder_that_is_others_is_refused(self):
         self.runtime.mkdir(mode=0o777)
