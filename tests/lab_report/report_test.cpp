@@ -180,7 +180,7 @@ TEST_F(ReportTest, errors_are_one_sentence) {
             "'" + (folder_ / "summary.json").string() +
                 "' cannot be read; a folder with the results of a run is required");
   EXPECT_EQ(read_folders({folder_.string()}).error().message,
-            "'" + folder_.string() + "' has no results; a folder that 'roci-lab run' wrote is wanted");
+            "'" + folder_.string() + "' has no results; a results folder of 'roci-lab run' is required");
 }
 
 // What `roci-lab run` writes, of what is made up.
