@@ -167,7 +167,7 @@ def read_line(process):
 def queue_pair_line(process):
     """The address that a process with --peer prints of itself, as --peer takes it."""
     while line := read_line(process):
-        found = re.match(r"our queue pair: (\S+)", line)
+        found = re.match(r"local queue pair: (\S+)", line)
         if found:
             return found.group(1)
     raise AssertionError("no queue pair was printed: " + process.stderr.read())
