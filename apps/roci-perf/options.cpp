@@ -60,8 +60,7 @@ class Command {
       : app_(app), add_(app, options.given), o_(options), operation_(operation), mode_(mode) {}
 
   void add_all() {
-    app_.add_option("HOST", o_.host,
-                    "Host name or address of the server; without HOST, this process is the server")
+    app_.add_option("HOST", o_.host, "Host name or address of the server; without it, run as the server")
         ->option_text(" ");
     add_test();
     add_transport();
