@@ -20,7 +20,7 @@ static char* data_of(struct session* s, uint32_t context) {
 static void post_receive(struct session* s, uint32_t index) {
   struct ibv_sge sge = {(uintptr_t)&s->commands[index], sizeof s->commands[index], s->commands_mr->lkey};
   struct ibv_recv_wr request = {.wr_id = work_id(RECEIVE, index), .sg_list = &sge, .num_sge = 1}, *bad = NULL;
-  if (ibv_post_recv(s->qp, &request, &bad) != 0) s->ended = "a receive could not be posted";
+  if (ibv_post_recv(s->qp, &request, &bad) != 0) s->ended = "posting a receive failed";
 }
 
 int session_open(struct session** opened, int fd, struct bt_endpoint* endpoint, struct disk* disk) {
@@ -84,7 +84,7 @@ static void move(struct session* s, uint32_t index, enum ibv_wr_opcode opcode, u
   request.wr_id = work_id(opcode == IBV_WR_RDMA_READ ? FETCH : PUSH, index);
   /* A write of ours needs no completion: that of the response behind it says the same. */
   if (opcode == IBV_WR_RDMA_READ) request.send_flags = IBV_SEND_SIGNALED;
-  if (ibv_post_send(s->qp, &request, &bad) != 0) s->ended = "data could not be moved";
+  if (ibv_post_send(s->qp, &request, &bad) != 0) s->ended = "data transfer failed";
 }
 
 static void respond(struct session* s, uint32_t index, enum bt_status status) {
@@ -95,7 +95,7 @@ static void respond(struct session* s, uint32_t index, enum bt_status status) {
   request.opcode = IBV_WR_SEND;
   request.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE; /* inline: taken now, so it may be on the stack */
   s->unanswered--;
-  if (ibv_post_send(s->qp, &request, &bad) != 0) s->ended = "a response could not be posted";
+  if (ibv_post_send(s->qp, &request, &bad) != 0) s->ended = "posting a response failed";
 }
 
 /* Nothing that the initiator says is believed. Its key and address are checked by the device. */
@@ -159,9 +159,9 @@ static void take_held(struct session* s) {
 
 static void on_command(struct session* s, uint32_t receive, uint32_t length) {
   if (length != sizeof(struct bt_command)) {
-    s->ended = "it sends what is no command";
+    s->ended = "it sent an invalid command";
   } else if (++s->unanswered > s->depth) {
-    s->ended = "it sends more commands than it has credits";
+    s->ended = "it sent more commands than it has credits";
   } else {
     s->held[(s->first_held + s->held_count++) % BT_MAX_DEPTH] = receive;
     take_held(s);

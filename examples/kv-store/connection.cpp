@@ -13,9 +13,9 @@ uint32_t random_psn() {
 std::string completion_text(ibv_wc_status status) {
   switch (status) {
     case IBV_WC_RETRY_EXC_ERR:
-      return "the peer does not answer";
+      return "the peer does not respond";
     case IBV_WC_WR_FLUSH_ERR:
-      return "an earlier request has failed";
+      return "an earlier request failed";
     case IBV_WC_REM_ACCESS_ERR:
       return "the peer does not allow this access";
     case IBV_WC_LOC_LEN_ERR:

@@ -36,14 +36,14 @@ class Plugin(Installed):
                 done, plugin = self.build_example(compiler, installed.SOURCE / "examples/cc-plugin")
                 self.assertEqual(done.returncode, 0, done.stdout)
                 self.assertNotIn("warning", done.stdout)
-                self.assertIn("half_rate: half the rate at a CNP", done.stdout)  # its build checks it
+                self.assertIn("half_rate: halves the rate at a CNP", done.stdout)  # its build checks it
                 checked = self.roci_cc("check", plugin)
                 self.assertEqual((checked.returncode, checked.stdout), (
-                    0, f"{plugin}: half_rate: half the rate at a CNP, and step by step up again; 4 parameters, 16 "
+                    0, f"{plugin}: half_rate: halves the rate at a CNP, then increases it in steps; 4 parameters, 16 "
                        "bytes per flow\n"))
                 shown = self.roci_cc("show", "half_rate", "--plugin", plugin)
                 self.assertEqual(shown.returncode, 0, shown.stdout)
-                self.assertRegex(shown.stdout, r"(?m)^  period +ns +50000 +1000 to 1e9 +between two cuts")
+                self.assertRegex(shown.stdout, r"(?m)^  period +ns +50000 +1000 to 1e9 +minimum interval between cuts")
                 self.assertRegex(shown.stdout, r"(?m)^requires +CNPs of the peer$")
                 self.assertIn(str(plugin), shown.stdout)
 
