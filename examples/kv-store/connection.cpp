@@ -28,7 +28,7 @@ std::string completion_text(ibv_wc_status status) {
 roci::Result<Endpoint> endpoint_of(const roci::Device& device, const roci::QueuePair& queue_pair,
                                    uint32_t psn) {
   const auto gid = device.query_gid(kGidIndex);
-  if (!gid) return roci::fail(gid.error().within("the device needs an address (device.addresses)"));
+  if (!gid) return roci::fail(gid.error().within("the device requires an address (device.addresses)"));
   Endpoint endpoint{};
   endpoint.gid = *gid;
   endpoint.qp_num = queue_pair.qp_num();
