@@ -374,9 +374,9 @@ class ReactionPoint {
 
 const char* check(const roci_cc_flow* flow, const double* parameters) {
   if (parameters[kMaxRate] > 0 && parameters[kMinRate] > parameters[kMaxRate])
-    return "rpg_min_rate is more than rpg_max_rate";
+    return "rpg_min_rate must not exceed rpg_max_rate";
   if (parameters[kWindow] >= 1 && flow != nullptr && flow->base_rtt_ns == 0)
-    return "a window is what the line carries in the base round trip, and base_rtt is not given";
+    return "window: 1 and 2 require base_rtt";
   return nullptr;
 }
 

@@ -304,7 +304,7 @@ void decide(const State& s, const Model& m, const roci_cc_flow& flow, roci_cc_de
 
 const char* check(const roci_cc_flow* flow, const double* p) {
   if (flow == nullptr || flow->base_rtt_ns > 0 || p[kT] > 0) return nullptr;
-  return "a t of 0 is the base round trip, and base_rtt is not given";
+  return "t: 0 requires base_rtt";
 }
 
 // ------------------------------------------------------------------------------------------------------- sender
@@ -360,7 +360,7 @@ void on_event(void* state, const roci_cc_flow* flow, const roci_cc_event* event,
 
 const char* check_sampled(const roci_cc_flow* flow, const double* p) {
   if (p[kProbe] != 0 && flow != nullptr && (flow->provides & ROCI_CC_NEEDS_PROBE) == 0)
-    return "probe is 1, and this peer answers no probes";
+    return "probe: 1 requires a peer that answers probes";
   return check(flow, p);
 }
 

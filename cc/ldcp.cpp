@@ -250,12 +250,9 @@ void decide(const State& s, const roci_cc_flow& flow, uint64_t now, const double
 
 const char* check(const roci_cc_flow* flow, const double* p) {
   if (flow == nullptr || flow->base_rtt_ns > 0) return nullptr;
-  if (p[kInitialWindow] == 0)
-    return "an initial_window of 0 is what the line carries in the base round trip, and base_rtt is not "
-           "given";
+  if (p[kInitialWindow] == 0) return "initial_window: 0 requires base_rtt";
   if ((flow->provides & ROCI_CC_NEEDS_RTT) == 0)
-    return "below one packet the gap is a share of the round trip: base_rtt is not given, and none is "
-           "measured";
+    return "base_rtt or round-trip time samples are required for windows below one packet";
   return nullptr;
 }
 

@@ -236,7 +236,7 @@ class Sender {
 
 const char* check(const roci_cc_flow* flow, const double* parameters) {
   if (parameters[kMeasuredRtt] == 0 && flow != nullptr && flow->base_rtt_ns == 0)
-    return "measured_rtt is 0, and base_rtt is not given";
+    return "measured_rtt: 0 requires base_rtt";
   return nullptr;
 }
 

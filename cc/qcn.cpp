@@ -240,7 +240,7 @@ class ReactionPoint {
 
 const char* check(const roci_cc_flow* /*flow*/, const double* parameters) {
   if (parameters[kMaxRate] > 0 && parameters[kMinRate] > parameters[kMaxRate])
-    return "rpg_min_rate is more than rpg_max_rate";
+    return "rpg_min_rate must not exceed rpg_max_rate";
   return nullptr;
 }
 

@@ -43,7 +43,7 @@ static_assert(std::size(kWindowParameters) == kWindowCount);
 
 const char* check_window(const roci_cc_flow* flow, const double* parameters) {
   if (parameters[kWindow] > 0 || flow == nullptr || flow->base_rtt_ns > 0) return nullptr;
-  return "a window of 0 is what the line carries in the base round trip, and base_rtt is not given";
+  return "window: 0 requires base_rtt";
 }
 
 void start_window(void* /*state*/, const roci_cc_flow* flow, uint64_t /*now*/, const double* parameters,

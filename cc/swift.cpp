@@ -219,10 +219,8 @@ void decide(const State& s, const roci_cc_flow& flow, const double* p, roci_cc_d
 const char* check(const roci_cc_flow* flow, const double* p) {
   if (p[kFsMinWindow] >= p[kFsMaxWindow]) return "fs_min_window must be below fs_max_window";
   if (flow == nullptr || flow->base_rtt_ns > 0) return nullptr;
-  if (p[kBaseTarget] == 0) return "a base_target of 0 is 1.25 base round trips, and base_rtt is not given";
-  if (p[kInitialWindow] == 0)
-    return "an initial_window of 0 is what the line carries in the base round trip, and base_rtt is not "
-           "given";
+  if (p[kBaseTarget] == 0) return "base_target: 0 requires base_rtt";
+  if (p[kInitialWindow] == 0) return "initial_window: 0 requires base_rtt";
   return nullptr;
 }
 

@@ -115,7 +115,7 @@ static_assert(sizeof(State) <= 32);
 constexpr double kGrowth = 1;  // ns
 
 const char* check(const roci_cc_flow* /*flow*/, const double* p) {
-  return p[kLow] >= p[kHigh] ? "t_low is not less than t_high" : nullptr;
+  return p[kLow] >= p[kHigh] ? "t_low must be below t_high" : nullptr;
 }
 
 double line_of(const roci_cc_flow& flow) {

@@ -19,7 +19,7 @@ Status read_curve(ConfigNode& node, std::string_view key, MarkingCurve& curve, B
     }
     curve.kmin = kmin.bytes;
     curve.kmax = kmax.bytes;
-    if (curve.kmax < curve.kmin) return item.error("kmax", "it is below kmin");
+    if (curve.kmax < curve.kmin) return item.error("kmax", "must not be below kmin");
     return {};
   });
 }
@@ -34,7 +34,7 @@ Status read_lossless(ConfigNode& node, std::optional<LosslessConfig>& lossless, 
          {std::pair{"xoff", &xoff}, std::pair{"xon", &xon}, std::pair{"headroom", &headroom}}) {
       if (Status s = depth->resolve(rate, name); !s) return item.error(name, s.error().message);
     }
-    if (xoff.bytes <= xon.bytes) return item.error("xon", "it is not below xoff");
+    if (xoff.bytes <= xon.bytes) return item.error("xon", "must be below xoff");
     lossless = LosslessConfig{xoff.bytes, xon.bytes, headroom.bytes};
     return {};
   });
@@ -69,10 +69,9 @@ Status read_cnp(ConfigNode& node, CnpConfig& cnp, BitsPerSec rate) {
 
 Status check_cnp(const CnpConfig& cnp) {
   if (cnp.threshold < Bytes{1} || cnp.threshold > 1_GiB)
-    return fail("the threshold of CNPs is not one of 1 byte to 1 GiB");
+    return fail("cnp: threshold must be 1 byte to 1 GiB");
   if (cnp.sample < Bytes{1000} || cnp.sample > 1_GiB)
-    return fail("CNPs are sent every 1 KB to 1 GiB, not every " + std::to_string(cnp.sample.value()) +
-                " bytes");
+    return fail("cnp: sample must be 1 KB to 1 GiB, not " + std::to_string(cnp.sample.value()) + " bytes");
   return {};
 }
 
@@ -83,15 +82,15 @@ Result<QueueDepth> QueueDepth::parse(std::string_view text) {
   if (auto time = parse_duration(text); time && *time > Nanos{0} && *time != roci::kNever)
     return QueueDepth{.time = *time};
   return fail("'" + std::string{text} +
-              "' is no length of a queue: bytes, like 100KiB, or what the port sends in a time, like 20us");
+              "' is not a queue length; allowed are a size, such as 100KiB, and a time at the port's rate, "
+              "such as 20us");
 }
 
 Status QueueDepth::resolve(BitsPerSec rate, std::string_view what) {
   if (time == Nanos{0}) return {};
   if (rate.value() == 0) {
     return fail(std::string{what} +
-                " is a time, and the port has no rate that would make bytes of it; "
-                "give it a rate, or say bytes");
+                " is a time, which requires a rate of the port; set the rate, or specify bytes");
   }
   __extension__ using Wide = unsigned __int128;
   const Wide bits = static_cast<Wide>(rate.value()) * static_cast<uint64_t>(time.count()) / 1'000'000'000;
@@ -110,10 +109,10 @@ Status read_aqm(ConfigNode& node, AqmConfig& aqm, BitsPerSec rate) {
 
 Status check_aqm(const AqmConfig& aqm) {
   for (const MarkingCurve* curve : {&aqm.mark, &aqm.drop}) {
-    if (curve->kmax < curve->kmin) return fail("kmax is below kmin");
-    if (!(curve->pmax >= 0 && curve->pmax <= 1)) return fail("pmax is not one of 0 to 1");
+    if (curve->kmax < curve->kmin) return fail("kmax must not be below kmin");
+    if (!(curve->pmax >= 0 && curve->pmax <= 1)) return fail("pmax must be 0 to 1");
   }
-  if (!(aqm.weight > 0 && aqm.weight <= 1)) return fail("the weight of the average is above 0 and at most 1");
+  if (!(aqm.weight > 0 && aqm.weight <= 1)) return fail("average must be above 0 and at most 1");
   return {};
 }
 
@@ -134,14 +133,12 @@ Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate) {
 
 Status check_qcn(const QcnConfig& qcn) {
   if (!CongestionPoint::is_weight(qcn.weight))
-    return fail("QCN's weight is not a power of two from 1/1024 to 1024");
-  if (qcn.qeq < Bytes{1} || qcn.qeq > 1_GiB) return fail("qeq is not one of 1 byte to 1 GiB");
+    return fail("qcn: weight must be a power of two from 1/1024 to 1024");
+  if (qcn.qeq < Bytes{1} || qcn.qeq > 1_GiB) return fail("qcn: qeq must be 1 byte to 1 GiB");
   if (qcn.sample < Bytes{1000} || qcn.sample > 1_GiB)
-    return fail("QCN samples every 1 KB to 1 GiB, not every " + std::to_string(qcn.sample.value()) +
-                " bytes");
-  if (qcn.rtt < 1us || qcn.rtt > 1s) return fail("the rtt of QCN's rates is not one of 1 us to 1 s");
-  if (qcn.says.any() && !qcn.l3)
-    return fail("QCN says only the feedback without l3: layer 2 has no room for `says`");
+    return fail("qcn: sample must be 1 KB to 1 GiB, not " + std::to_string(qcn.sample.value()) + " bytes");
+  if (qcn.rtt < 1us || qcn.rtt > 1s) return fail("qcn: rtt must be 1 us to 1 s");
+  if (qcn.says.any() && !qcn.l3) return fail("qcn: says requires l3; layer-2 CNMs contain only the feedback");
   return {};
 }
 
@@ -154,7 +151,7 @@ Status read_class(ConfigNode& item, ClassConfigs& classes, BitsPerSec rate) {
   ROCI_TRY(read_aqm(item, config.aqm, rate));
   ROCI_TRY(item.optional("strict", config.strict));
   if (config.strict && item.has("weight"))
-    return item.error("weight", "a strict class has none: it goes before all that have one");
+    return item.error("weight", "not allowed for a strict class; it is served before all weighted classes");
   ROCI_TRY(item.optional("weight", config.weight, integer_in<uint32_t>(1, kMostWeight)));
   ROCI_TRY(item.optional("notify", config.notify,
                          one_of<ClassConfig::Notify>({{"none", ClassConfig::Notify::kNone},
@@ -201,7 +198,7 @@ Status check_classes(const ClassConfigs& classes, Bytes queue) {
     const std::string where = "class " + std::to_string(i) + ": ";
     if (Status s = check_aqm(config.aqm); !s) return fail(where + s.error().message);
     if (config.weight == 0 || config.weight > kMostWeight)
-      return fail(where + "a weight is one of 1 to " + std::to_string(kMostWeight));
+      return fail(where + "weight must be 1 to " + std::to_string(kMostWeight));
     if (config.notify == ClassConfig::Notify::kQcn) {
       if (Status s = check_qcn(config.qcn); !s) return fail(where + s.error().message);
     }
@@ -210,17 +207,17 @@ Status check_classes(const ClassConfigs& classes, Bytes queue) {
     }
     if (!config.lossless) continue;
     const LosslessConfig& lossless = *config.lossless;
-    if (lossless.xoff <= lossless.xon) return fail(where + "xon is not below xoff");
+    if (lossless.xoff <= lossless.xon) return fail(where + "xon must be below xoff");
     // Marks must slow senders down before a pause does (DCQCN, Zhu et al., SIGCOMM 2015).
     if (!config.aqm.mark.never() && config.aqm.mark.kmin >= lossless.xoff) {
-      return fail(where + "it marks from " + std::to_string(config.aqm.mark.kmin.value()) +
-                  " bytes on and pauses from " + std::to_string(lossless.xoff.value()) +
-                  " on; marks must come first");
+      return fail(where + "marking starts at " + std::to_string(config.aqm.mark.kmin.value()) +
+                  " bytes and PFC at " + std::to_string(lossless.xoff.value()) +
+                  " bytes; marking must start first");
     }
     if (lossless.xoff + lossless.headroom > queue) {
-      return fail(where + "xoff and headroom are " +
-                  std::to_string((lossless.xoff + lossless.headroom).value()) +
-                  " bytes of one ingress port, and the port's queue holds " + std::to_string(queue.value()));
+      return fail(
+          where + "xoff and headroom are " + std::to_string((lossless.xoff + lossless.headroom).value()) +
+          " bytes per ingress port, which exceeds the port's queue of " + std::to_string(queue.value()));
     }
   }
   return {};

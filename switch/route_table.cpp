@@ -60,12 +60,11 @@ std::vector<RouteEntry> shortest_first(std::span<const RouteEntry> entries) {
 }
 
 void say_no_table(const char* family, size_t entries, const char* why) {
-  log().info("{} routes of {} are searched by halves, which takes longer than a table: {}", entries, family,
-             why);
+  log().info("{} routes of {} use binary search, which is slower than a table: {}", entries, family, why);
 }
 
 tl::unexpected<Error> refused(const RouteEntry& entry, int code) {
-  return fail("route " + entry.prefix.to_string() + " does not fit into its table: " + rte_strerror(-code),
+  return fail("route " + entry.prefix.to_string() + " cannot be added to the table: " + rte_strerror(-code),
               -code);
 }
 
@@ -76,7 +75,7 @@ void RouteTable::Free::operator()(rte_fib6* fib) const { rte_fib6_free(fib); }
 
 Result<RouteTable> RouteTable::create(std::span<const RouteEntry> entries, Kind kind) {
   if (entries.size() > kMostEntries) {
-    return fail(std::to_string(entries.size()) + " routes do not fit into a table of " +
+    return fail(std::to_string(entries.size()) + " routes exceed the maximum of " +
                 std::to_string(kMostEntries));
   }
   std::vector<RouteEntry> v4, v6;
@@ -123,7 +122,7 @@ Status RouteTable::fill_v6(std::span<const RouteEntry> entries) {
   config.trie.nh_sz = RTE_FIB6_TRIE_2B;
   config.trie.num_tbl8 = tables_for_v6(entries);
   if (config.trie.num_tbl8 > kMostTables) {
-    say_no_table("IPv6", entries.size(), "their prefixes are too long for so many");
+    say_no_table("IPv6", entries.size(), "too many long prefixes");
     return {};
   }
   table_v6_.reset(rte_fib6_create(unique_name().c_str(), SOCKET_ID_ANY, &config));

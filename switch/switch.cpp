@@ -31,7 +31,7 @@ Result<std::unique_ptr<Switch>> Switch::create(const SwitchConfig& config, const
   ROCI_TRY(check(config));
   if (ports.size() != config.ports.size()) {
     return fail("switch '" + config.name + "' is configured with " + std::to_string(config.ports.size()) +
-                " ports and was given " + std::to_string(ports.size()));
+                " ports, and the number of opened ports is " + std::to_string(ports.size()));
   }
   std::unique_ptr<Switch> made{new Switch{config, std::move(pool)}};
   auto routes = Router::make_table(config);

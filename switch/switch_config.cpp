@@ -17,27 +17,29 @@ std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
 Status check_vlan(uint16_t vlan, const std::string& where) {
   if (vlan >= 1 && vlan <= kLastVlan) return {};
-  return fail(where + ": VLAN " + std::to_string(vlan) + " is not one of 1 to " + std::to_string(kLastVlan));
+  return fail(where + ": VLAN " + std::to_string(vlan) + " is out of range; allowed are 1 to " +
+              std::to_string(kLastVlan));
 }
 
 Status check_ports(const SwitchConfig& config) {
-  if (config.ports.empty()) return fail("it has no ports");
+  if (config.ports.empty()) return fail("at least one port is required");
   if (config.ports.size() > 1024)
-    return fail("it has " + std::to_string(config.ports.size()) + " ports, allowed are 1024");
+    return fail("has " + std::to_string(config.ports.size()) + " ports; at most 1024 are allowed");
   std::set<std::string> names;
   std::set<uint32_t> workers;
   for (const SwitchPortConfig& port : config.ports) {
     workers.insert(port.worker);
     const std::string where = "port " + quoted(port.name);
-    if (!names.insert(port.name).second) return fail(where + " is there twice");
+    if (!names.insert(port.name).second) return fail(where + ": duplicate name");
     ROCI_TRY(check_vlan(port.vlan, where));
     for (const uint16_t vlan : port.tagged) ROCI_TRY(check_vlan(vlan, where));
     if (Status s = check_classes(port.classes, port.queue); !s) return fail(s.error().within(where));
   }
   if (*workers.rbegin() >= kMostSwitchWorkers)
-    return fail("a switch has at most " + std::to_string(kMostSwitchWorkers) + " workers");
+    return fail("at most " + std::to_string(kMostSwitchWorkers) + " workers are allowed");
   if (*workers.rbegin() + 1 != workers.size())
-    return fail("worker " + std::to_string(*workers.rbegin()) + " has a port, and one before it has none");
+    return fail("worker " + std::to_string(*workers.rbegin()) +
+                " has a port, and a worker with a lower number has none");
   return {};
 }
 
@@ -61,15 +63,15 @@ Status check_interfaces(const SwitchConfig& config) {
   std::vector<IpNetwork> networks;
   for (const SwitchInterfaceConfig& interface : config.interfaces) {
     const std::string where = "interface " + quoted(interface.name);
-    if (!names.insert(interface.name).second) return fail(where + " is there twice");
+    if (!names.insert(interface.name).second) return fail(where + ": duplicate name");
     ROCI_TRY(check_vlan(interface.vlan, where));
     if (!vlans.insert(interface.vlan).second) {
-      return fail(where + ": VLAN " + std::to_string(interface.vlan) + " has an interface already");
+      return fail(where + ": VLAN " + std::to_string(interface.vlan) + " already has an interface");
     }
     if (interface.addresses.empty()) return fail(where + " has no address");
     for (const IpNetwork& own : interface.addresses) {
       if (own.address.is_multicast() || own.address.is_zero()) {
-        return fail(where + ": " + own.to_string() + " is not the address of a host");
+        return fail(where + ": " + own.to_string() + " is not a unicast host address");
       }
       for (const IpNetwork& other : networks) {
         if (own.contains(other.address) || other.contains(own.address)) {
@@ -80,7 +82,7 @@ Status check_interfaces(const SwitchConfig& config) {
     }
   }
   if (networks.size() > kMostOwnAddresses) {
-    return fail("its interfaces have " + std::to_string(networks.size()) + " addresses, allowed are " +
+    return fail("the interfaces have " + std::to_string(networks.size()) + " addresses; the maximum is " +
                 std::to_string(kMostOwnAddresses));
   }
   return {};
@@ -90,7 +92,7 @@ Status check_next_hops(const SwitchConfig& config, const SwitchRouteConfig& rout
   const std::string prefix = "route " + route.prefix.to_string();
   if (route.via.empty()) return fail(prefix + " has no next hop");
   if (route.via.size() > kMostNextHops) {
-    return fail(prefix + " has " + std::to_string(route.via.size()) + " next hops, allowed are " +
+    return fail(prefix + " has " + std::to_string(route.via.size()) + " next hops; the maximum is " +
                 std::to_string(kMostNextHops));
   }
   std::set<IpAddress> seen;
@@ -98,17 +100,16 @@ Status check_next_hops(const SwitchConfig& config, const SwitchRouteConfig& rout
     const std::string where = prefix + " via " + via.to_string();
     if (route.prefix.address.is_v4() != via.is_v4()) return fail(where + " mixes IPv4 and IPv6");
     const Reached reached = reach(config, via);
-    if (reached.network == nullptr)
-      return fail(where + ": no interface has an address in the network of the next hop");
+    if (reached.network == nullptr) return fail(where + ": the next hop is in no interface's network");
     if (reached.network->address == via) return fail(where + ": the next hop is the switch itself");
-    if (!seen.insert(via).second) return fail(where + ": the next hop is there twice");
+    if (!seen.insert(via).second) return fail(where + ": duplicate next hop");
   }
   return {};
 }
 
 Status check_routes(const SwitchConfig& config) {
   if (config.routes.size() > kMostRoutes) {
-    return fail("it has " + std::to_string(config.routes.size()) + " routes, allowed are " +
+    return fail("has " + std::to_string(config.routes.size()) + " routes; the maximum is " +
                 std::to_string(kMostRoutes));
   }
   std::map<IpNetwork, const SwitchRouteConfig*> seen;
@@ -117,13 +118,14 @@ Status check_routes(const SwitchConfig& config) {
     const std::string where = "route " + route.prefix.to_string();
     const auto [known, is_new] = seen.emplace(route.prefix.masked(), &route);
     if (!is_new) {
-      return fail(where + " is there twice; a route with several next hops lists them: via: [" +
+      return fail(where + ": duplicate prefix; list several next hops in one route: via: [" +
                   known->second->via.front().to_string() + ", " + route.via.front().to_string() + "]");
     }
     const Reached own = reach(config, route.prefix.address);
     if (own.network != nullptr && (own.network->masked() == route.prefix.masked() ||
                                    IpNetwork::host(own.network->address) == route.prefix)) {
-      return fail(where + ": interface " + quoted(own.interface->name) + " has it already");
+      return fail(where + ": the prefix is that of interface " + quoted(own.interface->name) +
+                  ", which is routed already");
     }
   }
   return {};
@@ -132,10 +134,9 @@ Status check_routes(const SwitchConfig& config) {
 Status check_neighbours(const SwitchConfig& config) {
   for (const SwitchNeighbourConfig& n : config.neighbours) {
     const std::string where = "neighbour " + n.address.to_string();
-    if (reach(config, n.address).network == nullptr)
-      return fail(where + " is in the network of no interface");
+    if (reach(config, n.address).network == nullptr) return fail(where + " is in no interface's network");
     if (n.mac.is_multicast() || n.mac.is_zero())
-      return fail(where + ": " + n.mac.to_string() + " is not a host's MAC");
+      return fail(where + ": " + n.mac.to_string() + " is not a unicast MAC address");
   }
   return {};
 }
@@ -236,47 +237,45 @@ Status read_shapers(ConfigNode& node, std::vector<SwitchShaperConfig>& shapers) 
 }
 
 Status check_reaction(const ReactionConfig& r, BitsPerSec rate) {
-  if (r.threshold == 0) return fail("reaction: its threshold is 0");
-  if (r.time_reset < 1us || r.time_reset > 10s)
-    return fail("reaction: time_reset is not one of 1 us to 10 s");
+  if (r.threshold == 0) return fail("reaction: threshold must be at least 1");
+  if (r.time_reset < 1us || r.time_reset > 10s) return fail("reaction: time_reset must be 1 us to 10 s");
   if (r.byte_reset < Bytes{100} || r.byte_reset > 1_GiB)
-    return fail("reaction: byte_reset is not one of 100 bytes to 1 GiB");
-  if (!(r.gd > 0 && r.gd <= 1)) return fail("reaction: gd is above 0 and at most 1");
+    return fail("reaction: byte_reset must be 100 bytes to 1 GiB");
+  if (!(r.gd > 0 && r.gd <= 1)) return fail("reaction: gd must be above 0 and at most 1");
   if (r.min.value() == 0 || r.min >= rate)
-    return fail("reaction: min is not above 0 and below the shaper's rate");
+    return fail("reaction: min must be above 0 and below the shaper's rate");
   return {};
 }
 
 Status check_shaper(const SwitchConfig& config, const SwitchShaperConfig& shaper) {
-  if (shaper.rate.value() == 0) return fail("its rate is 0");
-  if (shaper.traffic_class >= kTrafficClasses) return fail("there is no such class");
+  if (shaper.rate.value() == 0) return fail("rate must be above 0");
+  if (shaper.traffic_class >= kTrafficClasses) return fail("unknown class");
   ROCI_TRY(check_aqm(shaper.aqm));
   if (shaper.qcn) {
     ROCI_TRY(check_qcn(*shaper.qcn));
     if (shaper.qcn->says.any())
-      return fail("hosts of this switch are told the feedback alone: it has no `says`");
+      return fail("qcn: says is not supported; hosts of this switch receive only the feedback");
   }
   for (const SwitchPortConfig& port : config.ports) {
     const auto& lossless = port.classes[shaper.traffic_class].lossless;
     if (lossless && lossless->xoff + lossless->headroom > shaper.queue)
-      return fail("xoff and headroom of port " + quoted(port.name) + " are more than its queue holds");
+      return fail("xoff and headroom of port " + quoted(port.name) + " exceed the shaper's queue");
   }
   return check_reaction(shaper.reaction, shaper.rate);
 }
 
 Status check_shapers(const SwitchConfig& config) {
   if (config.shapers.size() > kMostShapers) {
-    return fail("it has " + std::to_string(config.shapers.size()) + " shapers, allowed are " +
+    return fail("has " + std::to_string(config.shapers.size()) + " shapers; the maximum is " +
                 std::to_string(kMostShapers));
   }
-  if (!config.shapers.empty() && config.notify.port == 0)
-    return fail("shapers follow what comes to cnm_port, and there is none");
+  if (!config.shapers.empty() && config.notify.port == 0) return fail("shapers require cnm_port");
   std::set<std::pair<IpNetwork, uint8_t>> seen;
   for (const SwitchShaperConfig& shaper : config.shapers) {
     const std::string where =
         "shaper of class " + std::to_string(shaper.traffic_class) + " to " + shaper.prefix.to_string();
     if (!seen.emplace(shaper.prefix.masked(), shaper.traffic_class).second)
-      return fail(where + " is there twice");
+      return fail(where + ": duplicate");
     if (Status s = check_shaper(config, shaper); !s) return fail(s.error().within(where));
   }
   return {};
@@ -284,47 +283,46 @@ Status check_shapers(const SwitchConfig& config) {
 
 Status check_senders(const SwitchSendersConfig& senders) {
   if (senders.flows == 0 || senders.flows > kMostFlows) {
-    return fail("senders: " + std::to_string(senders.flows) + " flows are not 1 to " +
+    return fail("senders: " + std::to_string(senders.flows) + " flows are out of range; allowed are 1 to " +
                 std::to_string(kMostFlows));
   }
-  if (senders.ageing < 1ms) return fail("senders: their ageing is less than 1 ms");
+  if (senders.ageing < 1ms) return fail("senders: ageing must be at least 1 ms");
   return {};
 }
 
 Status check_cnp(const SwitchCnpConfig& cnp) {
   if (cnp.rate == 0 || cnp.rate > kMostNotifications)
-    return fail("cnp: its rate is not one of 1 to " + std::to_string(kMostNotifications));
-  if (cnp.spacing < Nanos{0} || cnp.spacing > 1s) return fail("cnp: its spacing is not one of 0 to 1 s");
+    return fail("cnp: rate must be 1 to " + std::to_string(kMostNotifications));
+  if (cnp.spacing < Nanos{0} || cnp.spacing > 1s) return fail("cnp: spacing must be 0 to 1 s");
   return {};
 }
 
 Status check_notify(const SwitchConfig& config) {
   const NotifyConfig& notify = config.notify;
   if (notify.rate == 0 || notify.rate > kMostNotifications)
-    return fail("cnm_rate is not one of 1 to " + std::to_string(kMostNotifications));
+    return fail("cnm_rate must be 1 to " + std::to_string(kMostNotifications));
   if (notify.key && notify.rate > kMostSignedCnms) {
-    return fail("signed CNMs are told apart by the time, so cnm_rate is at most " +
+    return fail("signed CNMs are distinguished by time; cnm_rate must be at most " +
                 std::to_string(kMostSignedCnms) + " with a cnm_key");
   }
   if (notify.tolerance < 1ms || notify.tolerance > L3CnmGuard::kMostTolerance)
-    return fail("cnm_tolerance is not one of 1 ms to 1 h");
+    return fail("cnm_tolerance must be 1 ms to 1 h");
   if (notify.tor_size > kMostFlows)
-    return fail("a ToR's table of " + std::to_string(notify.tor_size) + " flows is more than " +
+    return fail("tor: a table of " + std::to_string(notify.tor_size) + " flows exceeds the maximum of " +
                 std::to_string(kMostFlows));
-  if (notify.tor_size != 0 && notify.port == 0)
-    return fail("tor translates what comes to cnm_port, and there is none");
+  if (notify.tor_size != 0 && notify.port == 0) return fail("tor requires cnm_port");
   for (const SwitchPortConfig& port : config.ports) {
     for (uint8_t c = 0; c < kTrafficClasses; ++c) {
       const ClassConfig& config_of = port.classes[c];
       if (config_of.notify != ClassConfig::Notify::kQcn || !config_of.qcn.l3) continue;
       const std::string where = "port " + quoted(port.name) + ": class " + std::to_string(c);
-      if (notify.port == 0) return fail(where + ": l3 sends to cnm_port, and there is none");
-      if (config.interfaces.empty()) return fail(where + ": l3 needs routes, and there is no interface");
+      if (notify.port == 0) return fail(where + ": l3 requires cnm_port");
+      if (config.interfaces.empty()) return fail(where + ": l3 requires an interface");
       const QcnConfig::Says& says = config_of.qcn.says;
       if (says.rates() && port.rate.value() == 0)
-        return fail(where + ": it says rates, and the port has none");
+        return fail(where + ": the rates in says require a rate of the port");
       if (says.port && !config.telemetry.enabled)
-        return fail(where + ": it says its port's state as telemetry does, and the switch has no telemetry");
+        return fail(where + ": says: port requires telemetry of the switch");
     }
   }
   return {};
@@ -376,11 +374,10 @@ bool sends_cnps(const SwitchConfig& config) {
 Status check(const SwitchConfig& config) {
   const std::string where = "switch " + quoted(config.name);
   const auto checked = [&]() -> Status {
-    if (config.mac.is_multicast())
-      return fail("its MAC " + config.mac.to_string() + " is a multicast address");
+    if (config.mac.is_multicast()) return fail("mac: " + config.mac.to_string() + " is a multicast address");
     if (config.mac_table_size == 0 || config.mac_table_size > kMostAddresses) {
-      return fail("a MAC table of " + std::to_string(config.mac_table_size) + " entries is not one of 1 to " +
-                  std::to_string(kMostAddresses));
+      return fail("mac_table: size " + std::to_string(config.mac_table_size) +
+                  " is out of range; allowed are 1 to " + std::to_string(kMostAddresses));
     }
     ROCI_TRY(check_telemetry(config.telemetry));
     ROCI_TRY(check_ports(config));
@@ -410,16 +407,16 @@ std::vector<std::string> warnings(const SwitchConfig& config) {
     const auto count = std::count(by_dscp.begin(), by_dscp.end(), c);
     const std::string where = "switch " + quoted(config.name) + ": port " + quoted(port->name) + ": class " +
                               std::to_string(c) +
-                              " has curves for ECN-capable packets and for others, as LDCP wants them";
+                              " has curves for ECN-capable and other packets, as LDCP requires";
     if (count > 1) {
       out.push_back(
           where + ", and " + std::to_string(count) +
-          " DSCPs share it; LDCP needs a class to itself: classify: {other: 0, dscp: [{dscp: 26, class: " +
+          " DSCPs share it; LDCP requires a separate class: classify: {other: 0, dscp: [{dscp: 26, class: " +
           std::to_string(c) + "}]}");
     } else if (config.classifier.untagged == c) {
       out.push_back(
           where +
-          ", and frames that say nothing share it; LDCP needs a class to itself: classify: {untagged: 0}");
+          ", and untagged non-IP frames share it; LDCP requires a separate class: classify: {untagged: 0}");
     }
   }
   return out;

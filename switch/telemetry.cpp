@@ -74,17 +74,17 @@ Status read_telemetry(ConfigNode& node, TelemetryConfig& config) {
 Status check_telemetry(const TelemetryConfig& config) {
   if (!config.enabled) return {};
   if (config.udp_port == 0 || config.udp_port == kRoceUdpPort) {
-    return fail("telemetry: its UDP port is " + std::to_string(config.udp_port) +
-                ", which cannot tell its packets from others; take one that nobody uses");
+    return fail("telemetry: UDP port " + std::to_string(config.udp_port) +
+                " is not distinguishable from other traffic; use an unused port");
   }
-  if (config.switch_id > kLastSwitchId) return fail("telemetry: a switch_id has 20 bits");
+  if (config.switch_id > kLastSwitchId) return fail("telemetry: switch_id must fit in 20 bits");
   if (config.when == TelemetryConfig::When::kInterval && config.interval <= Nanos{0})
-    return fail("telemetry: sampling by interval needs an interval, about a round trip");
+    return fail("telemetry: sampling by interval requires interval, about a round-trip time");
   if (responds(config)) {
     if (config.respond.rate == 0 || config.respond.rate > kMostResponses)
-      return fail("telemetry: the rate of responses is not one of 1 to " + std::to_string(kMostResponses));
+      return fail("telemetry: the response rate must be 1 to " + std::to_string(kMostResponses));
     if (config.respond.spacing < 1us || config.respond.spacing > 1s)
-      return fail("telemetry: the spacing of responses is not one of 1 us to 1 s");
+      return fail("telemetry: the response spacing must be 1 us to 1 s");
   }
   return {};
 }

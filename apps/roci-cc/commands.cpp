@@ -66,13 +66,12 @@ int run_check(const Options& options) {
     const auto values = parameter_values(*plugin, {});
     const char* wrong = plugin->check == nullptr ? nullptr : plugin->check(nullptr, values->data());
     if (wrong != nullptr) {
-      return complain(
-          {options.file + ": plugin '" + plugin->name + "' refuses its own standard values: " + wrong},
-          kDifferent);
+      return complain({options.file + ": plugin '" + plugin->name + "' rejects its default values: " + wrong},
+                      kDifferent);
     }
     std::cout << options.file << ": " << plugin->name << ": " << plugin->summary << "; "
               << counted(plugin->parameter_count, "parameter") << ", " << plugin->state_bytes
-              << " bytes a flow\n";
+              << " bytes per flow\n";
   }
   return kFine;
 }
@@ -84,22 +83,23 @@ int run_replay(const Options& options) {
   if (!trace) return complain(trace.error(), kUnusable);
   const ReplayOutcome outcome = replay((*trace)->records);
   if (outcome.events == 0 && outcome.different == 0) {
-    const std::string left = outcome.without == 0 ? "it has no event"
-                                                  : "the beginnings of the flows of its " +
-                                                        counted(outcome.without, "event") + " were displaced";
-    return complain({options.file + ": nothing in it can be run again: " + left}, kUnusable);
+    const std::string left = outcome.without == 0
+                                 ? "it has no events"
+                                 : "the start records of the flows of its " +
+                                       counted(outcome.without, "event") + " were overwritten";
+    return complain({options.file + ": nothing can be replayed: " + left}, kUnusable);
   }
   std::cout << counted(outcome.flows, "flow") << ", " << counted(outcome.events, "event") << ": ";
   if (outcome.different == 0) {
-    std::cout << "every decision came out as it was recorded\n";
+    std::cout << "all decisions match the trace\n";
   } else {
-    std::cout << counted(outcome.different, "decision") << " came out another way\n"
-              << "the first: " << outcome.first << '\n';
+    std::cout << counted(outcome.different, "decision") << " differ\n"
+              << "first difference: " << outcome.first << '\n';
   }
   if (outcome.without != 0) {
     std::cout << counted(outcome.without, "event")
-              << " could not be run again: the beginnings of their flows "
-              << "were displaced\n";
+              << " could not be replayed: the start records of their flows "
+              << "were overwritten\n";
   }
   return outcome.different == 0 ? kFine : kDifferent;
 }

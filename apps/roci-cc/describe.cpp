@@ -81,9 +81,9 @@ std::string number_text(double value) {
 std::string describe_all(const std::vector<const roci_cc_plugin*>& plugins, const Look& look) {
   TextTable table;
   if (look.markdown) {
-    table.headings = {"Algorithm", "What it is", "Needs", "Decides", "Bytes of a flow"};
+    table.headings = {"Algorithm", "Description", "Requires", "Decides", "Bytes per flow"};
   } else {
-    table.headings = {"NAME", "DECIDES", "BYTES", "WHAT IT IS, AND WHAT IT NEEDS"};
+    table.headings = {"NAME", "DECIDES", "BYTES", "DESCRIPTION AND REQUIREMENTS"};
   }
   for (const roci_cc_plugin* plugin : plugins) {
     if (look.markdown) {
@@ -92,7 +92,7 @@ std::string describe_all(const std::vector<const roci_cc_plugin*>& plugins, cons
     } else {
       const std::string needs = needs_or_nothing(*plugin);
       table.rows.push_back({plugin->name, decides_text(plugin->capabilities), bytes_text(*plugin),
-                            plugin->summary + ("\nneeds " + needs)});
+                            plugin->summary + ("\nrequires " + needs)});
     }
   }
   return look.markdown ? table.markdown() : table.text(look.width);
@@ -106,15 +106,15 @@ std::string describe(const roci_cc_plugin& plugin, std::string_view origin, cons
           "; state of a flow: " + bytes_text(plugin) + " bytes.\n";
   } else {
     out = std::string(plugin.name) + ": " + plugin.summary + "\n\n";
-    std::string bytes = std::to_string(plugin.state_bytes) + " bytes at the sending end";
+    std::string bytes = std::to_string(plugin.state_bytes) + " bytes at the sender";
     if (plugin.receive != nullptr)
-      bytes += ", " + std::to_string(plugin.receiver_state_bytes) + " at the receiving end";
+      bytes += ", " + std::to_string(plugin.receiver_state_bytes) + " at the receiver";
     out += TextTable{{},
                      {{"source", plugin.source},
                       {"code", origin.empty() ? "built in" : std::string(origin)},
-                      {"needs", needs_or_nothing(plugin)},
+                      {"requires", needs_or_nothing(plugin)},
                       {"decides", decides_text(plugin.capabilities)},
-                      {"a flow", bytes}}}
+                      {"flow state", bytes}}}
                .text(look.width);
   }
   if (plugin.parameter_count > 0) out += section("parameters", parameters_of(plugin, look), look);

@@ -10,50 +10,51 @@ namespace {
 using namespace roci::cc_tool;  // NOLINT(google-build-using-namespace): main file of roci::cc_tool
 
 constexpr const char* kListHelp =
-    R"(Of each: what it decides, how many bytes a flow of it takes (at the sending end, + at the receiving
-end), what it is, and what it cannot do without.
+    R"(Columns: what the algorithm decides, bytes of state per flow (at the sender, + at the receiver), a
+description, and what it requires.
 
-Exit status: 0, or 2 for a plugin that cannot be loaded.)";
+Exit status: 0, or 2 if a plugin cannot be loaded.)";
 
 constexpr const char* kShowHelp =
-    R"(That is what it says about itself: its source, what it needs and decides, its parameters with their
-standard values and ranges, and the states and reasons that traces and counters name.
+    R"(Prints the algorithm's source, what it requires and decides, its parameters with default values and
+ranges, and the states and reasons of changes that traces and counters contain.
 
-Exit status: 0, or 2 for an algorithm that there is not or a plugin that cannot be loaded.)";
+Exit status: 0, or 2 if the algorithm is unknown or a plugin cannot be loaded.)";
 
 constexpr const char* kCheckHelp =
-    R"(The file is loaded as a device would load it, and its standard values are put to its own test.
+    R"(Loads the file as a device does, and validates the default values with the plugin's check function.
 
-Exit status: 0, or 1 for one that would be refused.)";
+Exit status: 0, or 1 if a device would reject the file.)";
 
 constexpr const char* kReplayHelp =
-    R"(The same events must give the same decisions, bit for bit. Another build of a plugin, or one that keeps
-something outside its state, shows here, with the first event that came out another way. A flow whose
-beginning is not in the trace any more is left out.
+    R"(The same events must result in the same decisions, bit for bit. Differences occur with another build
+of a plugin, or with a plugin that keeps data outside its state. The first difference is printed. A flow
+whose start record is not in the trace is skipped.
 
-Exit status: 0 all the same, 1 a difference, 2 a trace that cannot be read or has no beginning of a flow.)";
+Exit status: 0 if all decisions match, 1 if one differs, 2 if the trace cannot be read or has no start
+of a flow.)";
 
 constexpr const char* kCsvHelp =
-    R"(To the standard output: a line for each event, with what was told, what was decided, and names for
-states and reasons. The cell of a window or a rate without limit is empty. The column `path` has
-node:port:queue_bytes:sent_units:time_ns:rate for each hop.
+    R"(Prints a line per event to standard output: the event, the decision, and the names of state and
+reason. The cell of a window or a rate without limit is empty. The column `path` contains
+node:port:queue_bytes:sent_units:time_ns:rate per hop.
 
-Exit status: 0, or 2 for a trace that cannot be read.)";
+Exit status: 0, or 2 if the trace cannot be read.)";
 
-constexpr const char* kTrace = "a trace as JSON Lines; - is the standard input";
+constexpr const char* kTrace = "trace as JSON Lines; - for standard input";
 
 int run(int argc, char** argv) {
-  CLI::App app{"Lists and shows congestion control algorithms, checks plugins, runs traces again.",
+  CLI::App app{"Lists and describes congestion control algorithms, checks plugins, and replays traces.",
                "roci-cc"};
   app.require_subcommand(1);
   Options options;
   const auto with_plugins = [&options](CLI::App* command) {
-    command->add_option("--plugin", options.plugins, "a shared object with further algorithms")
+    command->add_option("--plugin", options.plugins, "shared object with additional algorithms")
         ->type_name("FILE.so")
         ->allow_extra_args(false);
   };
   const auto with_markdown = [&options](CLI::App* command) {
-    command->add_flag("--markdown", options.markdown, "as tables for a page in Markdown");
+    command->add_flag("--markdown", options.markdown, "print Markdown tables");
   };
 
   const auto command = [&app](const char* name, const char* what, const char* more) {
@@ -65,18 +66,16 @@ int run(int argc, char** argv) {
   with_plugins(list);
   with_markdown(list);
   CLI::App* show =
-      command("show", "Shows what an algorithm is, its parameters, states and reasons", kShowHelp);
-  show->add_option("NAME", options.name, "of an algorithm")->required()->type_name("");
+      command("show", "Describes an algorithm: parameters, states and reasons of changes", kShowHelp);
+  show->add_option("NAME", options.name, "name of the algorithm")->required()->type_name("");
   with_plugins(show);
   with_markdown(show);
-  CLI::App* check =
-      command("check", "Says which plugins a shared object has, or what is wrong with it", kCheckHelp);
-  check->add_option("FILE.so", options.file, "a shared object of plugins")->required()->type_name("");
-  CLI::App* replay =
-      command("replay", "Runs a trace through its algorithms again and compares every decision", kReplayHelp);
+  CLI::App* check = command("check", "Validates a shared object and lists its plugins", kCheckHelp);
+  check->add_option("FILE.so", options.file, "shared object with plugins")->required()->type_name("");
+  CLI::App* replay = command("replay", "Replays a trace and compares every decision", kReplayHelp);
   replay->add_option("TRACE", options.file, kTrace)->required()->type_name("");
   with_plugins(replay);
-  CLI::App* csv = command("csv", "Writes a trace as a table", kCsvHelp);
+  CLI::App* csv = command("csv", "Prints a trace as CSV", kCsvHelp);
   csv->add_option("TRACE", options.file, kTrace)->required()->type_name("");
   with_plugins(csv);
 

@@ -46,7 +46,7 @@ Claims judge_all(const std::vector<Expectation>& expectations, const std::vector
 void print(const Claims& claims) {
   for (const Claim& one : claims.judged)
     std::printf("%-7s %s: %s\n", one.holds ? "holds" : "FAILS", one.claim.c_str(), one.found.c_str());
-  if (claims.not_run > 0) std::printf("expectations of runs that are not there: %zu\n", claims.not_run);
+  if (claims.not_run > 0) std::printf("expectations of runs that were not executed: %zu\n", claims.not_run);
 }
 
 }  // namespace roci::lab

@@ -54,7 +54,7 @@ Result<std::vector<StoredRun>> read_folders(const std::vector<std::string>& fold
   for (const std::string& folder : folders) {
     const auto found = folders_of_runs(folder);
     if (found.empty())
-      return fail("'" + folder + "' has no results; a folder that 'roci-lab run' wrote is wanted");
+      return fail("'" + folder + "' has no results; a results folder of 'roci-lab run' is required");
     for (const fs::path& place : found) {
       auto run = read_results(place.string());
       if (!run) return fail(run.error());

@@ -35,12 +35,12 @@ std::string cables_of(const Topology& topology) {
 void tell_network(const Scenario& scenario) {
   const Topology& topology = scenario.topology;
   line("network", counted(topology.hosts.size(), "host") + ", " +
-                      counted(topology.switches.size(), "switch") + "; cables: " + cables_of(topology));
+                      counted(topology.switches.size(), "switch") + "; links: " + cables_of(topology));
   const Nanos rtt = scenario.host.congestion_control.base_rtt;
   const BitsPerSec line_rate = topology.cables[topology.hosts.front().cable].spec.rate;
   const double bdp = static_cast<double>(line_rate.value()) / 8e9 * static_cast<double>(rtt.count());
-  line("",
-       "base round trip " + span(rtt) + "; with the first host's rate a product of " + with_unit(bdp, "B"));
+  line("", "base round-trip time " + span(rtt) + "; bandwidth-delay product of the first host " +
+               with_unit(bdp, "B"));
 }
 
 std::string curve(const char* name, const MarkingCurve& of) {
@@ -78,9 +78,9 @@ std::string flows_of(const Scenario& scenario, const TrafficPlan& plan, uint32_t
   for (const LoopPlan& loop : plan.loops) loops += loop.traffic == number ? 1 : 0;
   const TrafficSpec& spec = scenario.traffic[number];
   if (loops > 0)
-    return counted(loops, "closed loop") + " of " + counted(spec.depth, "message") + " under way";
-  if (unlimited) return counted(flows, "flow") + " without end";
-  return counted(flows, "flow") + ", " + with_unit(sum, "B") + " together";
+    return counted(loops, "closed loop") + " with " + counted(spec.depth, "message") + " outstanding";
+  if (unlimited) return counted(flows, "flow") + " of unlimited size";
+  return counted(flows, "flow") + ", " + with_unit(sum, "B") + " in total";
 }
 
 Status tell_run(const RunOptions& options, const Job& job, bool only) {
@@ -95,8 +95,8 @@ Status tell_run(const RunOptions& options, const Job& job, bool only) {
   tell_switches(*scenario);
   for (uint32_t i = 0; i < scenario->traffic.size(); ++i)
     line("traffic", scenario->traffic[i].name + ": " + flows_of(*scenario, *plan, i));
-  line("time", span(scenario->duration) + ", of which " + span(scenario->settle) + " do not count; up to " +
-                   span(scenario->drain) + " to drain; seed " + std::to_string(scenario->seed));
+  line("time", span(scenario->duration) + ", settle time " + span(scenario->settle) + ", drain time up to " +
+                   span(scenario->drain) + "; seed " + std::to_string(scenario->seed));
   for (const TimeWindow& window : scenario->windows)
     line("window", window.name + ": " + span(window.from) + " to " + span(window.until));
   for (const RealCable& real : scenario->ports) {
@@ -113,7 +113,7 @@ Status explain(const RunOptions& options) {
   auto scenario = read_scenario(options.file, plan->jobs.front().changes);
   if (!scenario) return fail(scenario.error());
   std::printf("%s: %s\n", scenario->name.c_str(), scenario->about.c_str());
-  if (!scenario->source.empty()) std::printf("after %s\n", scenario->source.c_str());
+  if (!scenario->source.empty()) std::printf("source: %s\n", scenario->source.c_str());
   for (const Job& job : plan->jobs) ROCI_TRY(tell_run(options, job, plan->jobs.size() == 1));
   if (!plan->expectations.empty()) std::printf("\nexpected\n");
   for (const Expectation& one : plan->expectations)

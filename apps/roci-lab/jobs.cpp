@@ -10,7 +10,7 @@ Result<std::vector<ConfigChange>> changes_of(const std::vector<std::string>& set
   for (const std::string& text : set) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
-      return fail("--set takes path=value, such as traffic[0].load=0.5, and got '" + text + "'");
+      return fail("--set: path=value is required, such as traffic[0].load=0.5, not '" + text + "'");
     changes.push_back({text.substr(0, equals), text.substr(equals + 1), "--set " + text.substr(0, equals)});
   }
   return changes;
@@ -49,7 +49,7 @@ Result<Plan> plan_jobs(const RunOptions& options) {
   Plan plan{std::move(*runs), {}, std::move(*expectations)};
   for (const std::string& name : options.only) {
     if (std::ranges::none_of(plan.runs, [&](const RunSpec& run) { return run.called() == name; }))
-      return fail("--only names '" + name + "', and the runs are: " + names_of(plan.runs));
+      return fail("--only: unknown run '" + name + "'; available are: " + names_of(plan.runs));
   }
   for (const RunSpec& run : plan.runs) {
     if (!options.only.empty() && std::ranges::find(options.only, run.called()) == options.only.end())

@@ -12,40 +12,39 @@
 namespace {
 
 int run(int argc, char** argv) {
-  CLI::App app{"Runs experiments in virtual time with the real stack, switch and congestion control.",
+  CLI::App app{"Simulates networks in virtual time with the real stack, switch and congestion control.",
                "roci-lab"};
   app.require_subcommand(1);
   roci::lab::RunOptions options;
   CLI::App* run = app.add_subcommand("run", "Runs a scenario file");
-  run->add_option("file", options.file, "The scenario, such as config/lab/incast.yaml")->required();
-  run->add_option("--set", options.set, "Another value for a key of the file: traffic[0].load=0.5");
-  run->add_option("--only", options.only, "Of its variants and sweeps, these runs alone, by name");
-  run->add_option("--seeds", options.seeds, "Runs each with so many seeds, from the file's on")
+  run->add_option("file", options.file, "Scenario file, such as config/lab/incast.yaml")->required();
+  run->add_option("--set", options.set, "Overrides a key of the file, for example traffic[0].load=0.5");
+  run->add_option("--only", options.only, "Selects the runs (variants and sweeps) with these names");
+  run->add_option("--seeds", options.seeds, "Number of seeds per run, starting with the file's seed")
       ->check(CLI::Range(1, 10000));
   run->add_option("--jobs", options.jobs,
-                  "Runs at a time; under mpirun those of the first rank, others have one each")
+                  "Concurrent runs; under mpirun of the first rank, other ranks execute one at a time")
       ->check(CLI::Range(1, 1024));
-  run->add_option("--threads", options.threads, "For each run; as many as there are CPUs for it unless said");
+  run->add_option("--threads", options.threads, "Threads per run [number of CPUs divided by --jobs]");
   bool in_virtual_time = false;  // not read: virtual time is the default
-  CLI::Option* real = run->add_flag("--real", options.real,
-                                    "Nothing happens sooner than the clock says; on the file's real ports");
-  run->add_flag("--virtual", in_virtual_time, "In virtual time, as fast as it goes: what it does unless said")
+  CLI::Option* real =
+      run->add_flag("--real", options.real,
+                    "Limits virtual time to the speed of the clock, and uses the file's real ports");
+  run->add_flag("--virtual", in_virtual_time, "Runs in virtual time, as fast as possible (the default)")
       ->excludes(real);
-  run->add_option("-o,--out", options.out, "The folder for results; lab-NAME unless said");
-  run->add_flag("-q,--quiet", options.quiet, "No progress");
-  CLI::App* explain =
-      app.add_subcommand("explain", "Tells what a scenario file comes down to, and runs nothing");
-  explain->add_option("file", options.file, "The scenario")->required();
-  explain->add_option("--set", options.set, "Another value for a key of the file");
-  explain->add_option("--only", options.only, "Of its variants and sweeps, these runs alone, by name");
+  run->add_option("-o,--out", options.out, "Folder for results [lab-NAME]");
+  run->add_flag("-q,--quiet", options.quiet, "Prints no progress");
+  CLI::App* explain = app.add_subcommand("explain", "Describes a scenario file without running it");
+  explain->add_option("file", options.file, "Scenario file")->required();
+  explain->add_option("--set", options.set, "Overrides a key of the file");
+  explain->add_option("--only", options.only, "Selects the runs (variants and sweeps) with these names");
   std::vector<std::string> folders = {"config/lab"};
-  CLI::App* list = app.add_subcommand("list", "Lists the scenario files of folders");
-  list->add_option("folder", folders, "config/lab unless said");
+  CLI::App* list = app.add_subcommand("list", "Lists the scenario files in folders");
+  list->add_option("folder", folders, "Folders [config/lab]");
   roci::lab::CompareOptions comparison;
-  CLI::App* compare =
-      app.add_subcommand("compare", "Shows results beside each other, and writes a report of them");
-  compare->add_option("folder", comparison.folders, "Of a run, or of several below it")->required();
-  compare->add_option("-o,--out", comparison.out, "The report; compare.html unless said");
+  CLI::App* compare = app.add_subcommand("compare", "Prints results side by side, and writes a report");
+  compare->add_option("folder", comparison.folders, "Folder of a run, or of several runs")->required();
+  compare->add_option("-o,--out", comparison.out, "Report file [compare.html]");
   CLI11_PARSE(app, argc, argv);
   if (compare->parsed()) return roci::lab::compare_command(comparison);
   if (explain->parsed()) return roci::lab::explain_command(options);

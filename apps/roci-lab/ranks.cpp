@@ -51,7 +51,7 @@ Result<Ranks> Ranks::join() {
   int provided = 0;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS ||
       provided < MPI_THREAD_FUNNELED)
-    return fail("MPI cannot be started for a program with threads");
+    return fail("MPI does not support threads (MPI_THREAD_FUNNELED)");
   ranks.joined_ = true;
   MPI_Comm_rank(MPI_COMM_WORLD, &ranks.number_);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks.count_);
@@ -85,7 +85,8 @@ void Ranks::answer(int rank, const Bytes& bytes) { send(bytes, rank, kAnswer); }
 #else
 
 Result<Ranks> Ranks::join() {
-  if (started_by_launcher()) return fail("this roci-lab was built without MPI and cannot be one of several");
+  if (started_by_launcher())
+    return fail("this roci-lab was built without MPI; an MPI launcher is not supported");
   return Ranks(0, 1);
 }
 

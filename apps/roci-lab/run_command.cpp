@@ -35,16 +35,15 @@ std::string how_late(const Measurements& of) {
   const Lateness& late = of.real->late;
   return "\n  late by more than " + span(Lateness::kMuch) + " for " + with_unit(late.part * 100, "") +
          " % of the time, at most by " + span(Nanos{static_cast<int64_t>(late.most_ns)}) + ": " +
-         (of.real->ports.empty()
-              ? "the figures are those of virtual time nevertheless, since all cables are simulated"
-              : "with real ports the figures mean less for it");
+         (of.real->ports.empty() ? "the results are not affected, since all links are simulated"
+                                 : "the results with real ports are less accurate");
 }
 
 std::string what_real_ports_lost(const Measurements& of) {
   if (!of.real) return "";
   uint64_t lost = 0;
   for (const RealPortCounts& port : of.real->ports) lost += port.rx_missed + port.dropped;
-  return lost == 0 ? "" : "\n  real ports lost " + std::to_string(lost) + " frames: run.json says which";
+  return lost == 0 ? "" : "\n  real ports lost " + std::to_string(lost) + " frames; see run.json";
 }
 
 // Executes one job and writes its results into a folder.
@@ -120,7 +119,7 @@ void help(const RunOptions& options, Ranks& ranks) {
     Outcome outcome;
     Json files = Json::object();
     if (!*plan) {
-      outcome.error = (*plan).error().message + " (at another rank than the first)";
+      outcome.error = (*plan).error().message + " (at a rank other than the first)";
     } else {
       outcome = run(options, (*plan)->jobs[job], job, folder, line);
     }
@@ -211,7 +210,7 @@ int Lead::run_all() {
   }
   if (ended < plan_.jobs.size()) {
     line.complain("stopped: " + std::to_string(ended) + " of " + std::to_string(plan_.jobs.size()) +
-                  " runs had ended and keep their results; nothing is written of the others");
+                  " runs were complete; the results of the others were not written");
     return 130;
   }
   return good && all_hold ? 0 : 1;
@@ -221,10 +220,10 @@ int Lead::run_all() {
 std::string not_in_real_time(const RunOptions& options, const Ranks& ranks) {
   if (!options.real) return "";
   if (ranks.count() > 1)
-    return "--real is for one process: " + std::to_string(ranks.count()) + " would make each other late";
+    return "--real requires one process; " + std::to_string(ranks.count()) + " would delay each other";
   if (options.jobs > 1)
-    return "--real makes one run at a time: " + std::to_string(options.jobs) +
-           " jobs would make each other late";
+    return "--real executes one run at a time; " + std::to_string(options.jobs) +
+           " jobs would delay each other";
   return "";
 }
 

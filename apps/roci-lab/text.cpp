@@ -70,7 +70,7 @@ std::string span(Nanos time) {
 
 std::string result_heading() {
   return printed("%-24s %-14s %10s %6s %10s %10s %10s %8s %12s", "run", "traffic", "goodput", "Jain",
-                 "queue p50", "p99", "most", "drops", "hops/s");
+                 "queue p50", "p99", "max", "drops", "hops/s");
 }
 
 std::string result_line(const std::string& name, const Measurements& of) {

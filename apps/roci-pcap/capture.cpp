@@ -20,7 +20,7 @@ Result<Capture> Capture::open(const std::string& path) {
   }
   if (const int link = pcap_datalink(handle.get()); link != DLT_EN10MB) {
     const char* name = pcap_datalink_val_to_name(link);
-    return fail(fmt::format("{}: has link type {}, but only Ethernet (EN10MB) is understood", path,
+    return fail(fmt::format("{}: unsupported link type {}; supported is Ethernet (EN10MB)", path,
                             name == nullptr ? std::to_string(link) : name));
   }
   return Capture(std::move(handle), path);
@@ -32,8 +32,8 @@ Result<std::optional<CapturedFrame>> Capture::next() {
   const int outcome = pcap_next_ex(handle_.get(), &header, &data);
   if (outcome == PCAP_ERROR_BREAK) return std::optional<CapturedFrame>{};
   if (outcome != 1) {
-    return fail(
-        fmt::format("{}: breaks off behind packet {}: {}", path_, number_, pcap_geterr(handle_.get())), EIO);
+    return fail(fmt::format("{}: truncated after packet {}: {}", path_, number_, pcap_geterr(handle_.get())),
+                EIO);
   }
   // With nanosecond precision, tv_usec counts nanoseconds.
   const Nanos time = std::chrono::seconds(header->ts.tv_sec) + Nanos(header->ts.tv_usec);

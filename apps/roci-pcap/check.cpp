@@ -45,7 +45,7 @@ void check_packet(const FrameView& view, const CapturedFrame& frame, CheckReport
   const uint32_t length = split_payload(view, view.frame_length, known_extensions()).payload_length;
   const PayloadCheck payload = check_payload(*view.opcode, length, view.pad, length);
   if (payload == PayloadCheck::kBadPad) {
-    differs(fmt::format("bth.pad_count: {} for {} bytes of payload, {} is right", view.pad, length,
+    differs(fmt::format("bth.pad_count: {} for {} bytes of payload, expected is {}", view.pad, length,
                         pad_for(length)));
   } else if (payload != PayloadCheck::kRight) {
     differs(fmt::format("data.payload: {} ({}, {} bytes)", payload_check_name(payload), view.opcode->name,
@@ -57,7 +57,7 @@ void check_packet(const FrameView& view, const CapturedFrame& frame, CheckReport
   const auto at = std::mismatch(again.begin(), again.end(), frame.bytes.begin(), frame.bytes.end());
   if (at.first == again.end() && at.second == frame.bytes.end()) return;
   const auto offset = static_cast<uint32_t>(at.first - again.begin());
-  differs(fmt::format("{}: encoded again, byte {} differs ({} bytes, {} in the capture)",
+  differs(fmt::format("{}: re-encoded, byte {} differs ({} bytes, {} in the capture)",
                       field_names_at(*packet, offset), offset, again.size(), frame.bytes.size()));
 }
 
@@ -178,10 +178,9 @@ int run_check(const CheckOptions& options) {
     const Counts& c = report->counts;
     std::string verdict = differences.empty() ? "ok" : fmt::format("{} DIFFERENT", differences.size());
     if (c.icrc_bad > 0 && bad_declared) {
-      verdict +=
-          fmt::format("; the bad ICRC is declared in the index: {}", packet_list(report->bad_icrc_packets));
+      verdict += fmt::format("; bad ICRC declared in the index: {}", packet_list(report->bad_icrc_packets));
     }
-    if (report->cut > 0) verdict += fmt::format("; {} cut short by the capture, not checked", report->cut);
+    if (report->cut > 0) verdict += fmt::format("; {} truncated by the capture, not checked", report->cut);
     fmt::print("{:<{}}  {:>7} RoCEv2  ICRC {:>7} good {:>4} bad  {:>4} other  {}\n", file, width, c.roce,
                c.icrc_good, c.icrc_bad, c.other, verdict);
     print_differences(differences);
@@ -193,7 +192,7 @@ int run_check(const CheckOptions& options) {
   print_opcode_table(total);
   fmt::print("\n{} files, {} RoCEv2 packets: ICRC {} good, {} bad{}; {} other frames; {}\n",
              options.files.size(), total.roce, total.icrc_good, total.icrc_bad,
-             total_cut > 0 ? fmt::format(", {} cut short and not checked", total_cut) : "", total.other,
+             total_cut > 0 ? fmt::format(", {} truncated and not checked", total_cut) : "", total.other,
              different == 0 && unreadable == 0
                  ? std::string("no difference")
                  : fmt::format("{} files with differences, {} not readable", different, unreadable));

@@ -66,7 +66,7 @@ std::vector<std::string> count_differences(const Counts& declared, const Counts&
   std::vector<std::string> out;
   const auto compare = [&](const std::string& what, uint64_t wanted, uint64_t got) {
     if (wanted != got)
-      out.push_back(fmt::format("{}: the index says {}, the capture has {}", what, wanted, got));
+      out.push_back(fmt::format("{}: {} in the index, {} in the capture", what, wanted, got));
   };
   compare("RoCEv2 packets", declared.roce, found.roce);
   compare("good ICRCs", declared.icrc_good, found.icrc_good);
@@ -109,10 +109,9 @@ Result<CaptureIndex> CaptureIndex::parse(const std::string& text) {
     if (!take(rest, first) || !take(rest, " RoCEv2")) continue;
     auto counts = parse_counts(described);
     if (!counts) {
-      return fail(
-          fmt::format("line {}: \"{}\" cannot be read; write \"9 RoCEv2, ICRC good 8, bad 1, other frames 0: "
-                      "RC_ACK 9\"",
-                      number, described));
+      return fail(fmt::format(
+          "line {}: \"{}\" is invalid; example: \"9 RoCEv2, ICRC good 8, bad 1, other frames 0: RC_ACK 9\"",
+          number, described));
     }
     index.rows_[std::string(cells[1])] = std::move(*counts);
   }

@@ -37,16 +37,16 @@ std::optional<Above> above_ip(const FrameView& view, uint32_t captured) {
 
 std::string bad_ip(const FrameView& view, uint32_t captured) {
   if (view.ipv6)
-    return fmt::format("ip.version: {}, but the EtherType says IPv6", view.at<uint8_t>(view.l3_offset) >> 4);
+    return fmt::format("ip.version: {}, but the EtherType is IPv6", view.at<uint8_t>(view.l3_offset) >> 4);
   const Ipv4Header& ip = view.ipv4();
   const uint32_t header = (ip.version_ihl & 0xfU) * 4;
   if (ip.version_ihl >> 4 != 4)
-    return fmt::format("ip.version: {}, but the EtherType says IPv4", ip.version_ihl >> 4);
+    return fmt::format("ip.version: {}, but the EtherType is IPv4", ip.version_ihl >> 4);
   if (ip.total_length.get() < header) {
     return fmt::format("ip.total_length: {} is less than the header's {} bytes", ip.total_length.get(),
                        header);
   }
-  if (captured < view.l3_offset + header) return "ip.header_length: the header is not all there";
+  if (captured < view.l3_offset + header) return "ip.header_length: the header is truncated";
   // The correct checksum is the sum over the header with a checksum field of 0.
   Ipv4Header zeroed = ip;
   zeroed.checksum.set(0);
@@ -86,9 +86,9 @@ std::string describe_icmp(bool v6, uint8_t type) {
     case 134:
       return "ICMPv6 router advertisement";
     case 135:
-      return "ICMPv6 neighbour solicitation";
+      return "ICMPv6 neighbor solicitation";
     case 136:
-      return "ICMPv6 neighbour advertisement";
+      return "ICMPv6 neighbor advertisement";
     case 143:
       return "ICMPv6 multicast listener report";
     default:
@@ -107,24 +107,24 @@ bool is_meant_as_roce(const FrameView& view, uint32_t captured) {
 std::string why_malformed(const FrameView& view, uint32_t captured) {
   switch (view.kind) {
     case FrameKind::kTruncated:
-      return fmt::format("frame: its {} bytes are fewer than its own headers say", view.frame_length);
+      return fmt::format("frame: its {} bytes are fewer than the headers specify", view.frame_length);
     case FrameKind::kBadIp:
       return bad_ip(view, captured);
     case FrameKind::kFragment:
       return "ip.flags_fragment: a fragment, which RoCEv2 forbids";
     case FrameKind::kBadUdp:
       if (captured < view.l4_offset + sizeof(UdpHeader))
-        return "udp.length: IP leaves no room for the UDP header";
+        return "udp.length: the IP payload is too short for the UDP header";
       return fmt::format("udp.length: {} disagrees with the length in the IP header",
                          view.udp().length.get());
     case FrameKind::kBadVersion:
-      return fmt::format("bth.version: {}, only 0 is known", view.bth().version());
+      return fmt::format("bth.version: {} is unsupported; supported is 0", view.bth().version());
     case FrameKind::kUnknownOpcode:
       return fmt::format("bth.opcode: 0x{:02x} is not a known opcode", view.bth().opcode);
     case FrameKind::kBadLength:
       if (view.opcode == nullptr) return "udp.length: too short for a BTH and an ICRC";
       if (view.icrc_offset != 0) {
-        return fmt::format("bth.pad_count: {} is more than the bytes there are", view.bth().pad_count());
+        return fmt::format("bth.pad_count: {} exceeds the payload", view.bth().pad_count());
       }
       return fmt::format("udp.length: too short for the headers of {} and an ICRC", view.opcode->name);
     default:

@@ -9,43 +9,43 @@ namespace {
 
 constexpr const char* kCheckHelp =
     R"(Checks every RoCEv2 packet of pcap and pcapng files (Ethernet, IPv4 or IPv6, up to two VLAN tags):
-it decodes, its ICRC, UDP checksum (if any) and pad are right, and encoding it again from its decoded
-form gives the same bytes. Prints one line per file, each difference with its packet number and field,
-and how often each opcode occurs.
+the packet can be decoded, its ICRC, UDP checksum (if present) and pad count are correct, and the
+re-encoded packet has the same bytes. Prints one line per file, each difference with its packet number
+and field, and the number of packets per opcode.
 
 A bad ICRC is a difference unless an index declares it. The index is the file INDEX.md in the folder of
-the capture (or --index FILE), a Markdown table with a row for each capture:
+the capture (or --index FILE), a Markdown table with a row per capture:
   | corrupt.pcap | a comment | 9 RoCEv2, ICRC good 8, bad 1, other frames 0: RC_ACK 2, RC_WRITE_ONLY 7 |
-If there is a row for the file, every count in it must be what the capture holds; declared bad ICRCs
-are still counted and named. Packets that the capture cut short (snap length) cannot be checked; they
-are counted and are not a difference.
+Every count in the row must be equal to that of the capture; declared bad ICRCs are still counted and
+reported. Packets that the capture has truncated (snap length) are counted and not checked.
 
-Exit status: 0 no difference, 1 a difference, 2 a file that cannot be read or wrong usage.)";
+Exit status: 0 without differences, 1 with differences, 2 if a file cannot be read or an option is
+invalid.)";
 
 constexpr const char* kShowHelp =
     R"(Shows one line per packet: number, seconds since the first, addresses, opcode, destination QP, PSN,
-payload bytes, ECN, flags (S solicited, M MigReq, A AckReq, F FECN, B BECN), whether the ICRC is right,
-and the extended headers. Other frames (ARP, ICMP, …) are named.
+payload bytes, ECN, flags (S solicited, M MigReq, A AckReq, F FECN, B BECN), the result of the ICRC check,
+and the extended headers. Other frames (ARP, ICMP, …) are shown with their type.
 
-Exit status: 0, or 2 for a file that cannot be read or wrong usage.)";
+Exit status: 0, or 2 if the file cannot be read or an option is invalid.)";
 
 int run(int argc, char** argv) {
   CLI::App app{"Checks and shows RoCEv2 packets in pcap and pcapng files.", "roci-pcap"};
   app.require_subcommand(1);
   roci::pcap_tool::CheckOptions check;
   CLI::App* check_command = app.add_subcommand("check", kCheckHelp);
-  check_command->add_option("FILE", check.files, "captures; - is the standard input")->required();
+  check_command->add_option("FILE", check.files, "capture files; - for standard input")->required();
   auto* index = check_command->add_option("--index", check.index,
                                           "read expectations from this file instead of INDEX.md");
-  check_command->add_flag("--no-index", check.no_index, "expect nothing: every bad ICRC is a difference")
+  check_command->add_flag("--no-index", check.no_index, "use no index: every bad ICRC is a difference")
       ->excludes(index);
-  check_command->add_flag("-v,--verbose", check.verbose, "opcode counts of each file, too");
+  check_command->add_flag("-v,--verbose", check.verbose, "print the opcode counts of each file");
 
   roci::pcap_tool::ShowOptions show;
   CLI::App* show_command = app.add_subcommand("show", kShowHelp);
-  show_command->add_option("FILE", show.file, "a capture; - is the standard input")->required();
-  auto* json = show_command->add_flag("--json", show.json, "one JSON object per line with all fields");
-  show_command->add_flag("--payload", show.payload, "with --json: the payload bytes, too")->needs(json);
+  show_command->add_option("FILE", show.file, "capture file; - for standard input")->required();
+  auto* json = show_command->add_flag("--json", show.json, "print one JSON object per line with all fields");
+  show_command->add_flag("--payload", show.payload, "with --json: include the payload bytes")->needs(json);
 
   try {
     app.parse(argc, argv);

@@ -278,11 +278,11 @@ class Receiver {
 
 Status check_written(const Json& ranges, Endpoint& endpoint, Traffic& traffic) {
   if (!ranges.is_array() || ranges.size() != endpoint.count())
-    return fail("the client asks for a check of the wrong queue pairs", EPROTO);
+    return fail("the client requests verification of the wrong queue pairs", EPROTO);
   for (uint32_t i = 0; i < endpoint.count(); ++i) {
     const auto [first, last] = ranges[i].get<std::pair<uint64_t, uint64_t>>();
     if (last < first || last - first > endpoint.layout().in_slots) {
-      return fail("the client asks for a check of more messages than there is room for", EPROTO);
+      return fail("the client requests verification of more messages than the buffers hold", EPROTO);
     }
     for (uint64_t n = first; n < last; ++n) ROCI_TRY(traffic.check(i, n, endpoint.in(i, n)));
   }
@@ -328,14 +328,14 @@ Result<Json> serve_bandwidth(Control& control, Endpoint& endpoint, const Paramet
         if (p.operation == Operation::kSend) {
           message.at("messages").get_to(counts);
           if (counts.size() != endpoint.count())
-            return fail("the client counts the wrong queue pairs", EPROTO);
+            return fail("the client reports counts for the wrong queue pairs", EPROTO);
         }
         last_words = std::move(message);
       } else if (!message.is_null()) {
-        return fail("the client breaks the exchange with " + message.dump(), EPROTO);
+        return fail("the client violated the protocol with " + message.dump(), EPROTO);
       }
     } catch (const Json::exception& e) {
-      return fail(std::string("the client breaks the exchange: ") + e.what(), EPROTO);
+      return fail(std::string("the client violated the protocol: ") + e.what(), EPROTO);
     }
     auto received = receiver.poll();
     if (!received) return fail(received.error());

@@ -72,15 +72,16 @@ CLI::Option* CommandOptions::texts(const std::string& names, const std::string& 
 CLI::Option* CommandOptions::whole(const std::string& names, uint64_t low, uint64_t high,
                                    const std::string& help, const char* group,
                                    std::function<void(uint64_t)> take) {
-  return text(
-      names, help, "N", group, [low, high, take = std::move(take)](const std::string& value) -> Status {
-        const auto whole = parse_whole(value);
-        if (!whole || *whole < low || *whole > high) {
-          return fail("write a whole number from " + std::to_string(low) + " to " + std::to_string(high));
-        }
-        take(*whole);
-        return {};
-      });
+  return text(names, help, "N", group,
+              [low, high, take = std::move(take)](const std::string& value) -> Status {
+                const auto whole = parse_whole(value);
+                if (!whole || *whole < low || *whole > high) {
+                  return fail("allowed are whole numbers from " + std::to_string(low) + " to " +
+                              std::to_string(high));
+                }
+                take(*whole);
+                return {};
+              });
 }
 
 CLI::Option* CommandOptions::seconds(const std::string& names, double& target, double low, double high,
@@ -89,7 +90,7 @@ CLI::Option* CommandOptions::seconds(const std::string& names, double& target, d
     const auto parsed = parse_number(value);
     if (!parsed || *parsed < low || *parsed > high) {
       char sentence[80];
-      std::snprintf(sentence, sizeof sentence, "write a number of seconds from %g to %g", low, high);
+      std::snprintf(sentence, sizeof sentence, "allowed are %g to %g seconds", low, high);
       return fail(sentence);
     }
     target = *parsed;

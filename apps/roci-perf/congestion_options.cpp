@@ -9,68 +9,67 @@ namespace roci::perf {
 
 void add_congestion_options(CommandOptions& command, CongestionOptions& options) {
   constexpr const char* kGroup = "Congestion control";
-  auto* chosen = command.text(
-      "--cc",
-      "The queue pairs' congestion control: an algorithm (roci-cc list), a profile of the configuration "
-      "file, window or none [as the file says; window in a loopback]",
-      "NAME", kGroup, [&options](const std::string& value) -> Status {
-        options.profile = value;
-        return {};
-      });
+  auto* chosen = command.text("--cc",
+                              "Congestion control: an algorithm (roci-cc list), a profile of the "
+                              "configuration file, window or none [set by the file; window with --loopback]",
+                              "NAME", kGroup, [&options](const std::string& value) -> Status {
+                                options.profile = value;
+                                return {};
+                              });
   command
-      .texts("--cc-set", "A parameter's value, in the parameter's unit; several times for several", "NAME=N",
-             kGroup,
+      .texts("--cc-set", "Value of a parameter, in its unit; may be repeated", "NAME=N", kGroup,
              [&options](const std::string& value) -> Status {
                const size_t equals = value.find('=');
                const auto number = parse_number(equals == std::string::npos ? "" : value.substr(equals + 1));
-               if (equals == 0 || !number) return fail("write a parameter and its value, like eta=0.95");
+               if (equals == 0 || !number) return fail("allowed is PARAMETER=VALUE, such as eta=0.95");
                options.parameters[value.substr(0, equals)] = *number;
                return {};
              })
       ->needs(chosen);
   command.texts("--cc-plugin",
-                "A shared object with further algorithms (roci-cc check FILE); several times for several",
-                "FILE", kGroup, [&options](const std::string& value) -> Status {
+                "Shared object with additional algorithms (roci-cc check FILE); may be repeated", "FILE",
+                kGroup, [&options](const std::string& value) -> Status {
                   options.plugins.push_back(value);
                   return {};
                 });
   command.text("--cc-base-rtt",
-               "Round trip of a full packet on idle links, like 5us, for algorithms that ask for it", "TIME",
-               kGroup, [&options](const std::string& value) -> Status {
+               "Round-trip time of a full packet on idle links, such as 5us, for algorithms that require it",
+               "TIME", kGroup, [&options](const std::string& value) -> Status {
                  auto time = parse_duration(value);
                  if (!time) return fail(time.error());
                  options.base_rtt = *time;
                  return {};
                });
   command.text("--cc-line-rate",
-               "Rate of the line, like 25Gbps, where flows begin [as the file or the port says; 100Gbps in a "
-               "loopback]",
+               "Line rate, such as 25Gbps, the initial rate of flows [set by the file or the port; 100Gbps "
+               "with --loopback]",
                "RATE", kGroup, [&options](const std::string& value) -> Status {
                  auto rate = parse_rate(value);
                  if (!rate) return fail(rate.error());
-                 if (rate->value() == 0) return fail("no line has that rate");
+                 if (rate->value() == 0) return fail("the rate must be above 0");
                  options.line_rate = *rate;
                  return {};
                });
   command.text("--cc-cores",
-               "Threads that algorithms have to themselves; 0: they run where the packets are [0]", "N",
-               kGroup, [&options](const std::string& value) -> Status {
+               "Dedicated threads for algorithms; 0: they run in the threads of the workers [0]", "N", kGroup,
+               [&options](const std::string& value) -> Status {
                  const auto whole = parse_whole(value);
                  if (!whole || *whole > kMaxControlCores)
-                   return fail("write a whole number from 0 to " + std::to_string(kMaxControlCores));
+                   return fail("allowed are whole numbers from 0 to " + std::to_string(kMaxControlCores));
                  options.cores = static_cast<uint32_t>(*whole);
                  return {};
                });
-  command.flag("--cc-report", options.report, "Show at the end what it did with each flow", kGroup);
+  command.flag("--cc-report", options.report, "Print the congestion control state of each flow at the end",
+               kGroup);
   command.text(
       "--cc-trace",
-      "Write the algorithms' events and decisions to FILE: CSV if it is called so, else for roci-cc replay",
+      "Write the algorithms' events and decisions to FILE: CSV for *.csv, otherwise for roci-cc replay",
       "FILE", kGroup, [&options](const std::string& value) -> Status {
         options.trace_file = value;
         return {};
       });
   command.number("--cc-trace-events", options.trace_events, 1, 1U << 22,
-                 "The last N events are kept [100000]", kGroup);
+                 "Number of latest events to keep [100000]", kGroup);
 }
 
 // Parameters and a base RTT from the command line create a new profile, "command-line", derived from the selected one.

@@ -106,7 +106,7 @@ nlohmann::ordered_json congestion_json(const std::vector<DeviceFlows>& devices) 
 
 Result<size_t> save_trace(const std::vector<Device*>& devices, const std::string& file) {
   std::ofstream out(file);
-  if (!out) return fail(file + ": it cannot be written");
+  if (!out) return fail(file + ": cannot be written");
   std::vector<TraceRecord> records;
   uint32_t numbers = 0;  // flow numbers start at 0 per device; renumbered to be unique in the file
   size_t events = 0;
@@ -125,7 +125,7 @@ Result<size_t> save_trace(const std::vector<Device*>& devices, const std::string
     write_trace_json(records, out);
   }
   out.flush();
-  if (!out) return fail(file + ": it could not be written to its end");
+  if (!out) return fail(file + ": could not be written completely");
   return events;
 }
 

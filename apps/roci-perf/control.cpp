@@ -65,7 +65,7 @@ Status Control::look_around() {
     last_work_ = time;
   } else if (time - last_work_ > limits_.stall) {
     char text[160];
-    std::snprintf(text, sizeof text, "nothing has moved for %.0f s while waiting for %s; giving up",
+    std::snprintf(text, sizeof text, "no progress for %.0f s while waiting for %s; aborted",
                   in_seconds(time - last_work_), peer_name_.c_str());
     return fail(text, ETIMEDOUT);
   }
@@ -75,8 +75,7 @@ Status Control::look_around() {
 Status Control::read_channel() {
   if (channel_ == nullptr || closed_at_ != kNever) {
     if (closed_at_ != kNever && (!outstanding_ || now() - closed_at_ > limits_.grace)) {
-      return fail(peer_name_ + " went away in the middle of the test (it closed the control connection)",
-                  ECONNRESET);
+      return fail(peer_name_ + " closed the control connection during the test", ECONNRESET);
     }
     return {};
   }
@@ -121,8 +120,8 @@ Result<Json> Control::expect(const char* key) {
   ROCI_TRY(read_channel());
   while (!take(&message)) ROCI_TRY(round());
   if (!message.contains(key)) {
-    return fail(peer_name_ + " breaks the exchange: a message with \"" + key + "\" was due and " +
-                    message.dump() + " came",
+    return fail(peer_name_ + " violated the protocol: a message with \"" + key + "\" is required, but " +
+                    message.dump() + " was received",
                 EPROTO);
   }
   return message;

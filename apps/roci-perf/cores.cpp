@@ -13,9 +13,9 @@ Status stay_on(int cpu) {
   CPU_SET(static_cast<size_t>(cpu), &cpus);
   const int error = pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
   if (error == 0) return {};
-  return fail("--cores names CPU " + std::to_string(cpu) +
-                  ", which this process may not use: " + std::strerror(error),
-              error);
+  return fail(
+      "--cores: CPU " + std::to_string(cpu) + " is not available to this process: " + std::strerror(error),
+      error);
 }
 
 }  // namespace roci::perf

@@ -39,7 +39,7 @@ Result<std::unique_ptr<Buffer>> Buffer::create(uint64_t size) {
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
     return fail("no memory: " + std::to_string(size >> 20) +
-                    " MiB of message buffers were refused; take a smaller --size or fewer --qp",
+                    " MiB of message buffers cannot be allocated; use a smaller --size or fewer --qp",
                 ENOMEM);
   }
   return std::unique_ptr<Buffer>(new Buffer(static_cast<uint8_t*>(data), size));
@@ -56,9 +56,9 @@ Result<uint32_t> usable_mtu(const Device& device, uint32_t wanted) {
   const uint32_t most = mtu_bytes(device.query_port().active_mtu);
   if (wanted == 0) return most;
   if (wanted <= most) return wanted;
-  return fail("path MTU " + std::to_string(wanted) + " does not fit the port of " + device.name() +
-                  ", whose own MTU carries at most " + std::to_string(most) + "; take --mtu " +
-                  std::to_string(most) + " or less, or give the port a larger mtu",
+  return fail("path MTU " + std::to_string(wanted) + " exceeds the maximum of device " + device.name() +
+                  ": at most " + std::to_string(most) + " is allowed; use --mtu " + std::to_string(most) +
+                  " or less, or increase the mtu of the port",
               EINVAL);
 }
 
@@ -105,13 +105,13 @@ Status Endpoint::make_queue_pairs(Device& device, const Options& options, const 
   if (completions > static_cast<uint64_t>(std::max(attributes.max_cqe, 0))) {
     return fail("--qp x (--tx-depth + " +
                 std::string(parameters.operation == Operation::kSend ? "--rx-depth" : "1") + ") is " +
-                std::to_string(completions) + "; a completion queue of " + device.name() + " has room for " +
-                std::to_string(attributes.max_cqe));
+                std::to_string(completions) + "; the maximum of a completion queue of " + device.name() +
+                " is " + std::to_string(attributes.max_cqe));
   }
   const auto most_reads = static_cast<uint32_t>(std::clamp(attributes.max_qp_rd_atom, 1, 255));
   if (options.outstanding_reads > most_reads) {
     return fail("--outs is " + std::to_string(options.outstanding_reads) + "; " + device.name() +
-                " has at most " + std::to_string(most_reads) + " READs under way on a queue pair");
+                " supports at most " + std::to_string(most_reads) + " outstanding READs per queue pair");
   }
   reads_ = static_cast<uint8_t>(options.outstanding_reads == 0 ? most_reads : options.outstanding_reads);
   inlines_ = options.inline_size >= layout_.size && operation_ != Operation::kRead;
@@ -153,14 +153,14 @@ std::vector<QueuePairAddress> Endpoint::addresses() const {
 
 Status Endpoint::connect(std::vector<QueuePairAddress> peers, uint32_t mtu) {
   if (peers.size() != queue_pairs_.size()) {
-    return fail("the other side has " + std::to_string(peers.size()) + " queue pairs and we have " +
+    return fail("the peer has " + std::to_string(peers.size()) + " queue pairs, and this side has " +
                 std::to_string(queue_pairs_.size()));
   }
   peers_ = std::move(peers);
   for (uint32_t i = 0; i < count(); ++i) {
     if (peers_[i].gid.is_v4() != gid_.is_v4()) {
-      return fail("the peer's GID " + peers_[i].gid.to_string() + " and ours, " + gid_.to_string() +
-                  ", are of different IP versions; choose another one with --gid-index");
+      return fail("the peer's GID " + peers_[i].gid.to_string() + " and the local GID " + gid_.to_string() +
+                  " have different IP versions; select another GID with --gid-index");
     }
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTR;
@@ -212,7 +212,7 @@ Status Endpoint::post_receive(uint32_t queue_pair, uint64_t number) {
   ibv_recv_wr* bad = nullptr;
   const int error = queue_pairs_[queue_pair]->post_recv(&request, &bad);
   if (error == 0) return {};
-  return fail("a receive was refused: " + std::string(std::strerror(error)), error);
+  return fail("posting a receive request failed: " + std::string(std::strerror(error)), error);
 }
 
 }  // namespace roci::perf

@@ -62,11 +62,11 @@ class TcpChannel final : public Channel {
         sent += static_cast<size_t>(n);
       } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
         if (auto ready = wait_for(fd_, POLLOUT, kSendTimeout); !ready) {
-          return fail("the other side takes no control messages: " + ready.error().message,
+          return fail("control messages cannot be sent to the peer: " + ready.error().message,
                       ready.error().code);
         }
       } else if (n < 0 && errno != EINTR) {
-        return fail("the other side closed the control connection", ECONNRESET);
+        return fail("the peer closed the control connection", ECONNRESET);
       }
     }
     return {};
@@ -77,11 +77,11 @@ class TcpChannel final : public Channel {
       if (const size_t end = buffer_.find('\n'); end != std::string::npos) {
         Json message = Json::parse(buffer_.substr(0, end), nullptr, false);
         buffer_.erase(0, end + 1);
-        if (!message.is_object()) return fail("the other side does not speak roci-perf's exchange", EPROTO);
+        if (!message.is_object()) return fail("the peer does not use the protocol of roci-perf", EPROTO);
         return message;
       }
       if (buffer_.size() > kLongestLine)
-        return fail("the other side does not speak roci-perf's exchange", EPROTO);
+        return fail("the peer does not use the protocol of roci-perf", EPROTO);
       char chunk[4096];
       const ssize_t n = recv(fd_, chunk, sizeof chunk, MSG_DONTWAIT);
       if (n > 0) {
@@ -89,7 +89,7 @@ class TcpChannel final : public Channel {
       } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
         return std::nullopt;
       } else {
-        return fail("the other side closed the control connection", ECONNRESET);
+        return fail("the peer closed the control connection", ECONNRESET);
       }
     }
   }
@@ -113,7 +113,7 @@ class MemoryChannel final : public Channel {
   ~MemoryChannel() override { out_->closed = true; }
 
   Status send(const Json& message) override {
-    if (in_->closed) return fail("the other side has ended", ECONNRESET);
+    if (in_->closed) return fail("the peer has exited", ECONNRESET);
     const std::lock_guard lock(out_->mutex);
     out_->messages.push_back(message);
     out_->filled = true;
@@ -130,7 +130,7 @@ class MemoryChannel final : public Channel {
       in_->filled = !in_->messages.empty();
       return message;
     }
-    if (closed) return fail("the other side has ended", ECONNRESET);
+    if (closed) return fail("the peer has exited", ECONNRESET);
     return std::nullopt;
   }
 
@@ -150,7 +150,7 @@ Result<Addresses> look_up(const std::string& host, uint16_t port, int flags) {
   hints.ai_flags = flags;
   addrinfo* list = nullptr;
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
-  if (error != 0) return fail("HOST \"" + host + "\" is not known: " + gai_strerror(error), ENOENT);
+  if (error != 0) return fail("HOST \"" + host + "\" cannot be resolved: " + gai_strerror(error), ENOENT);
   return Addresses{list};
 }
 
@@ -198,9 +198,10 @@ Result<std::unique_ptr<Channel>> connect_to(const std::string& host, uint16_t po
   }
   char waited[32];
   std::snprintf(waited, sizeof waited, "%g", static_cast<double>(timeout.count()) * 1e-9);
-  return fail("HOST " + where(host, port) + " does not answer within " + waited + " s (" + why +
-                  "); is a roci-perf server running there, and listening (--bind) where we can reach it?",
-              ETIMEDOUT);
+  return fail(
+      "HOST " + where(host, port) + " does not answer within " + waited + " s (" + why +
+          "); check that a roci-perf server is running there and listens (--bind) on a reachable address",
+      ETIMEDOUT);
 }
 
 Result<Listener> Listener::open(const std::string& address, uint16_t port) {
@@ -214,7 +215,7 @@ Result<Listener> Listener::open(const std::string& address, uint16_t port) {
     const int error = errno;
     if (fd >= 0) close(fd);
     return fail("the server cannot listen on " + where(address, port) + ": " + std::strerror(error) +
-                    (error == EADDRINUSE ? "; another --port may be free" : ""),
+                    (error == EADDRINUSE ? "; use another --port" : ""),
                 error);
   }
   return Listener{fd};
@@ -234,7 +235,7 @@ Result<std::unique_ptr<Channel>> Listener::accept(Nanos timeout) {
     const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) return std::make_unique<TcpChannel>(fd);
   }
-  return fail("no client came within --host-timeout", ETIMEDOUT);
+  return fail("no client connected within --host-timeout", ETIMEDOUT);
 }
 
 }  // namespace roci::perf

@@ -178,7 +178,7 @@ Result<Json> serve_latency(Control& control, Endpoint& endpoint, const Parameter
   const auto over = [&]() -> Result<bool> {
     if (!control.take(&message)) return now() >= end;
     if (message.contains("done")) return true;
-    return fail("the client breaks the exchange with " + message.dump(), EPROTO);
+    return fail("the client violated the protocol with " + message.dump(), EPROTO);
   };
   for (uint64_t n = 0;;) {
     auto done = over();

@@ -54,7 +54,7 @@ Result<double> parse_probability(const std::string& text) {
   auto value = parse_number(percent ? text.substr(0, text.size() - 1) : text);
   if (value && percent) *value /= 100;
   if (!value || *value < 0 || *value >= 1) {
-    return fail("write a part of one, like 0.001, or of a hundred, like 0.1%; it must be less than all");
+    return fail("allowed is a fraction below 1, such as 0.001 or 0.1%");
   }
   return value;
 }

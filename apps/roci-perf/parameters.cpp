@@ -28,8 +28,9 @@ std::string sizes_text(const std::vector<uint64_t>& sizes) {
 }
 
 Status contradiction(const std::string& option, const std::string& mine, const std::string& theirs) {
-  return fail("the two sides want different tests: " + option + " is " + mine + " on the server and " +
-              theirs + " on the client; start both with the same, or leave it out on the server");
+  return fail("client and server have different parameters: " + option + " is " + mine +
+              " on the server and " + theirs +
+              " on the client; use the same value, or omit it on the server");
 }
 
 }  // namespace
@@ -73,7 +74,7 @@ Layout layout_for(const Parameters& p, uint64_t size) {
 }
 
 Status validate(const Parameters& p) {
-  if (p.sizes.empty()) return fail("there is no message size");
+  if (p.sizes.empty()) return fail("a message size is required");
   for (const uint64_t size : p.sizes) ROCI_TRY(in_range("--size", size, 1, kLargestMessage));
   ROCI_TRY(in_range("--iters", p.iterations, 1, 1'000'000'000));
   ROCI_TRY(in_range("--qp", p.queue_pairs, 1, kMostQueuePairs));
@@ -119,10 +120,9 @@ Result<Parameters> parameters_from_json(const Json& json) {
     } else if (operation == "send") {
       p.operation = Operation::kSend;
     } else {
-      return fail("the other side asks for the unknown operation \"" + operation + "\"");
+      return fail("the peer requests the unknown operation \"" + operation + "\"");
     }
-    if (mode != "bw" && mode != "lat")
-      return fail("the other side asks for the unknown mode \"" + mode + "\"");
+    if (mode != "bw" && mode != "lat") return fail("the peer requests the unknown mode \"" + mode + "\"");
     p.mode = mode == "bw" ? Mode::kBandwidth : Mode::kLatency;
     json.at("sizes").get_to(p.sizes);
     json.at("iterations").get_to(p.iterations);
@@ -136,11 +136,11 @@ Result<Parameters> parameters_from_json(const Json& json) {
     json.at("verify").get_to(p.verify);
     json.at("seed").get_to(p.seed);
   } catch (const Json::exception& e) {
-    return fail(std::string("the other side sent parameters that cannot be read: ") + e.what());
+    return fail(std::string("invalid parameters of the peer: ") + e.what());
   }
   if (p.sizes.size() > 64)
-    return fail("the other side asks for " + std::to_string(p.sizes.size()) + " sizes; at most 64");
-  if (auto valid = validate(p); !valid) return fail(valid.error().within("the other side's parameters"));
+    return fail("the peer requests " + std::to_string(p.sizes.size()) + " sizes; at most 64 are allowed");
+  if (auto valid = validate(p); !valid) return fail(valid.error().within("the peer's parameters"));
   return p;
 }
 
@@ -149,8 +149,8 @@ Result<Parameters> agree(const Parameters& mine, const std::set<std::string>& gi
   const std::string my_test = std::string(to_string(mine.operation)) + " " + to_string(mine.mode);
   const std::string their_test = std::string(to_string(theirs.operation)) + " " + to_string(theirs.mode);
   if (my_test != their_test) {
-    return fail("the two sides want different tests: the server was started for \"" + my_test +
-                "\" and the client for \"" + their_test + "\"");
+    return fail("client and server run different tests: the server runs \"" + my_test +
+                "\" and the client \"" + their_test + "\"");
   }
   const auto compare = [&](const char* option, const auto& my_value, const auto& their_value) -> Status {
     if (!given.contains(option) || my_value == their_value) return {};

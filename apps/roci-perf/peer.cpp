@@ -34,9 +34,9 @@ Result<QueuePairAddress> QueuePairAddress::parse(std::string_view text) {
     const std::string_view item = rest.substr(0, comma);
     rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
     const size_t equals = item.find('=');
-    if (equals == std::string_view::npos) return fail(quoted(item) + " has no '='; write " + kForm);
+    if (equals == std::string_view::npos) return fail(quoted(item) + " has no '='; required is " + kForm);
     const std::string_view key = item.substr(0, equals), value = item.substr(equals + 1);
-    if (!seen.emplace(key).second) return fail(quoted(key) + " is given twice; write " + kForm);
+    if (!seen.emplace(key).second) return fail(quoted(key) + " is given twice; required is " + kForm);
     if (key == "gid") {
       auto gid = Gid::parse(value);
       if (!gid) return fail("gid: " + gid.error().message);
@@ -49,13 +49,13 @@ Result<QueuePairAddress> QueuePairAddress::parse(std::string_view text) {
     } else if (key == "va") {
       most = UINT64_MAX;
     } else if (key != "qpn" && key != "psn") {
-      return fail("unknown part " + quoted(key) + "; write " + kForm);
+      return fail("unknown part " + quoted(key) + "; required is " + kForm);
     }
     const auto number = parse_number(value);
     if (!number || *number > most) {
       char limit[24];
       std::snprintf(limit, sizeof limit, "0x%llx", static_cast<unsigned long long>(most));
-      return fail(std::string(key) + " is " + quoted(value) + "; write a number from 0 to " + limit);
+      return fail(std::string(key) + " is " + quoted(value) + "; allowed are numbers from 0 to " + limit);
     }
     if (key == "qpn") peer.qpn = static_cast<uint32_t>(*number);
     if (key == "psn") peer.psn = static_cast<uint32_t>(*number);
@@ -63,10 +63,9 @@ Result<QueuePairAddress> QueuePairAddress::parse(std::string_view text) {
     if (key == "va") peer.address = *number;
   }
   for (const char* needed : {"gid", "qpn", "psn"}) {
-    if (!seen.contains(needed)) return fail(std::string(needed) + " is missing; write " + kForm);
+    if (!seen.contains(needed)) return fail(std::string(needed) + " is missing; required is " + kForm);
   }
-  if (seen.contains("rkey") != seen.contains("va"))
-    return fail("rkey and va belong together; give both or none");
+  if (seen.contains("rkey") != seen.contains("va")) return fail("rkey and va must be specified together");
   return peer;
 }
 

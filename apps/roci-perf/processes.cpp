@@ -56,7 +56,7 @@ Result<std::unique_ptr<Channel>> wait_for_client(const Options& options, Report&
   if (!listener) return fail(listener.error());
   const bool local = options.bind == "127.0.0.1" || options.bind == "::1";
   report.note("waiting for a client on " + address_and_port(options) +
-              (local ? " (this machine only; --bind 0.0.0.0 lets others in)" : ""));
+              (local ? " (this machine only; --bind 0.0.0.0 for other machines)" : ""));
   return listener->accept(options.given.contains("host-timeout") ? from_seconds(options.host_timeout)
                                                                  : kNever);
 }
@@ -100,7 +100,8 @@ Result<HostConfig> read_host_config(const std::string& file) {
   });
   if (!read) return fail(read.error());
   if (config.host.device.addresses.empty()) {
-    return fail(file + ": device.addresses is empty; give the host at least one address, like [10.0.0.1/24]");
+    return fail(file +
+                ": device.addresses is empty; at least one address is required, such as [10.0.0.1/24]");
   }
   return config;
 }
@@ -122,7 +123,7 @@ Outcome run_on_port(const Options& options, const HostConfig& config, Report& re
     return outcome(fail(mtu.error()), kMisconfigured);
   const int index = chosen_gid_index(**device, options);
   if (index >= (*device)->gid_count()) {
-    return outcome(fail("--gid-index " + std::to_string(index) + " is not there; " + (*device)->name() +
+    return outcome(fail("--gid-index " + std::to_string(index) + " does not exist; " + (*device)->name() +
                         " has the indices 0 to " + std::to_string((*device)->gid_count() - 1)),
                    kMisconfigured);
   }

@@ -114,7 +114,7 @@ Result<Row> row_from_json(const Json& json) {
       row.latency = l;
     }
   } catch (const Json::exception& e) {
-    return fail(std::string("the other side's result cannot be read: ") + e.what(), EPROTO);
+    return fail(std::string("invalid result of the peer: ") + e.what(), EPROTO);
   }
   return row;
 }
@@ -147,7 +147,7 @@ void Report::heading(const Heading& h) {
   pair_of_facts("Number of qps", std::to_string(p.queue_pairs), bandwidth ? "TX depth" : "Warm-up",
                 bandwidth ? std::to_string(p.tx_depth) : plural(p.warm_up, "message"));
   pair_of_facts("Inline up to", std::to_string(options_.inline_size) + "[B]", "CPUs", cpu_list());
-  if (p.verify) pair_of_facts("Verify", "every byte (part of the time)", "Seed", std::to_string(p.seed));
+  if (p.verify) pair_of_facts("Verify", "every byte (time included)", "Seed", std::to_string(p.seed));
   rule();
   print_addresses("local", h.local);
   print_addresses("remote", h.remote);
@@ -211,7 +211,7 @@ void Report::samples(uint64_t size, const LatencySamples& samples) {
     std::printf("\n");
   }
   if (options_.report_unsorted) {
-    std::printf("\n#, usec%s\n", samples.stride() > 1 ? " (not every sample is kept in so long a run)" : "");
+    std::printf("\n#, usec%s\n", samples.stride() > 1 ? " (subset of the samples)" : "");
     uint64_t n = 0;
     for (const uint32_t nanos : samples.kept()) {
       std::printf("%llu, %.3f\n", static_cast<unsigned long long>(n), nanos / 1000.0);
@@ -268,7 +268,7 @@ void Report::finish(const Verified& verified, const std::vector<std::pair<std::s
     rule();
   }
   if (h.test.verify) {
-    std::printf(" verified: %s, %s, all right\n", plural(verified.messages, "message").c_str(),
+    std::printf(" verified: %s, %s, no errors\n", plural(verified.messages, "message").c_str(),
                 plural(verified.bytes, "byte").c_str());
   }
   std::fflush(stdout);
@@ -286,7 +286,7 @@ void Report::save_trace() const {
   const auto saved = perf::save_trace(watched_, file);
   // Written to standard error, to keep it apart from a table or JSON.
   if (saved) {
-    std::fprintf(stderr, "%zu events of congestion control are in %s\n", *saved, file.c_str());
+    std::fprintf(stderr, "%zu congestion control events written to %s\n", *saved, file.c_str());
   } else {
     std::fprintf(stderr, "roci-perf: --cc-trace: %s\n", saved.error().message.c_str());
   }

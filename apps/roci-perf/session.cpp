@@ -22,14 +22,14 @@ Result<std::vector<QueuePairAddress>> addresses_of(const Json& message, uint64_t
   std::vector<QueuePairAddress> list;
   try {
     if (message.at("round").get<uint64_t>() != size)
-      return fail("the other side is at another message size", EPROTO);
+      return fail("the peer uses another message size", EPROTO);
     for (const auto& text : message.at("queue_pairs").get<std::vector<std::string>>()) {
       auto address = QueuePairAddress::parse(text);
-      if (!address) return fail(address.error().within("the other side's queue pair"));
+      if (!address) return fail(address.error().within("the peer's queue pair"));
       list.push_back(*address);
     }
   } catch (const Json::exception& e) {
-    return fail(std::string("the other side's queue pairs cannot be read: ") + e.what(), EPROTO);
+    return fail(std::string("invalid queue pairs of the peer: ") + e.what(), EPROTO);
   }
   return list;
 }
@@ -102,7 +102,7 @@ class Client {
     if (!welcome) return fail(welcome.error());
     mtu_ = welcome->value("mtu", *largest);
     if (mtu_ > *largest || mtu_ < 256)
-      return fail("the server chose a path MTU of " + std::to_string(mtu_), EPROTO);
+      return fail("the server selected an invalid path MTU of " + std::to_string(mtu_), EPROTO);
     for (const uint64_t size : p_.sizes) ROCI_TRY(round(size));
     report_.finish(verified_, device_.counters());
     return {};
@@ -167,9 +167,9 @@ class Server {
  private:
   Status greet(const Json& hello) {
     if (hello["roci-perf"] != kExchangeVersion) {
-      return fail("the two sides are of different versions: the client speaks exchange " +
-                      hello["roci-perf"].dump() + " and the server " + std::to_string(kExchangeVersion) +
-                      "; install the same on both",
+      return fail("client and server have different versions: the client uses protocol version " +
+                      hello["roci-perf"].dump() + ", the server " + std::to_string(kExchangeVersion) +
+                      "; install the same version on both",
                   EPROTO);
     }
     auto theirs = parameters_from_json(hello.value("test", Json::object()));
@@ -289,7 +289,8 @@ Status run_with_peers(Control& control, Device& device, const Options& options, 
   auto endpoint = Endpoint::create(device, options, p, p.sizes.front());
   if (!endpoint) return fail(endpoint.error());
   Endpoint& e = **endpoint;
-  for (const QueuePairAddress& address : e.addresses()) report.note("our queue pair: " + address.to_string());
+  for (const QueuePairAddress& address : e.addresses())
+    report.note("local queue pair: " + address.to_string());
   report.note("path MTU " + std::to_string(*mtu) + ", messages of " + std::to_string(p.sizes.front()) +
               " bytes");
   ROCI_TRY(e.connect(options.peers, *mtu));

@@ -82,7 +82,7 @@ Status Traffic::post(uint32_t queue_pair, uint32_t count, bool signal_last) {
     ibv_send_wr* bad = nullptr;
     if (const int error = endpoint_.queue_pair(queue_pair).post_send(requests_.data(), &bad); error != 0) {
       return fail("message " + std::to_string(RequestId::decode(bad->wr_id).number) +
-                      " was refused by queue pair " + std::to_string(queue_pair) + ": " +
+                      " was rejected by queue pair " + std::to_string(queue_pair) + ": " +
                       std::strerror(error),
                   error);
     }

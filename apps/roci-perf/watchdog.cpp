@@ -24,7 +24,7 @@ void Watchdog::watch(const std::atomic<uint64_t>& heartbeat, Nanos limit) {
   while (!wake_.wait_for(lock, limit, [this] { return ended_; })) {
     const uint64_t count = heartbeat.load(std::memory_order_relaxed);
     if (count == seen) {
-      std::fprintf(stderr, "roci-perf: the test has hung for %.0f s and is ended by the watchdog\n",
+      std::fprintf(stderr, "roci-perf: no progress for %.0f s; terminated by the watchdog\n",
                    static_cast<double>(limit.count()) * 1e-9);
       _exit(1);
     }

@@ -49,7 +49,8 @@ Status add_faults(const Options& options, NetConfig& net) {
   if (!options.delay.empty()) {
     const auto delay = parse_duration(options.delay);
     if (!delay) return fail(delay.error().within("--delay"));
-    if (*delay > kLongestFaultDelay) return fail("--delay: '" + options.delay + "' is longer than 1s");
+    if (*delay > kLongestFaultDelay)
+      return fail("--delay: '" + options.delay + "' exceeds the maximum of 1s");
     faults.delay = *delay;
   }
   net.faults = faults;
@@ -72,7 +73,8 @@ Status join_net(const Options& options, NetConfig net, bool exactly, const std::
   control.base_rtt = net.congestion_control.base_rtt;
   ROCI_TRY(check_congestion_control(control));
   if (net.sender_places && net.needs_switch())
-    return fail("placement: sender works only in a network without a switch, and faults require one");
+    return fail(
+        "placement: sender requires a network without a switch, and fault injection requires a switch");
   const bool described = exactly || options.has_faults();
   const std::string description = description_id(net);
   const auto folder =
@@ -90,7 +92,7 @@ Status join_net(const Options& options, NetConfig net, bool exactly, const std::
 
 Status use_device(const Options& options, const DeviceFile& device) {
   if (options.has_faults())
-    return fail("faults are injected by the switch of a network; '" + options.config +
+    return fail("fault injection requires a network with a switch; '" + options.config +
                 "' describes a device");
   ROCI_TRY(check_congestion_control(device.device.congestion_control));
   const std::filesystem::path file = std::filesystem::absolute(options.config);
@@ -157,10 +159,10 @@ int say(const Result<std::string>& text) {
 int run(const Options& options) {
   if (options.list) return say(nets_table());
   if (!options.stop.empty()) return say(stop_net(options.stop));
-  if (options.command.empty()) return complain({"which program? 'roci-run --help' shows how it is called"});
+  if (options.command.empty()) return complain({"PROGRAM is missing; see 'roci-run --help'"});
   if (options.command.front().starts_with('-'))
     return complain(
-        {"there is no option '" + options.command.front() + "'; options of the program go behind its name"});
+        {"unknown option '" + options.command.front() + "'; options of the program follow its name"});
   if (const Status ready = set_up(options); !ready) return complain(ready.error());
   return options.stats ? run_with_stats(options.command) : become(options.command);
 }
@@ -178,47 +180,50 @@ class HelpFormatter final : public CLI::Formatter {
 };
 
 void add_options(CLI::App& app, Options& options) {
-  const char* where = "Where";
+  const char* where = "Network";
   auto* net = app.add_option("--net", options.net,
-                             "network of this machine to join; made when it is not there [default]")
+                             "network of this machine to join; created if it does not exist [default]")
                   ->type_name("NAME")
                   ->group(where);
   app.add_option(
          "--config", options.config,
-         "a network or a device of the program's own (config/net-default.yaml, config/run-af-xdp.yaml)")
+         "file that describes a network or a device (config/net-default.yaml, config/run-af-xdp.yaml)")
       ->type_name("FILE")
       ->excludes(net)
       ->group(where);
-  const char* how = "How";
+  const char* how = "Device";
   app.add_option("--cc", options.cc,
                  "congestion control: an algorithm (roci-cc list), a profile of the file, window or none")
       ->type_name("NAME")
       ->group(how);
-  app.add_option("--identity", options.identity,
-                 "numbers that the device shows; 0x2c9:4119 lets perftest take it for a ConnectX-5")
+  app.add_option(
+         "--identity", options.identity,
+         "vendor and part number that the device reports; perftest detects 0x2c9:4119 as a ConnectX-5")
       ->type_name("VENDOR:PART")
       ->group(how);
-  app.add_flag("--stats", options.stats, "print counters and queue pairs when the program has ended")
+  app.add_flag("--stats", options.stats, "print counters and queue pairs when the program has exited")
       ->group(how);
-  const char* faults = "Faults of a network that is made for this";
+  const char* faults = "Fault injection (in a new network)";
   const auto probability = [&](const char* name, std::optional<double>& value, const char* help) {
     app.add_option(name, value, help)->type_name("P")->check(CLI::Range(0.0, 1.0))->group(faults);
   };
   probability("--loss", options.loss, "probability that a frame is lost");
-  probability("--corrupt", options.corrupt, "... that bits of it are flipped");
-  probability("--duplicate", options.duplicate, "... that it comes twice");
-  probability("--reorder", options.reorder, "... that others overtake it");
-  app.add_option("--delay", options.delay, "of every frame, like 20us")->type_name("TIME")->group(faults);
-  const char* instead = "Instead of running a program";
-  app.add_flag("--list", options.list, "show the networks of this machine and the processes in them")
+  probability("--corrupt", options.corrupt, "probability that bits of a frame are inverted");
+  probability("--duplicate", options.duplicate, "probability that a frame is duplicated");
+  probability("--reorder", options.reorder, "probability that a frame is reordered");
+  app.add_option("--delay", options.delay, "delay of every frame, such as 20us")
+      ->type_name("TIME")
+      ->group(faults);
+  const char* instead = "Network management";
+  app.add_flag("--list", options.list, "list the networks of this machine and their processes")
       ->group(instead);
-  app.add_option("--stop", options.stop, "end the switch of a network")->type_name("NAME")->group(instead);
+  app.add_option("--stop", options.stop, "stop the switch of a network")->type_name("NAME")->group(instead);
 }
 
 int main_(int argc, char** argv) {
   CLI::App app{
       "Runs a program with software RDMA devices. Programs on one machine share a network; they exchange\n"
-      "frames through shared memory, or through a switch process where the network requires one."};
+      "frames through shared memory, or through a switch process if the network requires one."};
   Options options;
   app.prefix_command();
   auto formatter = std::make_shared<HelpFormatter>();
@@ -227,13 +232,13 @@ int main_(int argc, char** argv) {
   add_options(app, options);
   app.footer(
       "Examples:\n"
-      "  roci-run ib_write_bw                          the server gets 10.77.0.1 ...\n"
-      "  roci-run --cc dcqcn ib_write_bw 10.77.0.1     ... and the client, in another terminal, 10.77.0.2\n"
+      "  roci-run ib_write_bw                          server: 10.77.0.1\n"
+      "  roci-run --cc dcqcn ib_write_bw 10.77.0.1     client, in another terminal: 10.77.0.2\n"
       "  roci-run --net lab mpirun -n 4 program\n"
       "  roci-run --net lossy --loss 0.01 --stats program\n\n"
-      "Exit status: the program's, or 128 and the signal that ended it; 125 when roci-run itself fails, 126 "
-      "and\n"
-      "127 when the program cannot be run or is not there.");
+      "Exit status: that of the program, or 128 plus the number of the signal that ended it; 125 if roci-run "
+      "fails,\n"
+      "126 or 127 if the program cannot be run or does not exist.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

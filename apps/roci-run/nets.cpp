@@ -44,10 +44,10 @@ Result<std::string> row(const std::string& name) {
 Result<std::string> nets_table() {
   const auto names = list_nets();
   if (!names) return fail(names.error());
-  if (names->empty()) return std::string{"there is no network on this machine yet\n"};
+  if (names->empty()) return std::string{"no networks\n"};
   std::array<char, 160> heading;
   std::snprintf(heading.data(), heading.size(), "%-16s %9s %8s  %-18s %s\n", "network", "switch", "places",
-                "addresses", "who has which place");
+                "addresses", "processes by place");
   std::string table = heading.data();
   for (const std::string& name : *names) {
     const auto text = row(name);
@@ -62,10 +62,10 @@ Result<std::string> stop_net(const std::string& name) {
   if (!folder) return fail(folder.error());
   const auto net = read_net_file((*folder / kNetFile).string());
   if (net && !net->needs_switch() && !net_switch_state(*folder).running)
-    return "the network '" + name + "' has no switch; it ends with its last program\n";
+    return "network '" + name + "' has no switch; it ends with its last process\n";
   const auto ended = stop_switch(*folder, kPatience);
   if (!ended) return fail(ended.error().within("network '" + name + "'"));
-  return "the network '" + name + "' " + (*ended ? "has ended" : "did not run") + "\n";
+  return "network '" + name + "' " + (*ended ? "was stopped" : "was not running") + "\n";
 }
 
 }  // namespace roci::run

@@ -60,7 +60,7 @@ int run_and_wait(const std::vector<std::string>& command) {
   const auto inherited = std::signal(SIGCHLD, SIG_DFL);
   const pid_t child = fork();
   if (child < 0) {
-    std::fprintf(stderr, "roci-run: no process for '%s': %s\n", command.front().c_str(),
+    std::fprintf(stderr, "roci-run: a process for '%s' cannot be created: %s\n", command.front().c_str(),
                  std::strerror(errno));
     return kCannotRun;
   }

@@ -62,7 +62,7 @@ Status write_tree(const std::filesystem::path& tree, const std::string& name) {
     write("ports/1/gid_attrs/types/" + std::to_string(i), "RoCE v2");
     write("ports/1/gid_attrs/ndevs/" + std::to_string(i), "lo");
   }
-  if (error) return fail("'" + tree.string() + "' cannot be made: " + error.message(), error.value());
+  if (error) return fail("'" + tree.string() + "' cannot be created: " + error.message(), error.value());
   return {};
 }
 
@@ -103,13 +103,13 @@ Result<std::filesystem::path> device_tree(const std::string& name) {
   std::error_code ignored;
   std::filesystem::remove_all(draft, ignored);
   if (std::filesystem::exists(tree, ignored)) return tree;
-  return fail("'" + tree.string() + "' cannot be made: " + error.message(), error.value());
+  return fail("'" + tree.string() + "' cannot be created: " + error.message(), error.value());
 }
 
 Status set_surroundings(const std::filesystem::path& programs, const std::string& device_name) {
   const std::filesystem::path libraries = library_folder(programs);
   if (libraries.empty())
-    return fail("the libraries are not there: no folder 'rocinante' with " + std::string{kShim} + " in '" +
+    return fail("libraries not found: no folder 'rocinante' with " + std::string{kShim} + " in '" +
                     (programs.parent_path() / "lib").string() + "'",
                 ENOENT);
   setenv("LD_LIBRARY_PATH", in_front(libraries.string(), variable("LD_LIBRARY_PATH")).c_str(), 1);

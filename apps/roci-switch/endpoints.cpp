@@ -77,7 +77,7 @@ Result<std::unique_ptr<SwitchEndpoints>> SwitchEndpoints::open(std::vector<Watch
     Answer answer;
   };
   const Question questions[] = {
-      {"/roci/switch/info", "What is there once for a switch. Parameters: switch", &SwitchEndpoints::info},
+      {"/roci/switch/info", "Values of the whole switch. Parameters: switch", &SwitchEndpoints::info},
       {"/roci/switch/ports", "Names of ports. Parameters: switch[,first]", &SwitchEndpoints::ports},
       {"/roci/switch/port", "Counters of a port. Parameters: switch,port", &SwitchEndpoints::port},
       {"/roci/switch/class", "Counters of a class. Parameters: switch,port,class",
@@ -85,9 +85,9 @@ Result<std::unique_ptr<SwitchEndpoints>> SwitchEndpoints::open(std::vector<Watch
       {"/roci/switch/cnm", "Congestion notification messages. Parameters: switch", &SwitchEndpoints::cnm},
       {"/roci/switch/cnp", "Congestion notification packets. Parameters: switch", &SwitchEndpoints::cnp},
       {"/roci/switch/responses", "Telemetry responses. Parameters: switch", &SwitchEndpoints::responses},
-      {"/roci/switch/senders", "How senders of flows are learnt. Parameters: switch",
+      {"/roci/switch/senders", "How senders of flows are learned. Parameters: switch",
        &SwitchEndpoints::senders},
-      {"/roci/switch/shaper", "A shaper towards another switch. Parameters: switch,number from 0 on",
+      {"/roci/switch/shaper", "A shaper towards another switch. Parameters: switch,number (from 0)",
        &SwitchEndpoints::shaper},
       {"/roci/switch/set_faults",
        "Sets the faults of a port. Parameters: switch,port,loss=0.01,corrupt=0.001,delay=10us,down=true",
@@ -117,16 +117,16 @@ Result<const WatchedSwitch*> SwitchEndpoints::take_switch(std::string_view& para
   const auto found = take(parameters, switches_.size(), [this](size_t i) { return switches_[i].sw->name(); });
   if (found) return &switches_[*found];
   if (switches_.size() == 1) return &switches_.front();
-  return fail("no switch here is called " + quoted(parameters.substr(0, parameters.find(','))) +
-              "; /roci/switch/list names them");
+  return fail("unknown switch " + quoted(parameters.substr(0, parameters.find(','))) +
+              "; /roci/switch/list lists the switches");
 }
 
 Result<size_t> SwitchEndpoints::take_port(const Switch& sw, std::string_view& parameters) {
   const auto found = take(parameters, sw.port_count(),
                           [&sw](size_t i) -> std::string_view { return sw.port_config(i).name; });
   if (found) return *found;
-  return fail("no port of switch " + quoted(sw.name()) + " is called " +
-              quoted(parameters.substr(0, parameters.find(','))) + "; /roci/switch/ports names them");
+  return fail("switch " + quoted(sw.name()) + " has no port " +
+              quoted(parameters.substr(0, parameters.find(','))) + "; /roci/switch/ports lists the ports");
 }
 
 Result<TelemetryAnswer> SwitchEndpoints::list() const {
@@ -268,7 +268,7 @@ Result<TelemetryAnswer> SwitchEndpoints::shaper(std::string_view parameters) con
   const auto index = static_cast<size_t>(*number);
   if (index >= sw.shaper_count()) {
     return fail("switch " + quoted(sw.name()) + " has " + std::to_string(sw.shaper_count()) +
-                " shapers, numbered from 0 on");
+                " shapers, numbered from 0");
   }
   const ShaperCounts c = sw.shaper_counts(index);
   TelemetryMap out;

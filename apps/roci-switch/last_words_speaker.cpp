@@ -53,11 +53,11 @@ void LastWordsSpeaker::say_some() {
   gone_->said += frames.size();
   const Status inserted = process_.insert(gone_->port, frames);
   if (!inserted)
-    std::fprintf(stderr, "roci-switch: last words of process %s: %s\n", gone_->pid.c_str(),
+    std::fprintf(stderr, "roci-switch: crash notifications of process %s: %s\n", gone_->pid.c_str(),
                  inserted.error().message.c_str());
   if (inserted && frames.size() == kAtOnce) return;
   if (gone_->said > 0) {
-    std::printf("roci-switch: '%s': process %s at %s is gone; its peers were told (%zu frames)\n",
+    std::printf("roci-switch: '%s': process %s at %s has exited; crash notifications sent (%zu frames)\n",
                 process_.name().c_str(), gone_->pid.c_str(), gone_->port_name.c_str(), gone_->said);
     std::fflush(stdout);
   }

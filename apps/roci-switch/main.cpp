@@ -102,12 +102,11 @@ bool hangups_are_ignored() {
 
 void reload(SwitchProcess& process, const std::string& path) {
   if (const auto said = process.reload(); said) {
-    std::printf("roci-switch: '%s' has read %s again: %s\n", process.name().c_str(), path.c_str(),
-                said->c_str());
+    std::printf("roci-switch: '%s' reloaded %s: %s\n", process.name().c_str(), path.c_str(), said->c_str());
     std::fflush(stdout);
   } else {
-    std::fprintf(stderr, "roci-switch: %s (nothing was applied, '%s' goes on as it was)\n",
-                 said.error().message.c_str(), process.name().c_str());
+    std::fprintf(stderr, "roci-switch: %s (no change was applied to '%s')\n", said.error().message.c_str(),
+                 process.name().c_str());
   }
 }
 
@@ -129,7 +128,7 @@ void serve(const Options& options, const sigset_t& signals, SwitchProcess& proce
     if (options.linger != kNever) {
       const Nanos alone_until = users.look(now);
       if (now >= alone_until) {
-        std::printf("roci-switch: '%s' ends: nobody is connected any more\n", process.name().c_str());
+        std::printf("roci-switch: '%s' exits: no process is connected\n", process.name().c_str());
         return;
       }
       next_look = std::min(alone_until, now + kUsersPeriod);
@@ -195,39 +194,37 @@ CLI::Validator is_positive_span() {
   return CLI::Validator{[](const std::string& text) {
                           const auto span = parse_span(text);
                           if (!span) return span.error().message;
-                          return *span > Nanos{0} ? std::string{}
-                                                  : "'" + text + "' is not longer than nothing";
+                          return *span > Nanos{0} ? std::string{} : "'" + text + "' must be positive";
                         },
                         "SECONDS"};
 }
 
 int main_(int argc, char** argv) {
   CLI::App app{
-      "A software switch between DPDK ports: learning bridge with VLANs, static routing, traffic classes "
-      "with "
-      "marking, shares of the line and flow control."};
+      "Software switch between DPDK ports: learning bridge with VLANs, static routing, and traffic classes "
+      "with ECN marking, bandwidth shares (ETS) and PFC."};
   Options options;
   std::string duration, stats, linger;
   app.add_option("--config", options.config, "configuration file (YAML)")->required()->type_name("FILE");
-  app.add_flag("--check", options.check, "only say whether the configuration file is correct");
-  app.add_option("--duration", duration, "stop after so many seconds, or after 5min")
+  app.add_flag("--check", options.check, "validate the configuration file and exit");
+  app.add_option("--duration", duration, "stop after SECONDS, or after a time such as 5min")
       ->check(is_positive_span());
-  app.add_option("--stats", stats, "print a table of the ports every so many seconds, or every 500ms")
+  app.add_option("--stats", stats,
+                 "print a table of the ports every SECONDS, or at an interval such as 500ms")
       ->check(is_positive_span());
-  app.add_option(
-         "--linger", linger,
-         "stop when no memif client has been connected for so long, and nobody has touched the ready file")
+  app.add_option("--linger", linger,
+                 "stop when for this time no memif client was connected and the ready file was not touched")
       ->check(is_positive_span());
-  app.add_option("--ready-file", options.ready_file, "make this file when all ports are open")
+  app.add_option("--ready-file", options.ready_file, "create this file when all ports are open")
       ->type_name("PATH");
   app.footer(
-      "SIGINT and SIGTERM stop it, and it prints the counters. At SIGHUP it reads the file again and takes "
-      "over, without\n"
-      "losing a frame, how classes mark and drop, and faults of ports where they are enabled; a file that "
-      "changes\n"
-      "anything else is refused as a whole. roci-top shows what it does, and it answers questions on DPDK's "
-      "telemetry\n"
-      "socket (dpdk-telemetry.py, /roci/switch/...), unless eal.telemetry is false.");
+      "SIGINT and SIGTERM stop the switch, which then prints its counters. SIGHUP reloads the file without "
+      "losing\n"
+      "a frame: the marking and drop curves of classes, and the faults of ports where they are enabled. A "
+      "file\n"
+      "that changes anything else is rejected as a whole. roci-top shows the counters. They are also "
+      "endpoints\n"
+      "of DPDK's telemetry socket (dpdk-telemetry.py, /roci/switch/...), unless eal.telemetry is false.");
   CLI11_PARSE(app, argc, argv);
   if (!duration.empty()) options.duration = *parse_span(duration);
   if (!linger.empty()) options.linger = *parse_span(linger);

@@ -112,7 +112,7 @@ std::string first_fixed_difference(const SwitchFile& running, const SwitchFile& 
     compare_device(d, where, running.devices[i], wanted.devices[i]);
   }
   // Detects differences in values without a comparison above, so that they are not ignored silently.
-  d.look("something", adjusted(running, wanted), wanted);
+  d.look("another setting", adjusted(running, wanted), wanted);
   return d.key();
 }
 
@@ -138,10 +138,9 @@ class Enumeration {
 
 Result<Reload> plan_reload(const SwitchFile& running, const SwitchFile& wanted) {
   if (const std::string key = first_fixed_difference(running, wanted); !key.empty()) {
-    return fail(
-        key +
-        " cannot change while the switch runs; mark, drop, mark_at and average of classes can, and the "
-        "faults of ports where they are enabled");
+    return fail(key +
+                " cannot be changed by a reload; allowed are mark, drop, mark_at and average of classes, and "
+                "the faults of ports where they are enabled");
   }
   Reload plan;
   Enumeration marking, faults;
@@ -159,7 +158,7 @@ Result<Reload> plan_reload(const SwitchFile& running, const SwitchFile& wanted) 
   }
   if (!marking.empty()) plan.said = "marking of " + marking.text();
   if (!faults.empty()) plan.said += (plan.said.empty() ? "" : "; ") + ("faults of " + faults.text());
-  if (plan.said.empty()) plan.said = "nothing changed";
+  if (plan.said.empty()) plan.said = "no change";
   return plan;
 }
 

@@ -88,7 +88,7 @@ void SwitchReport::print_since(std::FILE* out, const std::vector<Sample>& from, 
     width = std::max(width, static_cast<int>(switch_.port_config(i).name.size()));
   }
   std::fprintf(out, "%-*s %12s %8s %12s %8s %10s %10s %10s  %s\n", width, "port", "rx packets", "rx Gb/s",
-               "tx packets", "tx Gb/s", "queue B", "peak B", "dropped", "why");
+               "tx packets", "tx Gb/s", "queue B", "peak B", "dropped", "reasons");
   for (size_t i = 0; i < switch_.port_count(); ++i) {
     const SwitchPortCounters& c = switch_.counters(i);
     const auto value = [](const SwitchPortCounters::Counter& x) {
@@ -124,7 +124,7 @@ void SwitchReport::print_shapers(std::FILE* out) {
     const SwitchShaperConfig& config = switch_.shaper_config(i);
     const ShaperCounts c = switch_.shaper_counts(i);
     if (i == 0) {
-      std::fprintf(out, "%-24s %5s %10s %10s %10s %10s %10s %10s %10s\n", "shaper", "class", "Gb/s now",
+      std::fprintf(out, "%-24s %5s %10s %10s %10s %10s %10s %10s %10s\n", "shaper", "class", "rate Gb/s",
                    "queue B", "peak B", "held", "marked", "dropped", "CNMs");
     }
     const auto value = [](uint64_t x) { return static_cast<unsigned long long>(x); };

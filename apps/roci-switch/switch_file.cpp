@@ -16,15 +16,16 @@ Status check_shared_memory(const ConfigNode& node, const SwitchFile& file) {
     if (!device.device.starts_with("shm")) continue;
     any = true;
     if (!shm_slot_of(device))
-      return node.error("ports", "'" + device.device + "' is not a slot in shared memory: shm0 to shm" +
+      return node.error("ports", "'" + device.device +
+                                     "' is not a slot in shared memory; allowed are shm0 to shm" +
                                      std::to_string(kShmSwitchSlot - 1));
     if (file.sw.ports[i].worker != 0)
       return node.error("ports",
-                        "'" + device.device + "' belongs to worker 0, as all ports in shared memory do");
+                        "'" + device.device + "' must be polled by worker 0, as all ports in shared memory");
   }
   if (any && file.shared_memory.empty())
     return node.error("shared_memory",
-                      "ports in shared memory need 'shared_memory', the folder of the network");
+                      "ports in shared memory require 'shared_memory', the folder of the network");
   return {};
 }
 
@@ -53,7 +54,7 @@ Status read_switch_section(ConfigNode& node, SwitchFile& file) {
   uint32_t workers = 0;
   for (const SwitchPortConfig& port : file.sw.ports) workers = std::max(workers, port.worker + 1);
   if (!file.cores.empty() && file.cores.size() != workers) {
-    return node.error("cores", std::to_string(file.cores.size()) + " are listed, and the ports have " +
+    return node.error("cores", std::to_string(file.cores.size()) + " cores are listed, and the ports have " +
                                    std::to_string(workers) + " worker" + (workers == 1 ? "" : "s"));
   }
   return {};

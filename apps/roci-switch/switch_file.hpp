@@ -40,6 +40,6 @@ Result<SwitchFile> read_switch_file(const std::string& path);
 
 // Error for faults of a port when they are not enabled.
 inline constexpr const char* kFaultsNotEnabled =
-    "faults are injected only when the switch has 'faults: {enabled: true}'";
+    "fault injection requires 'faults: {enabled: true}' of the switch";
 
 }  // namespace roci

@@ -73,9 +73,10 @@ Status SwitchProcess::open_pool() {
   for (const SwitchShaperConfig& shaper : file_.sw.shapers) count += shaper.queue_frames;
   auto pool = MbufPool::create(file_.sw.name, count, room);
   if (!pool) {
-    return fail(pool.error().message + " (" + std::to_string(count) + " buffers of " + std::to_string(room) +
-                    " bytes are needed: raise eal.memory, or lower the ports' queue_frames and descriptors)",
-                pool.error().code);
+    return fail(
+        pool.error().message + " (" + std::to_string(count) + " buffers of " + std::to_string(room) +
+            " bytes are required; increase eal.memory or reduce the ports' queue_frames and descriptors)",
+        pool.error().code);
   }
   pool_ = std::move(*pool);
   return {};
@@ -157,8 +158,7 @@ Status SwitchProcess::apply(const Reload& change) {
       return ++next < steps.size();
     };
     if (!mailboxes_[worker]->deliver(step, kPatience)) {
-      return fail("the thread of worker " + std::to_string(worker) +
-                      " does not come to it; nothing of its ports was changed",
+      return fail("worker " + std::to_string(worker) + " did not respond in time; its ports were not changed",
                   EBUSY);
     }
   }
@@ -184,7 +184,7 @@ Status SwitchProcess::insert(size_t port, std::span<const std::vector<uint8_t>> 
     return ++next < frames.size();
   };
   if (!frames.empty() && !mailboxes_[switch_->worker_of(port)]->deliver(step, kPatience))
-    return fail("the thread that polls '" + file_.sw.ports[port].name + "' does not come to it", EBUSY);
+    return fail("the worker of port '" + file_.sw.ports[port].name + "' did not respond in time", EBUSY);
   return {};
 }
 

@@ -35,10 +35,10 @@ Asker::~Asker() {
 Result<Asker> Asker::connect(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return fail(path + " is too long for a socket");
+  if (path.size() >= sizeof address.sun_path) return fail(path + " is too long for a UNIX socket");
   path.copy(address.sun_path, path.size());
   Asker made{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
-  if (made.fd_ < 0) return fail(system_error("a socket cannot be made"));
+  if (made.fd_ < 0) return fail(system_error("a socket cannot be created"));
   const timeval patience{0, kPatienceMillis * 1000};
   setsockopt(made.fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   setsockopt(made.fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);  // also limits connect()
@@ -47,28 +47,29 @@ Result<Asker> Asker::connect(const std::string& path) {
   const auto greeting = made.receive();
   if (!greeting) return fail(greeting.error().within(path));
   const auto pid = greeting->find("pid");
-  if (pid == greeting->end() || !pid->is_number_integer()) return fail(path + " is not DPDK's telemetry");
+  if (pid == greeting->end() || !pid->is_number_integer())
+    return fail(path + " is not a DPDK telemetry socket");
   made.pid_ = pid->get<int>();
   return made;
 }
 
 Result<nlohmann::json> Asker::ask(const std::string& question) {
   if (send(fd_, question.data(), question.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(question.size()))
-    return fail(system_error("the process does not take a question"));
+    return fail(system_error("the request cannot be sent"));
   auto answer = receive();
   if (!answer) return answer;
-  if (answer->size() != 1) return fail("the answer to " + question + " is none");
+  if (answer->size() != 1) return fail("the response to " + question + " is invalid");
   return std::move(*answer->begin());
 }
 
 Result<nlohmann::json> Asker::receive() {
   std::string text(kMostBytes, '\0');
   const ssize_t bytes = recv(fd_, text.data(), text.size(), 0);
-  if (bytes < 0) return fail(system_error("the process does not answer"));
-  if (bytes == 0) return fail("the process has gone", ECONNRESET);
+  if (bytes < 0) return fail(system_error("the process does not respond"));
+  if (bytes == 0) return fail("the process closed the connection", ECONNRESET);
   text.resize(static_cast<size_t>(bytes));
   auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) return fail("the process answers something that is no JSON");
+  if (!json.is_object()) return fail("the response is not a JSON object");
   return json;
 }
 

@@ -69,7 +69,7 @@ const std::array kColumns = {
     Column{"tx Mpps", kPacketsFrom, [](const Row& r) { return millions(r.info("port/tx_packets")); }},
     Column{"QPs", 0,
            [](const Row& r) { return thousands(static_cast<double>(r.now->info.number("queue_pairs"))); }},
-    Column{"again/s", 0, [](const Row& r) { return thousands(r.counter("packets_retransmitted")); }},
+    Column{"retx/s", 0, [](const Row& r) { return thousands(r.counter("packets_retransmitted")); }},
     Column{"drops/s", 0, [](const Row& r) { return thousands(drops_of(r)); }},
     Column{"CE/s", 0, [](const Row& r) { return thousands(r.counter("np_ecn_marked_roce_packets")); }},
     Column{"CNP in", 0, [](const Row& r) { return thousands(r.counter("rp_cnp_handled")); }},
@@ -121,7 +121,7 @@ void add_details(std::vector<Line>& lines, const Row& row, const Look& look) {
     who += ", " + std::to_string(workers) + " workers";
   lines.push_back({fitted("  " + who, look.width)});
   if (host.info.number("link_up") == 0)
-    lines.push_back({fitted("  the link is down", look.width), Line::Style::kAlert});
+    lines.push_back({fitted("  link down", look.width), Line::Style::kAlert});
   if (const uint64_t size = host.info.number("port/ring_size"); size != 0) {
     const auto bytes = [&host](const char* name) {
       return short_number(static_cast<double>(host.info.number(name)), true) + "B";
@@ -140,7 +140,7 @@ void add_details(std::vector<Line>& lines, const Row& row, const Look& look) {
   append_grown(drops, kPortDrops, info);
   append_grown(trouble, kTrouble, counter);
   if (!drops.empty()) lines.push_back({fitted("  drops/s: " + drops, look.width), Line::Style::kAlert});
-  if (!trouble.empty()) lines.push_back({fitted("  also/s: " + trouble, look.width)});
+  if (!trouble.empty()) lines.push_back({fitted("  events/s: " + trouble, look.width)});
   if (const std::string states = states_of(host); !states.empty())
     lines.push_back({fitted("  queue pairs: " + states, look.width)});
 }

@@ -91,8 +91,7 @@ class Live {
   void draw() {
     look_.width = terminal_.width();
     std::vector<Line> lines = render(now_, before_, look_);
-    if (lines.empty())
-      lines.push_back({fitted("no process of roci is there any more; waiting", look_.width)});
+    if (lines.empty()) lines.push_back({fitted("no Rocinante process found; waiting", look_.width)});
     const size_t room = std::max<size_t>(terminal_.height(), 2) - 1;  // lines below the title
     scroll_ = lines.size() > room ? std::min(scroll_, lines.size() - room) : 0;
     lines.erase(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(scroll_));
@@ -104,7 +103,7 @@ class Live {
     std::array<char, 64> every;
     std::snprintf(every.data(), every.size(), "every %g s", static_cast<double>(interval_.count()) * 1e-9);
     std::string text = "roci-top, " + (paused_ ? std::string{"PAUSED"} : std::string{every.data()});
-    if (now_.silent > 0) text += ", " + std::to_string(now_.silent) + " silent";
+    if (now_.silent > 0) text += ", " + std::to_string(now_.silent) + " not responding";
     return text + " | q quit, p pause, c classes, f flows, s sort: " + sort_name(look_.sort);
   }
 

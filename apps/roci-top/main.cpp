@@ -41,13 +41,12 @@ bool print_json(const Snapshot& now, const Snapshot& before) {
 }
 
 Error nobody(const Options& options, const std::filesystem::path& folder, size_t silent) {
-  std::string sentence = "no process of roci answers";
-  if (!options.prefix.empty()) sentence += " whose DPDK prefix begins with '" + options.prefix + "'";
-  if (silent > 0) sentence += ", and " + std::to_string(silent) + " are silent";
+  std::string sentence = "no Rocinante process found";
+  if (!options.prefix.empty()) sentence += " whose DPDK prefix starts with '" + options.prefix + "'";
+  if (silent > 0) sentence += " (" + std::to_string(silent) + " not responding)";
   return {sentence + " in " + folder.native() +
-              "; a roci-switch of the same user does, unless its file says 'eal: {telemetry: false}', and a "
-              "roci-perf "
-              "whose file says 'eal: {telemetry: true}'",
+              "; processes of the same user have telemetry: roci-switch, unless its file has 'eal: "
+              "{telemetry: false}', and roci-perf, if its file has 'eal: {telemetry: true}'",
           ESRCH};
 }
 
@@ -75,7 +74,7 @@ Status run(const Options& options) {
     std::this_thread::sleep_for(before.at + interval - steady_now());
     Snapshot now = processes.look();
     if (options.json) {
-      if (!print_json(now, before)) return fail("standard output takes no more", EPIPE);
+      if (!print_json(now, before)) return fail("standard output was closed", EPIPE);
     } else {
       print_table(now, before);
     }
@@ -86,30 +85,31 @@ Status run(const Options& options) {
 
 int main_(int argc, char** argv) {
   CLI::App app{
-      "What the hosts and switches on this machine do, live: rates, queue pairs and their congestion "
-      "control,\n"
-      "queues, marks, drops and why, pauses, notifications.\n"
-      "Shows every process of this user that answers on DPDK's telemetry socket, as roci-switch does, and\n"
-      "roci-perf whose file says 'eal: {telemetry: true}'."};
+      "Monitors the hosts and switches of this machine: rates, queue pairs and their congestion control,\n"
+      "queues, marks, drops with their reasons, pauses and notifications.\n"
+      "Shows all processes of the same user that have endpoints on DPDK's telemetry socket: roci-switch,\n"
+      "programs started by roci-run, and roci-perf if its file has 'eal: {telemetry: true}'."};
   Options options;
-  app.add_flag("--once", options.once, "one table of one interval, for scripts");
-  app.add_flag("--json", options.json, "all counters and their rates, one line of JSON each interval");
-  app.add_option("--interval", options.interval, "seconds between two looks")
+  app.add_flag("--once", options.once, "print one table for one interval, for scripts");
+  app.add_flag("--json", options.json, "print all counters and rates, one line of JSON per interval");
+  app.add_option("--interval", options.interval, "interval in seconds")
       ->check(CLI::Range(0.05, 3600.0))
       ->capture_default_str();
-  app.add_option("--process", options.prefix, "only processes whose DPDK prefix begins so, like roci-1234")
+  app.add_option("--process", options.prefix,
+                 "show only processes whose DPDK prefix starts with PREFIX, for example roci-1234")
       ->type_name("PREFIX");
   app.add_option("--queue-pairs", options.queue_pairs,
-                 "of each host so many, those with most packets; 0 asks for none [64; with --json all]")
+                 "show the N busiest queue pairs per host; 0: none [64; with --json all]")
       ->check(CLI::Range(size_t{0}, kMostLookedAt))
       ->type_name("N");
   app.footer(
-      "Keys: q quits, p pauses, c shows and hides classes, f queue pairs (flows), s sorts, the arrows "
+      "Keys: q quit, p pause, c show or hide classes, f show or hide queue pairs (flows), s sort, arrows "
       "scroll.\n"
-      "Rates are means over the interval; a queue's peak is that since its switch started. Of hosts, again/s "
-      "is\n"
-      "packets sent again. Of queue pairs, tx is payload that has arrived, \"at Gb/s\" and window are what\n"
-      "congestion control allows, and lost/s counts time-outs too.");
+      "Rates are means over the interval. The peak of a queue is that since the start of its switch. retx/s "
+      "of\n"
+      "hosts: retransmitted packets. Queue pairs: tx is acknowledged payload, \"cc Gb/s\" and window are the "
+      "rate\n"
+      "limit and window set by congestion control, and lost/s includes time-outs.");
   CLI11_PARSE(app, argc, argv);
   if (const Status status = run(options); !status) {
     std::fprintf(stderr, "roci-top: %s\n", status.error().message.c_str());

@@ -90,7 +90,7 @@ const std::array kColumns = {
     Column{"tx Mpps", 8, 140, false, [](const Row& r) { return millions(sent_packets(r)); }},
     Column{"algorithm", 10, 0, true, [](const Row& r) { return text_or_none(r.text("algorithm")); }},
     Column{"cc state", 10, 80, true, [](const Row& r) { return text_or_none(r.text("cc_state")); }},
-    Column{"at Gb/s", 8, 0, false, rate_limit},
+    Column{"cc Gb/s", 8, 0, false, rate_limit},
     Column{"window", 7, 0, false, window},
     Column{"flight", 7, 100, false,
            [](const Row& r) {

@@ -123,7 +123,7 @@ void add_detail(std::vector<Line>& lines, const Layout& layout, const std::strin
 
 void add_port_details(std::vector<Line>& lines, const PortRow& row, const Layout& layout) {
   if (row.now->number("link_up") == 0)
-    lines.push_back({fitted("  nobody is at the other end", layout.width), Line::Style::kAlert});
+    lines.push_back({fitted("  link down", layout.width), Line::Style::kAlert});
   add_detail(lines, layout, "drops/s: ", grown(row, "drops/"), Line::Style::kAlert);
   if (const std::string faults = row.now->text("faults"); !faults.empty() && faults != "none") {
     const std::string injected = grown(row, "injected/");
@@ -136,7 +136,7 @@ void add_class_details(std::vector<Line>& lines, const PortRow& row, const Layou
   if (layout.width >= kPausesFrom) return;
   std::string text;
   if (row.rate("pauses_received") > 0 || row.rate("paused_nanos") > 0)
-    text = "in " + thousands(row.rate("pauses_received")) + ", stood still " + percent_paused(row);
+    text = "in " + thousands(row.rate("pauses_received")) + ", paused " + percent_paused(row);
   if (row.rate("pauses_sent") > 0)
     text += (text.empty() ? "out " : ", out ") + thousands(row.rate("pauses_sent"));
   add_detail(lines, layout, "  pauses/s: ", text, Line::Style::kPlain);

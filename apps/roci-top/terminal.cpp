@@ -68,7 +68,7 @@ size_t output_width() {
 Result<std::unique_ptr<Terminal>> Terminal::open() {
   const char* kind = std::getenv("TERM");
   if (isatty(STDOUT_FILENO) == 0 || (kind != nullptr && std::string_view{kind} == "dumb"))
-    return fail("standard output is no terminal for a live view; use --once or --json");
+    return fail("standard output is not a terminal; use --once or --json");
   std::unique_ptr<Terminal> made{new Terminal};
   made->keys_ = isatty(STDIN_FILENO) != 0 && tcgetattr(STDIN_FILENO, &made->before_) == 0;
   made->colours_ = std::getenv("NO_COLOR") == nullptr;
@@ -77,7 +77,7 @@ Result<std::unique_ptr<Terminal>> Terminal::open() {
   for (const int signal : kSignals) sigaddset(&signals, signal);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   made->signals_ = signalfd(-1, &signals, SFD_CLOEXEC);
-  if (made->signals_ < 0) return fail("signals cannot be waited for", errno);
+  if (made->signals_ < 0) return fail("signalfd failed", errno);
   made->enter();
   return made;
 }

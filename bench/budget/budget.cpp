@@ -99,7 +99,7 @@ int run(int argc, char** argv) {
       return 1;
     }
   }
-  if (!found) std::fprintf(stderr, "budget: no workload is called %s\n", argv[1]);
+  if (!found) std::fprintf(stderr, "budget: unknown workload %s\n", argv[1]);
   return found ? 0 : 1;
 }
 

@@ -53,16 +53,18 @@ void compare(const char* algorithm, unsigned pairs) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Throughput with congestion control over that without, both hosts on one core"};
+  CLI::App app{"Ratio of throughput with and without congestion control, both hosts on one core"};
   unsigned pairs = 400;
   std::vector<std::string> algorithms{"none", "static_rate", "dcqcn", "dctcp", "ldcp"};
-  app.add_option("--pairs", pairs, "Turns of each of the two")
+  app.add_option("--pairs", pairs, "Number of paired runs")
       ->capture_default_str()
       ->check(CLI::Range(2, 1'000'000));
-  app.add_option("algorithms", algorithms, "That need no telemetry; 'none' shows what the method resolves")
+  app.add_option("algorithms", algorithms,
+                 "Algorithms that do not require telemetry; 'none' shows the resolution of the method")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  std::printf("%-14s %11s  %6s  (%s)\n", "algorithm", "without", "on/off", "the middle half of the pairs");
+  std::printf("%-14s %11s  %6s  (%s)\n", "algorithm", "without", "on/off",
+              "interquartile range of the pairs");
   try {
     for (const std::string& algorithm : algorithms) compare(algorithm.c_str(), pairs);
   } catch (const std::exception& failure) {

@@ -72,7 +72,7 @@ int run(const Arguments& arguments) {
   for (const std::string& value : arguments.values) {
     const auto equals = value.find('=');
     if (equals == std::string::npos) {
-      std::fprintf(stderr, "roci-fan-in: --set takes name=value, and got '%s'\n", value.c_str());
+      std::fprintf(stderr, "roci-fan-in: --set requires name=value, not '%s'\n", value.c_str());
       return 2;
     }
     values[value.substr(0, equals)] = std::stod(value.substr(equals + 1));
@@ -90,7 +90,7 @@ int run(const Arguments& arguments) {
   if (arguments.mark != "none") {
     const auto curve = parse_curve(arguments.mark);
     if (!curve) {
-      std::fprintf(stderr, "roci-fan-in: --mark takes Kmin,Kmax,Pmax or none, and got '%s'\n",
+      std::fprintf(stderr, "roci-fan-in: --mark requires Kmin,Kmax,Pmax or none, not '%s'\n",
                    arguments.mark.c_str());
       return 2;
     }
@@ -113,21 +113,20 @@ int run(const Arguments& arguments) {
   const auto rates = net.measure(span(arguments.measure_ms));
   const auto queue = net.take_queue();
   std::printf(
-      "%-14s %5zu flows  goodput %7.3f Gb/s (%5.1f %% of what headers leave)  Jain %.4f  least %.1f most "
-      "%.1f Mb/s\n",
+      "%-14s %5zu flows  goodput %7.3f Gb/s (%5.1f %% of the maximum)  Jain %.4f  min %.1f max %.1f Mb/s\n",
       arguments.algorithm.c_str(), arguments.flows, rates.sum / 1e9, 100 * rates.sum / net.most_goodput(),
       rates.jain, megabits(rates.least), megabits(rates.most));
-  std::printf("  queue, KB: peak at first %.1f; then p50 %.1f p95 %.1f p99 %.1f most %.1f\n",
+  std::printf("  queue, KB: initial peak %.1f; then p50 %.1f p95 %.1f p99 %.1f max %.1f\n",
               static_cast<double>(FanIn::percentile(first, 1)) / 1e3,
               static_cast<double>(FanIn::percentile(queue, .5)) / 1e3,
               static_cast<double>(FanIn::percentile(queue, .95)) / 1e3,
               static_cast<double>(FanIn::percentile(queue, .99)) / 1e3,
               static_cast<double>(FanIn::percentile(queue, 1)) / 1e3);
-  std::printf("  dropped %lu at first, %lu then; sent again %lu; time-outs %lu; CNPs %lu; CNMs %lu\n",
+  std::printf("  dropped %lu initially, %lu then; retransmitted %lu; time-outs %lu; CNPs %lu; CNMs %lu\n",
               first_drops, net.port_counters().dropped() - first_drops, net.total("packets_retransmitted"),
               net.total("timeouts"), net.total("np_cnp_sent"), net.total("cnms_taken"));
   if (arguments.telemetry) {
-    std::printf("  telemetry begun in %lu packets, too long for %lu; %lu returned, of them %lu old\n",
+    std::printf("  telemetry inserted in %lu packets, too long for %lu; %lu echoed, %lu of them old\n",
                 net.total("int_begun"), net.total("int_too_long"), net.total("int_echoes_received"),
                 net.total("int_echoes_old"));
   }
@@ -151,31 +150,32 @@ int run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   roci::Arguments arguments;
-  CLI::App app{"Many senders to one receiver in virtual time: what a congestion control makes of it.",
-               "roci-fan-in"};
+  CLI::App app{"Congestion control with many senders and one receiver, in virtual time.", "roci-fan-in"};
   app.add_option("--algorithm", arguments.algorithm, "a built-in algorithm, or none")->capture_default_str();
-  app.add_option("--set", arguments.values, "name=value of its parameters");
-  app.add_option("--flows", arguments.flows, "flows")->capture_default_str();
-  app.add_option("--senders", arguments.senders, "hosts that they come from (one each, up to 64)");
-  app.add_option("--rate", arguments.rate, "of all links")->capture_default_str();
-  app.add_option("--mark", arguments.mark, "of ECN-capable packets: Kmin,Kmax,Pmax in bytes; 'none'")
+  app.add_option("--set", arguments.values, "parameter of the algorithm as name=value");
+  app.add_option("--flows", arguments.flows, "number of flows")->capture_default_str();
+  app.add_option("--senders", arguments.senders, "sending hosts (default: one per flow, at most 64)");
+  app.add_option("--rate", arguments.rate, "rate of all links")->capture_default_str();
+  app.add_option("--mark", arguments.mark, "ECN marking: Kmin,Kmax,Pmax (bytes, bytes, probability) or none")
       ->capture_default_str();
-  app.add_option("--drop", arguments.drop, "of other packets, from so many bytes in the queue; 0: never")
+  app.add_option("--drop", arguments.drop,
+                 "queue length in bytes from which other packets are dropped; 0: never")
       ->capture_default_str();
-  app.add_option("--base-rtt", arguments.base_rtt_us, "us")->capture_default_str();
+  app.add_option("--base-rtt", arguments.base_rtt_us, "base round-trip time in us")->capture_default_str();
   app.add_option("--cnp-interval", arguments.cnp_us, "us between CNPs to a sender")->capture_default_str();
   app.add_option("--warm", arguments.warm_ms, "ms before the measurement")->capture_default_str();
-  app.add_option("--measure", arguments.measure_ms, "ms of it")->capture_default_str();
-  app.add_option("--cores", arguments.cores, "for congestion control in each host; 0: in the worker")
+  app.add_option("--measure", arguments.measure_ms, "ms of the measurement")->capture_default_str();
+  app.add_option("--cores", arguments.cores,
+                 "dedicated cores per host for congestion control; 0: in the worker")
       ->capture_default_str();
-  app.add_option("--seed", arguments.seed, "of all that is drawn")
+  app.add_option("--seed", arguments.seed, "seed of all random numbers")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_flag("--int", arguments.telemetry, "switches write telemetry into packets");
-  app.add_flag("--timestamps", arguments.timestamps, "packets carry time stamps");
-  app.add_flag("--reads", arguments.reads, "the data are READ responses");
+  app.add_flag("--int", arguments.telemetry, "switches insert in-band telemetry");
+  app.add_flag("--timestamps", arguments.timestamps, "packets contain timestamps");
+  app.add_flag("--reads", arguments.reads, "traffic consists of READ responses");
   app.add_flag("--standard", arguments.standard, "no extensions");
-  app.add_flag("--each", arguments.flows_too, "each flow");
+  app.add_flag("--each", arguments.flows_too, "print each flow");
   CLI11_PARSE(app, argc, argv);
   try {
     return roci::run(arguments);

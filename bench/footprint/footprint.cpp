@@ -42,7 +42,7 @@ int start_again(char* program) {
   std::string command = "start", since = kSince, time = std::to_string(monotonic_nanoseconds());
   char* arguments[] = {program, command.data(), since.data(), time.data(), nullptr};
   execv("/proc/self/exe", arguments);
-  std::fprintf(stderr, "roci-footprint: cannot start itself: %s\n", std::strerror(errno));
+  std::fprintf(stderr, "roci-footprint: cannot execute itself: %s\n", std::strerror(errno));
   return 1;
 }
 
@@ -121,8 +121,7 @@ void queue_pairs(uint32_t connections, uint32_t depth) {
   for (uint32_t ended = 0; ended < connections + 256;) ended += many.round();
   many.settle();
   const double used_mib = resident_mib() - before;
-  if (idle_mib <= 0)
-    throw std::runtime_error("queue pairs took no memory that can be seen; take more of them");
+  if (idle_mib <= 0) throw std::runtime_error("memory of queue pairs not measurable; use more queue pairs");
   const double each = (1 << 20) / (2.0 * connections);
   std::printf("idle_qp_bytes %.1f\nused_qp_bytes %.1f\n", idle_mib * each, used_mib * each);
 }
@@ -145,7 +144,7 @@ int run(int argc, char** argv) {
   } else if (what == "idle" && argc <= 3) {
     const double seconds = argc == 3 ? std::strtod(argv[2], nullptr) : kDefaultIdle;
     if (!(seconds > 0 && seconds <= 3600)) {
-      std::fprintf(stderr, "roci-footprint: idle takes seconds, more than 0 and at most 3600\n");
+      std::fprintf(stderr, "roci-footprint: idle: SECONDS must be above 0 and at most 3600\n");
       return 2;
     }
     idle(seconds);

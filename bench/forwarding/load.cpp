@@ -113,8 +113,7 @@ class Load {
     fill(out_, 1, 0, 64);
     const auto deadline = Clock::now() + kPatience;
     for (auto next = Clock::now(); in_.receive(1) == 0;) {
-      if (Clock::now() > deadline)
-        return fail("nothing that was sent into the second port came out of the first");
+      if (Clock::now() > deadline) return fail("no frame from the second port to the first was received");
       if (Clock::now() < next) continue;
       out_.send(kHosts);
       next += kAgain;
@@ -133,13 +132,12 @@ class Load {
 
   Result<Measured> measure(uint32_t size, double seconds, bool look) {
     settle();
-    if (in_.waiting() > 0) return fail("the switch does not take frames any more");
+    if (in_.waiting() > 0) return fail("the switch no longer accepts frames");
     fill(in_, 0, 1, size);
     Measured out;
     const auto patience = Clock::now() + kPatience;
     while (look && out.looked.frames < kLooked) {
-      if (Clock::now() > patience)
-        return fail("what was sent into the first port did not come out of the second");
+      if (Clock::now() > patience) return fail("no frame from the first port to the second was received");
       look_at(out.looked);
     }
     if (seconds <= 0) return out;
@@ -153,11 +151,11 @@ class Load {
       looks += slice.looks;
       full += slice.full;
     }
-    if (!in_.connected() || !out_.connected()) return fail("the switch has gone");
+    if (!in_.connected() || !out_.connected()) return fail("the switch has exited");
     if (rates.size() < kFewest) {
       return fail("in " + std::to_string(slices - rates.size()) + " of " + std::to_string(slices) +
-                  " ms nothing came out of the switch for " + std::to_string(kSilence.count()) +
-                  " us: it drops everything, or other programs have its core");
+                  " ms the switch sent nothing for " + std::to_string(kSilence.count()) +
+                  " us: it drops all frames, or other programs use its core");
     }
     const auto middle = rates.begin() + static_cast<ptrdiff_t>(rates.size() / 2);
     std::nth_element(rates.begin(), middle, rates.end());
@@ -217,14 +215,14 @@ Status check(const Looked& looked, uint32_t size, const Options& options) {
   const size_t sent = frame(0, 1, 0, size).size();
   if (looked.wrong > 0) {
     return fail(std::to_string(looked.wrong) + " of " + std::to_string(looked.frames) +
-                " frames came out with a wrong IPv4 header");
+                " frames were received with an invalid IPv4 header");
   }
   if (looked.shortest < sent + options.longer) {
-    return fail("a frame of " + std::to_string(sent) + " bytes came out with " +
-                std::to_string(looked.shortest) + ", and " + std::to_string(options.longer) +
-                " bytes had to be added");
+    return fail("a frame of " + std::to_string(sent) + " bytes was received with " +
+                std::to_string(looked.shortest) + ", but " + std::to_string(options.longer) +
+                " additional bytes are required");
   }
-  if (options.marked && looked.marked == 0) return fail("no frame came out marked");
+  if (options.marked && looked.marked == 0) return fail("no received frame was marked");
   return {};
 }
 
@@ -303,21 +301,21 @@ Status run(const Options& options) {
 }
 
 int main_(int argc, char** argv) {
-  CLI::App app{"Sends frames into one memif port of a switch and counts what comes out of another one."};
+  CLI::App app{"Sends frames to one memif port of a switch and counts the frames from another port."};
   Options options;
-  app.add_option("in", options.in, "socket of the port that is sent into")->type_name("PATH");
-  app.add_option("out", options.out, "socket of the port that frames come out of")->type_name("PATH");
-  app.add_option("--size", options.sizes, "bytes of a frame, in turn")->check(CLI::Range(64, 1500));
-  app.add_option("--seconds", options.seconds, "of each size; 0: only look at what comes out")
+  app.add_option("in", options.in, "socket of the port to which frames are sent")->type_name("PATH");
+  app.add_option("out", options.out, "socket of the port from which frames are received")->type_name("PATH");
+  app.add_option("--size", options.sizes, "frame sizes in bytes")->check(CLI::Range(64, 1500));
+  app.add_option("--seconds", options.seconds, "seconds per frame size; 0: only verify the received frames")
       ->check(CLI::Range(0.0, 1000.0));
-  app.add_option("--longer", options.longer, "fail unless so many bytes are added to each frame");
-  app.add_flag("--marked", options.marked, "fail unless some frames come out with CE");
-  app.add_option("--switch-queues", options.switch_queues, "that the switch sends on, of each port")
+  app.add_option("--longer", options.longer, "fail unless this number of bytes is added to each frame");
+  app.add_flag("--marked", options.marked, "fail unless some frames are received with CE");
+  app.add_option("--switch-queues", options.switch_queues, "transmit queues of the switch per port")
       ->check(CLI::Range(1, 16));
-  app.add_option("--device-core", options.device_core, "no switch: a device without work on that CPU");
+  app.add_option("--device-core", options.device_core, "no switch: an idle device on this CPU");
   CLI11_PARSE(app, argc, argv);
   if (options.device_core.has_value() == !options.out.empty()) {
-    std::fprintf(stderr, "roci-forwarding-load: name two sockets, or --device-core\n");
+    std::fprintf(stderr, "roci-forwarding-load: two sockets or --device-core are required\n");
     return 1;
   }
   if (const Status status = run(options); !status) {

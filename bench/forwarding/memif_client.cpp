@@ -50,7 +50,7 @@ Status send_message(int socket, Message sent, int file = -1) {
     std::memcpy(CMSG_DATA(with), &file, sizeof file);
   }
   if (sendmsg(socket, &header, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof sent))
-    return fail(system_error("the memif server takes no message"));
+    return fail(system_error("cannot send a message to the memif server"));
   return {};
 }
 
@@ -59,11 +59,12 @@ Result<bool> expect(int socket, MemifMessageType type) {
   Message got;
   const ssize_t bytes = recv(socket, &got, sizeof got, 0);
   if (bytes == 0) return false;
-  if (bytes != static_cast<ssize_t>(sizeof got)) return fail(system_error("the memif server says nothing"));
+  if (bytes != static_cast<ssize_t>(sizeof got))
+    return fail(system_error("no message from the memif server"));
   if (got.type == MemifMessageType::kDisconnect) return false;
   if (got.type != type)
-    return fail("the memif server says " + std::to_string(static_cast<int>(got.type)) + " where " +
-                std::to_string(static_cast<int>(type)) + " is due");
+    return fail("the memif server sent message type " + std::to_string(static_cast<int>(got.type)) +
+                " where type " + std::to_string(static_cast<int>(type)) + " is required");
   return true;
 }
 
@@ -89,14 +90,14 @@ Status MemifClient::make_memory(unsigned switch_queues) {
   memory_bytes_ = rings * (kRing + size_t{kSize} * kBufferBytes);
   memory_file_ = memfd_create("roci-forwarding-load", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (memory_file_ < 0 || ftruncate(memory_file_, static_cast<off_t>(memory_bytes_)) != 0)
-    return fail(system_error("no memory to share"));
+    return fail(system_error("cannot create shared memory"));
   void* memory = mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, memory_file_, 0);
-  if (memory == MAP_FAILED) return fail(system_error("no memory to share"));
+  if (memory == MAP_FAILED) return fail(system_error("cannot create shared memory"));
   memory_ = static_cast<uint8_t*>(memory);
   // No ring uses its event, since both sides poll. The protocol requires one.
   for (size_t i = 0; i < rings; ++i) {
     const int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (event < 0) return fail(system_error("no eventfd"));
+    if (event < 0) return fail(system_error("cannot create an eventfd"));
     auto* ring =
         new (memory_ + i * kRing) MemifRing{.cookie = kMemifCookie, .flags = 0, .head = 0, .tail = 0};
     for (uint16_t d = 0; d < kSize; ++d) {
@@ -130,7 +131,7 @@ Status MemifClient::connect(const std::string& path, std::chrono::steady_clock::
     if (!done) return fail(done.error().within(path));
     if (*done) break;
     if (std::chrono::steady_clock::now() > deadline)
-      return fail("no memif server answers at '" + path + "'", ECONNREFUSED);
+      return fail("no memif server at '" + path + "'", ECONNREFUSED);
     std::this_thread::sleep_for(kRetry);
   }
   start_rings();
@@ -140,7 +141,7 @@ Status MemifClient::connect(const std::string& path, std::chrono::steady_clock::
 Result<bool> MemifClient::handshake(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return fail("the path is too long for a socket");
+  if (path.size() >= sizeof address.sun_path) return fail("the path is too long for a UNIX socket");
   std::memcpy(address.sun_path, path.data(), path.size());
   // An abstract socket name has no terminating zero; a path has one.
   const bool is_file = !path.starts_with('@');
@@ -149,11 +150,11 @@ Result<bool> MemifClient::handshake(const std::string& path) {
       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + (is_file ? 1 : 0));
   if (socket_ >= 0) close(socket_);
   socket_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  if (socket_ < 0) return fail(system_error("no socket"));
+  if (socket_ < 0) return fail(system_error("cannot create a socket"));
   setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   if (::connect(socket_, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     if (errno == ENOENT || errno == ECONNREFUSED) return false;  // the server has not started yet
-    return fail(system_error("cannot be connected to"));
+    return fail(system_error("cannot connect"));
   }
   using Type = MemifMessageType;
   const auto offset = [this](const MemifRing* ring) {

@@ -178,14 +178,16 @@ class Star {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"A star of hosts in ns-3, all of which send to the last one.", "roci-lab-ns3"};
+  CLI::App app{"Star topology in ns-3; all hosts send to the last one.", "roci-lab-ns3"};
   Options options;
-  app.add_option("traffic", options.traffic, "What sends: tcp, udp or bare")
+  app.add_option("traffic", options.traffic, "Traffic: tcp, udp or bare")
       ->required()
       ->check(CLI::IsMember({"tcp", "udp", "bare"}));
-  app.add_option("--hosts", options.hosts, "With the receiver")->check(CLI::Range(2, 4096));
-  app.add_option("--ms", options.milliseconds, "Virtual time")->check(CLI::PositiveNumber);
-  app.add_option("--each", options.each, "Bytes from each host to the next one, over TCP, and no incast");
+  app.add_option("--hosts", options.hosts, "Number of hosts, including the receiver")
+      ->check(CLI::Range(2, 4096));
+  app.add_option("--ms", options.milliseconds, "Virtual time in ms")->check(CLI::PositiveNumber);
+  app.add_option("--each", options.each,
+                 "Bytes from each host to the next one over TCP, instead of an incast");
   CLI11_PARSE(app, argc, argv);
   Star star(options);
   star.run();

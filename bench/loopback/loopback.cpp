@@ -34,7 +34,7 @@ uint64_t LoopbackHost::counter(const std::string& name) const {
   for (const auto& [counter, value] : device->counters()) {
     if (counter == name) return value;
   }
-  throw std::runtime_error("a device has no counter " + name);
+  throw std::runtime_error("unknown counter " + name);
 }
 
 Loopback::Loopback(const LoopbackConfig& config) : config_(config) {
@@ -166,7 +166,7 @@ void Loopback::check_arrival() {
   uint64_t counted = 0;
   if (atomic) std::memcpy(&counted, b_.memory.data(), sizeof counted);
   if (atomic ? counted != config_.depth : from.memory != to.memory)
-    throw std::runtime_error("the bytes that arrived are not those that were sent");
+    throw std::runtime_error("received data differs from sent data");
 }
 
 void Loopback::post_receive() {
@@ -175,7 +175,7 @@ void Loopback::post_receive() {
   wr.sg_list = &list;
   wr.num_sge = 1;
   ibv_recv_wr* bad = nullptr;
-  if (b_.qp->post_recv(&wr, &bad) != 0) throw std::runtime_error("a receive request was not taken");
+  if (b_.qp->post_recv(&wr, &bad) != 0) throw std::runtime_error("posting a receive request failed");
 }
 
 void Loopback::post_message() {
@@ -191,7 +191,7 @@ void Loopback::post_message() {
     wr.wr.rdma = {.remote_addr = remote, .rkey = b_.region->rkey()};
   }
   ibv_send_wr* bad = nullptr;
-  if (a_.qp->post_send(&wr, &bad) != 0) throw std::runtime_error("a send request was not taken");
+  if (a_.qp->post_send(&wr, &bad) != 0) throw std::runtime_error("posting a send request failed");
   ++under_way_;
 }
 
@@ -200,7 +200,7 @@ void Loopback::move(uint64_t messages) {
   const auto step = [&](uint64_t most) {
     const uint32_t ended = round(static_cast<uint32_t>(std::min<uint64_t>(most, config_.depth)));
     idle = ended > 0 ? 0 : idle + 1;
-    if (idle == 1'000'000) throw std::runtime_error("no message ends");
+    if (idle == 1'000'000) throw std::runtime_error("no message completes");
     return ended;
   };
   while (under_way_ > 0) step(0);

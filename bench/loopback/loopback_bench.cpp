@@ -24,7 +24,7 @@ void run(benchmark::State& state, const LoopbackConfig& config, const std::strin
     state.counters["Gb_per_second"] = rate(bytes * 8e-9);
     state.SetBytesProcessed(static_cast<int64_t>(bytes));
     if (config.one_lost_in == 0 && loopback.retransmissions() != 0)
-      state.SkipWithError("packets were sent again where none are lost");
+      state.SkipWithError("packets were retransmitted without loss");
   } catch (const std::exception& failure) {
     state.SkipWithError(failure.what());
     return;

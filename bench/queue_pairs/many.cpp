@@ -115,7 +115,8 @@ uint32_t Many::round() {
     wr.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(b_.memory.data());
     wr.wr.rdma.rkey = b_.region->rkey();
     ibv_send_wr* bad = nullptr;
-    if (a_.qps[order_[next_]]->post_send(&wr, &bad) != 0) throw std::runtime_error("a request was not taken");
+    if (a_.qps[order_[next_]]->post_send(&wr, &bad) != 0)
+      throw std::runtime_error("posting a request failed");
     next_ = next_ + 1 == order_.size() ? 0 : next_ + 1;
   }
   poll_both();

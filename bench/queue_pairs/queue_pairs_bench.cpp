@@ -80,7 +80,7 @@ void write8(benchmark::State& state) {
     uint64_t messages = 0;
     for (auto _ : state) messages += many.round();
     state.counters["messages_per_second"] = rate(static_cast<double>(messages));
-    if (many.retransmissions() != 0) state.SkipWithError("packets were sent again where none are lost");
+    if (many.retransmissions() != 0) state.SkipWithError("packets were retransmitted without loss");
   } catch (const std::exception& failure) {
     state.SkipWithError(failure.what());
   }

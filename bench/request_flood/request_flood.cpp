@@ -164,11 +164,12 @@ class Run {
     for (auto* all : {&ratios, &with, &without}) std::ranges::sort(*all);
     std::printf("ratio %.3f (%.3f to %.3f): %.2f Gb/s with, %.2f without\n", at(ratios, 0.5),
                 at(ratios, 0.25), at(ratios, 0.75), at(with, 0.5), at(without, 0.5));
-    std::printf("flood %.2f Gb/s, %.3f M REQs/s; the ring refused %.1f %% of them, the victim took %.2f %%\n",
-                static_cast<double>(flooder_->bits) / flooded_ * 1e-9,
-                static_cast<double>(flooder_->sent) / flooded_ * 1e-6,
-                100.0 * static_cast<double>(flooder_->refused) / static_cast<double>(flooder_->sent),
-                100.0 * static_cast<double>(kept.second) / static_cast<double>(flooder_->sent));
+    std::printf(
+        "flood %.2f Gb/s, %.3f M REQs/s; the ring rejected %.1f %% of them, the victim processed %.2f %%\n",
+        static_cast<double>(flooder_->bits) / flooded_ * 1e-9,
+        static_cast<double>(flooder_->sent) / flooded_ * 1e-6,
+        100.0 * static_cast<double>(flooder_->refused) / static_cast<double>(flooder_->sent),
+        100.0 * static_cast<double>(kept.second) / static_cast<double>(flooder_->sent));
     std::printf("kept %u, %zu bytes of the heap\n", kept.first, mallinfo2().uordblks - bytes_before);
   }
 
@@ -220,7 +221,7 @@ class Run {
       wr.wr.rdma = {.remote_addr = reinterpret_cast<uint64_t>(peer.memory.data()),
                     .rkey = peer.region->rkey()};
       ibv_send_wr* bad = nullptr;
-      if (host.qp->post_send(&wr, &bad) != 0) throw std::runtime_error("a WRITE was not taken");
+      if (host.qp->post_send(&wr, &bad) != 0) throw std::runtime_error("posting a WRITE failed");
     }
     std::array<ibv_wc, kDepth> completions;
     const int count = host.cq->poll(kDepth, completions.data());
@@ -267,18 +268,20 @@ class Run {
 };
 
 int run(int argc, char** argv) {
-  CLI::App app{"Goodput of RC beside a flood of REQs at line rate, over that without it"};
+  CLI::App app{"Ratio of RC goodput with and without a flood of REQs at line rate"};
   Arguments arguments;
-  app.add_option("--rate", arguments.rate, "Of the line")->capture_default_str();
-  app.add_option("--pairs", arguments.pairs, "Turns with and without")
+  app.add_option("--rate", arguments.rate, "Line rate")->capture_default_str();
+  app.add_option("--pairs", arguments.pairs, "Number of paired runs")
       ->capture_default_str()
       ->check(CLI::Range(1, 100'000));
-  app.add_option("--turn", arguments.turn_ms, "Milliseconds of a turn")
+  app.add_option("--turn", arguments.turn_ms, "Duration of a run in ms")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000));
-  app.add_flag("--in", arguments.in, "RC comes in too, and has half of the line; else it goes out");
-  app.add_flag("--unpaced", arguments.unpaced, "RC is not held to the rate of the line");
-  app.add_flag("--accept", arguments.accept, "The server accepts all; else it lets them wait");
+  app.add_flag("--in", arguments.in,
+               "RC traffic is received too, at half of the line rate; otherwise it is sent");
+  app.add_flag("--unpaced", arguments.unpaced, "RC is not limited to the line rate");
+  app.add_flag("--accept", arguments.accept,
+               "The server accepts all requests; otherwise they remain pending");
   CLI11_PARSE(app, argc, argv);
   try {
     Run(arguments).measure();

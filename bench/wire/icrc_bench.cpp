@@ -68,7 +68,7 @@ void icrc_chained(benchmark::State& state) {
   chain[0].nb_segs = static_cast<uint16_t>(segments);
   const FrameView view = parse_frame(frame.data(), chain[0].data_len, static_cast<uint32_t>(frame.size()));
   if (compute_icrc(view, chain.data()) != compute_icrc(view_of(frame))) {
-    state.SkipWithError("the chain's ICRC is not that of the whole frame");
+    state.SkipWithError("the ICRC of the chain differs from that of the whole frame");
   }
   for (auto _ : state) {
     benchmark::DoNotOptimize(compute_icrc(view, chain.data()));

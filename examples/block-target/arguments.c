@@ -28,7 +28,7 @@ int take_options(const char* program, int count, char** words, const struct opti
   for (; i < count && strncmp(words[i], "--", 2) == 0; i++) {
     const struct option_value* option = find(words[i], options, option_count);
     if (option == NULL) {
-      fprintf(stderr, "%s: there is no option %s\n", program, words[i]);
+      fprintf(stderr, "%s: unknown option %s\n", program, words[i]);
       return -1;
     }
     if (option->on != NULL) {
@@ -36,7 +36,7 @@ int take_options(const char* program, int count, char** words, const struct opti
       continue;
     }
     if (++i == count) {
-      fprintf(stderr, "%s: %s needs a value\n", program, option->name);
+      fprintf(stderr, "%s: %s requires a value\n", program, option->name);
       return -1;
     }
     if (option->text != NULL) {

@@ -43,7 +43,7 @@ static int compare(const struct run* r, const char* got, uint64_t lba, uint32_t 
   for (uint64_t i = 0; i < (uint64_t)blocks * BT_BLOCK; i++) {
     if (got[i] == expected[i]) continue;
     fprintf(stderr,
-            "block-initiator: block %" PRIu64 ", byte %" PRIu64 " is %02x and should be %02x (seed %" PRIu64
+            "block-initiator: block %" PRIu64 ", byte %" PRIu64 " is %02x, expected %02x (seed %" PRIu64
             ")\n",
             r->what->first + lba + i / BT_BLOCK, i % BT_BLOCK, (unsigned char)got[i],
             (unsigned char)expected[i], r->what->seed);
@@ -58,7 +58,7 @@ static int check_identity(const struct run* r, const char* bytes) {
   const bool sound = identity.block_size == BT_BLOCK && identity.max_blocks == BT_MAX_BLOCKS &&
                      identity.depth == r->initiator->depth &&
                      identity.blocks >= r->what->first + r->what->blocks;
-  return sound ? 0 : complain(r, "the target's identity is not what it was");
+  return sound ? 0 : complain(r, "the target's identity has changed");
 }
 
 /* Waits for the completion of one command. */
@@ -160,7 +160,7 @@ static int go(struct run* r) {
 int exercise_run(struct initiator* initiator, const struct exercise* what) {
   struct run r = {.initiator = initiator, .what = what, .random = what->seed * 2 + 1};
   if (what->max_blocks == 0 || what->max_blocks > BT_MAX_BLOCKS || what->max_blocks > what->blocks)
-    return complain(&r, "--max-blocks must be 1 to 256, and not more than --blocks");
+    return complain(&r, "--max-blocks must be 1 to 256 and at most --blocks");
   printf("seed %" PRIu64 "\n", what->seed);
   fflush(stdout);
   r.model = malloc(what->blocks * BT_BLOCK);
@@ -169,7 +169,7 @@ int exercise_run(struct initiator* initiator, const struct exercise* what) {
   free(r.model);
   if (failed) return failed;
   printf("%" PRIu64 " writes, %" PRIu64 " reads, %" PRIu64 " flushes, %" PRIu64 " identifies, %" PRIu64
-         " ended before one that began earlier; all bytes are as expected\n",
+         " completed out of order; all data is correct\n",
          r.count[BT_WRITE], r.count[BT_READ], r.count[BT_FLUSH], r.count[BT_IDENTIFY], r.overtaken);
   return 0;
 }

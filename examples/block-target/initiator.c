@@ -28,7 +28,7 @@ static int lose(struct initiator* i, const char* why, int error) {
 static int post_receive(struct initiator* i, uint32_t index) {
   struct ibv_sge sge = {(uintptr_t)&i->responses[index], sizeof i->responses[index], i->responses_mr->lkey};
   struct ibv_recv_wr request = {.wr_id = RECEIVE | index, .sg_list = &sge, .num_sge = 1}, *bad = NULL;
-  return ibv_post_recv(i->qp, &request, &bad) == 0 ? 0 : lose(i, "a receive could not be posted", EIO);
+  return ibv_post_recv(i->qp, &request, &bad) == 0 ? 0 : lose(i, "posting a receive failed", EIO);
 }
 
 static int greet(struct initiator* i, const char* host, const char* port, uint32_t depth) {
@@ -114,7 +114,7 @@ int initiator_submit_raw(struct initiator* i, int slot, const struct bt_command*
   struct ibv_send_wr request = {.wr_id = (uint64_t)slot, .sg_list = &sge, .num_sge = 1}, *bad = NULL;
   request.opcode = IBV_WR_SEND;
   request.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
-  return ibv_post_send(i->qp, &request, &bad) == 0 ? 0 : lose(i, "a command could not be posted", EIO);
+  return ibv_post_send(i->qp, &request, &bad) == 0 ? 0 : lose(i, "posting a command failed", EIO);
 }
 
 /* Reposts the receive before the credit is reused. */
@@ -122,7 +122,7 @@ static int on_response(struct initiator* i, uint32_t receive, uint32_t length) {
   const struct bt_response response = i->responses[receive];
   if (length != sizeof response || response.id >= i->depth || !i->slots[response.id].busy ||
       i->slots[response.id].responded)
-    return lose(i, "the target answers what was not asked", ECONNRESET);
+    return lose(i, "unexpected response of the target", ECONNRESET);
   i->slots[response.id].status = (enum bt_status)response.status;
   i->slots[response.id].responded = true;
   return post_receive(i, receive);
@@ -189,19 +189,19 @@ int initiator_wait(struct initiator* i, enum bt_status* status) {
     }
     if (failed != 0) return failed;
     if ((i->endpoint.channel != NULL || rounds % ROUNDS_BETWEEN_LOOKS == 0) && tcp_is_closed(i->fd))
-      return lose(i, "the target has left", ECONNRESET);
+      return lose(i, "the target closed the connection", ECONNRESET);
   }
 }
 
 const char* bt_status_text(enum bt_status status) {
   static const char* const texts[] = {
       [BT_OK] = "ok",
-      [BT_BAD_OPCODE] = "there is no such command",
-      [BT_BAD_FIELD] = "a field of the command is wrong",
+      [BT_BAD_OPCODE] = "unknown command",
+      [BT_BAD_FIELD] = "a field of the command is invalid",
       [BT_OUT_OF_RANGE] = "beyond the end of the disk",
       [BT_TOO_LONG] = "too many blocks",
       [BT_SHORT_BUFFER] = "the buffer is too short",
       [BT_IO_ERROR] = "the disk failed",
   };
-  return (unsigned)status < sizeof texts / sizeof texts[0] ? texts[status] : "a status that there is not";
+  return (unsigned)status < sizeof texts / sizeof texts[0] ? texts[status] : "unknown status";
 }

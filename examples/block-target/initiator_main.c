@@ -39,8 +39,8 @@ static int identify(struct initiator* i) {
   const int slot = carry_out(i, BT_IDENTIFY, 0, 0);
   if (slot < 0) return 1;
   memcpy(&identity, initiator_data(i, slot), sizeof identity);
-  printf("%" PRIu64 " blocks of %u bytes, %u in one command, %u commands at a time, %s\n", identity.blocks,
-         identity.block_size, identity.max_blocks, identity.depth,
+  printf("%" PRIu64 " blocks of %u bytes, at most %u per command, %u outstanding commands, %s\n",
+         identity.blocks, identity.block_size, identity.max_blocks, identity.depth,
          identity.is_file ? "in a file" : "in memory");
   return 0;
 }
@@ -61,7 +61,7 @@ static int write_blocks(struct initiator* i, uint64_t lba) {
   for (;;) {
     const size_t bytes = fread(initiator_data(i, 0), 1, BT_MAX_BLOCKS * BT_BLOCK, stdin);
     if (ferror(stdin)) return complain(strerror(errno));
-    if (bytes % BT_BLOCK != 0) return complain("standard input does not end with a whole block of 512 bytes");
+    if (bytes % BT_BLOCK != 0) return complain("the size of standard input is not a multiple of 512 bytes");
     if (bytes == 0) return 0;
     if (carry_out(i, BT_WRITE, lba, (uint32_t)(bytes / BT_BLOCK)) < 0) return 1;
     lba += bytes / BT_BLOCK;

@@ -20,7 +20,7 @@ static char* data_of(struct session* s, uint32_t context) {
 static void post_receive(struct session* s, uint32_t index) {
   struct ibv_sge sge = {(uintptr_t)&s->commands[index], sizeof s->commands[index], s->commands_mr->lkey};
   struct ibv_recv_wr request = {.wr_id = work_id(RECEIVE, index), .sg_list = &sge, .num_sge = 1}, *bad = NULL;
-  if (ibv_post_recv(s->qp, &request, &bad) != 0) s->ended = "a receive could not be posted";
+  if (ibv_post_recv(s->qp, &request, &bad) != 0) s->ended = "posting a receive failed";
 }
 
 int session_open(struct session** opened, int fd, struct bt_endpoint* endpoint, struct disk* disk) {
@@ -85,7 +85,7 @@ static void move(struct session* s, uint32_t index, enum ibv_wr_opcode opcode, u
   request.wr_id = work_id(opcode == IBV_WR_RDMA_READ ? FETCH : PUSH, index);
   /* An RDMA WRITE needs no completion: the completion of the response after it implies its own. */
   if (opcode == IBV_WR_RDMA_READ) request.send_flags = IBV_SEND_SIGNALED;
-  if (ibv_post_send(s->qp, &request, &bad) != 0) s->ended = "data could not be moved";
+  if (ibv_post_send(s->qp, &request, &bad) != 0) s->ended = "data transfer failed";
 }
 
 static void respond(struct session* s, uint32_t index, enum bt_status status) {
@@ -96,7 +96,7 @@ static void respond(struct session* s, uint32_t index, enum bt_status status) {
   request.opcode = IBV_WR_SEND;
   request.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE; /* inline: copied now, may be on the stack */
   s->unanswered--;
-  if (ibv_post_send(s->qp, &request, &bad) != 0) s->ended = "a response could not be posted";
+  if (ibv_post_send(s->qp, &request, &bad) != 0) s->ended = "posting a response failed";
 }
 
 /* Validates all fields of a command. The device validates the address and rkey of the buffer. */
@@ -160,9 +160,9 @@ static void take_held(struct session* s) {
 
 static void on_command(struct session* s, uint32_t receive, uint32_t length) {
   if (length != sizeof(struct bt_command)) {
-    s->ended = "it sends what is no command";
+    s->ended = "it sent an invalid command";
   } else if (++s->unanswered > s->depth) {
-    s->ended = "it sends more commands than it has credits";
+    s->ended = "it sent more commands than it has credits";
   } else {
     s->held[(s->first_held + s->held_count++) % BT_MAX_DEPTH] = receive;
     take_held(s);

@@ -51,7 +51,7 @@ static int serve(struct target* t) {
 static void refuse(int fd, int error) {
   const struct bt_hello hello = {.magic = BT_MAGIC, .refused = (uint32_t)error};
   if (tcp_send(fd, &hello, sizeof hello, REFUSAL_MS) != 0)
-    fprintf(stderr, "an initiator did not wait for its refusal\n");
+    fprintf(stderr, "an initiator disconnected before its rejection was sent\n");
 }
 
 static int accept_initiators(struct target* t) {
@@ -66,7 +66,7 @@ static int accept_initiators(struct target* t) {
     }
     const int status = session_open(&t->sessions[t->count], fd, t->endpoint, t->disk);
     if (status != 0) {
-      fprintf(stderr, "no place for an initiator: error %d\n", -status);
+      fprintf(stderr, "cannot accept an initiator: error %d\n", -status);
     } else {
       t->sessions[t->count++]->since = now_ms();
     }
@@ -76,12 +76,12 @@ static int accept_initiators(struct target* t) {
 /* Reads a session's TCP connection: the hello, afterwards only its close. */
 static void hear(struct target* t, struct session* s) {
   if (s->greeted) {
-    if (tcp_is_closed(s->fd)) s->ended = "it has left";
+    if (tcp_is_closed(s->fd)) s->ended = "it disconnected";
     return;
   }
   const int got = tcp_receive_some(s->fd, (char*)&s->hello + s->heard, sizeof s->hello - s->heard);
   if (got < 0) {
-    s->ended = "it left before it said hello";
+    s->ended = "it disconnected before its hello message";
     return;
   }
   s->heard += (size_t)got;
@@ -89,10 +89,10 @@ static void hear(struct target* t, struct session* s) {
     const int status = session_greet(s, t->endpoint, t->depth);
     if (status != 0) {
       refuse(s->fd, -status);
-      s->ended = "it could not be connected";
+      s->ended = "connection failed";
     }
   } else if (now_ms() - s->since > HELLO_TIMEOUT) {
-    s->ended = "it did not say hello";
+    s->ended = "no hello message";
   }
 }
 

@@ -32,7 +32,7 @@ static int serve(struct target* target, const char* address, const char* port) {
   printf("serving %" PRIu64 " blocks on %s port %s\n", target->disk->blocks, address, port);
   fflush(stdout);
   const int status = target_run(target, &stop);
-  return status == 0 ? 0 : complain("cannot go on", status);
+  return status == 0 ? 0 : complain("serving failed", status);
 }
 
 int main(int count, char** words) {

@@ -24,10 +24,11 @@ enum { CUT, PERIOD, STEP, LEAST_RATE, PARAMETERS };
 
 static const struct roci_cc_parameter parameters[PARAMETERS] = {
     /* name, unit, default, minimum, maximum, meaning */
-    [CUT] = {"cut", "1", 0.5, 0.01, 0.99, "what a CNP leaves of the rate"},
-    [PERIOD] = {"period", "ns", 50000, 1000, 1e9, "between two cuts at least, and between two steps up"},
-    [STEP] = {"step", "bit/s", 1e8, 1, 1e12, "by which the rate rises"},
-    [LEAST_RATE] = {"least_rate", "bit/s", 1e7, 1, 1e12, "the rate never falls below"},
+    [CUT] = {"cut", "1", 0.5, 0.01, 0.99, "fraction of the rate that remains after a CNP"},
+    [PERIOD] = {"period", "ns", 50000, 1000, 1e9,
+                "minimum interval between cuts, and interval between increases"},
+    [STEP] = {"step", "bit/s", 1e8, 1, 1e12, "increase per step"},
+    [LEAST_RATE] = {"least_rate", "bit/s", 1e7, 1, 1e12, "minimum rate"},
 };
 
 /* ------------------------------------------------------------------------------------------ the states and reasons */
@@ -36,17 +37,17 @@ static const struct roci_cc_parameter parameters[PARAMETERS] = {
 enum { FULL, RECOVERING, STATES };
 
 static const struct roci_cc_label states[STATES] = {
-    [FULL] = {"full", "the rate is the line's"},
-    [RECOVERING] = {"recovering", "a CNP has cut the rate, and it rises again"},
+    [FULL] = {"full", "the rate is the line rate"},
+    [RECOVERING] = {"recovering", "the rate is increasing after a cut"},
 };
 
 enum { NOTHING, CUT_BY_CNP, STEPPED, RECOVERED, REASONS };
 
 static const struct roci_cc_label reasons[REASONS] = {
-    [NOTHING] = {"nothing", "nothing was changed"}, /* the first reason must be this one */
-    [CUT_BY_CNP] = {"cut", "a CNP has cut the rate"},
-    [STEPPED] = {"stepped", "a period without a CNP has passed"},
-    [RECOVERED] = {"recovered", "the rate is the line's again"},
+    [NOTHING] = {"nothing", "no change"}, /* the first reason must be this one */
+    [CUT_BY_CNP] = {"cut", "a CNP cut the rate"},
+    [STEPPED] = {"stepped", "a period without a CNP passed"},
+    [RECOVERED] = {"recovered", "the rate reached the line rate"},
 };
 
 /* ------------------------------------------------------------------------------------------------------- the flow */
@@ -105,7 +106,7 @@ static void event(void* state, const struct roci_cc_flow* flow, const struct roc
 /* Validates the combination of values; each value is already within its range. Returns NULL if they are valid. */
 static const char* check(const struct roci_cc_flow* flow, const double* values) {
   (void)values;
-  if (flow != NULL && flow->line_rate == 0) return "the rate of the line is not known";
+  if (flow != NULL && flow->line_rate == 0) return "the line rate is unknown";
   return NULL;
 }
 
@@ -115,7 +116,7 @@ static const struct roci_cc_plugin half_rate = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(struct roci_cc_plugin),
     .name = "half_rate",
-    .summary = "half the rate at a CNP, and step by step up again",
+    .summary = "halves the rate at a CNP, then increases it in steps",
     .source = "Chiu and Jain, Analysis of the Increase and Decrease Algorithms, 1989",
     /* The required input, and the fields of the decision that the plugin sets. */
     .capabilities = ROCI_CC_NEEDS_CNP | ROCI_CC_USES_RATE | ROCI_CC_USES_ECN,

@@ -11,7 +11,7 @@ roci::Result<Arguments> Arguments::parse(int count, char** words,
   for (int i = 1; i < count; ++i) {
     const std::string word = words[i];
     if (word.rfind("--", 0) != 0) {
-      if (!arguments.word_.empty()) return roci::fail("one word too many: " + word);
+      if (!arguments.word_.empty()) return roci::fail("unexpected argument: " + word);
       arguments.word_ = word;
       continue;
     }
@@ -19,9 +19,9 @@ roci::Result<Arguments> Arguments::parse(int count, char** words,
     if (option == arguments.values_.end()) {
       std::string names;
       for (const auto& [name, value] : arguments.values_) names += " " + name;
-      return roci::fail("there is no option " + word + "; there are:" + names);
+      return roci::fail("unknown option " + word + "; available are:" + names);
     }
-    if (i + 1 == count) return roci::fail(word + " needs a value");
+    if (i + 1 == count) return roci::fail(word + " requires a value");
     option->second = words[++i];
   }
   return arguments;

@@ -34,7 +34,7 @@ roci::Status check_value(std::string_view value) {
                     EMSGSIZE);
 }
 
-roci::Status missing() { return roci::fail("there is no such key", ENOENT); }
+roci::Status missing() { return roci::fail("the key does not exist", ENOENT); }
 
 roci::Status outcome(Status status) {
   switch (status) {
@@ -43,13 +43,13 @@ roci::Status outcome(Status status) {
     case Status::kMissing:
       return missing();
     case Status::kFull:
-      return roci::fail("the table is full: neither bucket of the key has a place", ENOSPC);
+      return roci::fail("the table is full: neither bucket of the key has a free slot", ENOSPC);
     case Status::kBadKey:
     case Status::kBadValue:
     case Status::kBadRequest:
       break;
   }
-  return roci::fail("the server refuses the request (" + std::to_string(static_cast<uint32_t>(status)) + ")",
+  return roci::fail("the server rejected the request (" + std::to_string(static_cast<uint32_t>(status)) + ")",
                     EPROTO);
 }
 
@@ -95,14 +95,13 @@ roci::Status Client::greet() {
   const ClientHello hello{kMagic, *own};
   int status = tcp_send(fd_, &hello, sizeof hello, patience);
   if (status == 0) status = tcp_receive(fd_, &server_, sizeof server_, patience);
-  if (status != 0) return roci::fail(where + " does not greet: " + std::strerror(-status), -status);
-  if (server_.magic != kMagic) return roci::fail(where + " is no server of this version", EPROTO);
+  if (status != 0) return roci::fail(where + " sent no greeting: " + std::strerror(-status), -status);
+  if (server_.magic != kMagic) return roci::fail(where + " is not a server of this version", EPROTO);
   if (server_.refused != 0) {
     const auto code = static_cast<int>(server_.refused);
-    return roci::fail(where + " lets nobody in: " + std::strerror(code), code);
+    return roci::fail(where + " rejected the client: " + std::strerror(code), code);
   }
-  if (!std::has_single_bit(server_.buckets))
-    return roci::fail(where + " tells of a table that cannot be", EPROTO);
+  if (!std::has_single_bit(server_.buckets)) return roci::fail(where + " reported an invalid table", EPROTO);
   ROCI_TRY(device_.resolve(server_.endpoint.gid, config_.patience));
   return kv::connect(*queue_pair_, *own, server_.endpoint, config_.timeout);
 }
@@ -117,7 +116,7 @@ roci::Result<std::string> Client::get(std::string_view key) {
   for (size_t i = 0; i < count; ++i) {
     Found found = Found::kChanging;
     for (int tries = 0; found == Found::kChanging; ++tries) {
-      if (tries == kMostRepeats) return roci::fail("the server was writing the bucket at each READ", EAGAIN);
+      if (tries == kMostRepeats) return roci::fail("the bucket was modified during each READ", EAGAIN);
       if (tries > 0) ++repeated_;
       ROCI_TRY(read_bucket(candidates[i]));
       found = find(buffers_.bucket, key, value);
@@ -159,7 +158,7 @@ roci::Result<Status> Client::ask(Operation operation, std::string_view key, std:
   ROCI_TRY(post(IBV_WR_SEND, out, sizeof request + key.size() + value.size(), 0));
   ROCI_TRY(wait(2));
   if (buffers_.answer.id != request.id)
-    return roci::fail(lose("the server answers what was not asked", EPROTO).error());
+    return roci::fail(lose("unexpected response of the server", EPROTO).error());
   return buffers_.answer.status;
 }
 
@@ -173,7 +172,7 @@ roci::Status Client::post_receive() {
   ibv_recv_wr request{0, nullptr, &sge, 1};
   ibv_recv_wr* bad = nullptr;
   const int error = queue_pair_->post_recv(&request, &bad);
-  return error == 0 ? roci::Status{} : lose("a receive could not be posted", error);
+  return error == 0 ? roci::Status{} : lose("posting a receive failed", error);
 }
 
 roci::Status Client::post(ibv_wr_opcode opcode, const void* bytes, size_t length, uint64_t remote) {
@@ -188,7 +187,7 @@ roci::Status Client::post(ibv_wr_opcode opcode, const void* bytes, size_t length
   request.wr.rdma.rkey = server_.rkey;
   ibv_send_wr* bad = nullptr;
   const int error = queue_pair_->post_send(&request, &bad);
-  return error == 0 ? roci::Status{} : lose("a request could not be posted", error);
+  return error == 0 ? roci::Status{} : lose("posting a request failed", error);
 }
 
 // If the server has exited, the retries of a send expire, or the closed TCP connection is detected earlier. A receive
@@ -207,7 +206,7 @@ roci::Status Client::wait(int count) {
     if (got > 0) continue;
     std::this_thread::yield();
     if (rounds % kRoundsBetweenLooks == 0 && tcp_is_closed(fd_) != 0)
-      return lose("the server has left", ECONNRESET);
+      return lose("the server closed the connection", ECONNRESET);
   }
   return {};
 }

@@ -36,7 +36,7 @@ std::string carry_out(kv::Client& client, const std::string& line) {
   }
   if (command == "delete") return outcome(client.remove(rest));
   if (command == "repeated") return "repeated " + std::to_string(client.repeated());
-  return "error: there is no command '" + command + "'; there are put, get, delete, repeated";
+  return "error: unknown command '" + command + "'; allowed are put, get, delete, repeated";
 }
 
 roci::Status run(int count, char** words) {

@@ -13,9 +13,9 @@ uint32_t random_psn() {
 std::string completion_text(ibv_wc_status status) {
   switch (status) {
     case IBV_WC_RETRY_EXC_ERR:
-      return "the peer does not answer";
+      return "the peer does not respond";
     case IBV_WC_WR_FLUSH_ERR:
-      return "an earlier request has failed";
+      return "an earlier request failed";
     case IBV_WC_REM_ACCESS_ERR:
       return "the peer does not allow this access";
     case IBV_WC_LOC_LEN_ERR:
@@ -28,7 +28,7 @@ std::string completion_text(ibv_wc_status status) {
 roci::Result<Endpoint> endpoint_of(const roci::Device& device, const roci::QueuePair& queue_pair,
                                    uint32_t psn) {
   const auto gid = device.query_gid(kGidIndex);
-  if (!gid) return roci::fail(gid.error().within("the device needs an address (device.addresses)"));
+  if (!gid) return roci::fail(gid.error().within("the device requires an address (device.addresses)"));
   Endpoint endpoint{};
   endpoint.gid = *gid;
   endpoint.qp_num = queue_pair.qp_num();

@@ -94,13 +94,13 @@ roci::Status Server::accept_clients() {
     if (sessions_.size() >= config_.clients) {
       const ServerHello full{kMagic, EUSERS, {}, 0, 0, 0};
       if (tcp_send(fd, &full, sizeof full, kSendTimeout) != 0)
-        std::fprintf(stderr, "a client did not wait for its refusal\n");
+        std::fprintf(stderr, "a client disconnected before its rejection was sent\n");
       close(fd);
       continue;
     }
     auto session = Session::open(fd, *pd_, *cq_);
     if (!session) {
-      std::fprintf(stderr, "no place for a client: %s\n", session.error().message.c_str());
+      std::fprintf(stderr, "cannot accept a client: %s\n", session.error().message.c_str());
       continue;
     }
     const uint32_t number = (*session)->number();
@@ -111,18 +111,17 @@ roci::Status Server::accept_clients() {
 // Reads a session's TCP connection: the hello, afterwards only its close.
 void Server::hear(Session& session) {
   if (session.greeted()) {
-    if (tcp_is_closed(session.fd()) != 0) end(session, "it has left");
+    if (tcp_is_closed(session.fd()) != 0) end(session, "it disconnected");
     return;
   }
   const auto whole = session.hear_hello();
   if (!whole) return end(session, whole.error().message);
   if (*whole) return greet(session);
-  if (std::chrono::steady_clock::now() - session.since() > kHelloTimeout)
-    end(session, "it did not say hello");
+  if (std::chrono::steady_clock::now() - session.since() > kHelloTimeout) end(session, "no hello message");
 }
 
 void Server::greet(Session& session) {
-  if (session.hello().magic != kMagic) return end(session, "it is no client of this version");
+  if (session.hello().magic != kMagic) return end(session, "it is not a client of this version");
   auto own = endpoint_of(device_, session.queue_pair(), random_psn());
   if (!own) return end(session, own.error().message);
   if (auto connected = connect(session.queue_pair(), *own, session.hello().endpoint, config_.timeout);
@@ -130,7 +129,7 @@ void Server::greet(Session& session) {
     return end(session, connected.error().message);
   const ServerHello hello{
       kMagic, 0, *own, region_->rkey(), reinterpret_cast<uint64_t>(buckets_.data()), buckets_.size()};
-  if (tcp_send(session.fd(), &hello, sizeof hello, kSendTimeout) != 0) return end(session, "it has left");
+  if (tcp_send(session.fd(), &hello, sizeof hello, kSendTimeout) != 0) return end(session, "it disconnected");
   session.set_greeted();
 }
 

@@ -32,7 +32,7 @@ Session::~Session() { close(fd_); }
 roci::Result<bool> Session::hear_hello() {
   char* bytes = reinterpret_cast<char*>(&hello_);
   const int got = tcp_receive_some(fd_, bytes + heard_, sizeof hello_ - heard_);
-  if (got < 0) return roci::fail("it went away before it said hello", -got);
+  if (got < 0) return roci::fail("it disconnected before its hello message", -got);
   heard_ += static_cast<size_t>(got);
   return heard_ == sizeof hello_;
 }
@@ -46,7 +46,7 @@ roci::Status Session::post_receive(uint32_t slot) {
   ibv_recv_wr request{slot, nullptr, &sge, 1};
   ibv_recv_wr* bad = nullptr;
   if (const int error = queue_pair_->post_recv(&request, &bad); error != 0)
-    return roci::fail("a receive could not be posted", error);
+    return roci::fail("posting a receive failed", error);
   return {};
 }
 
@@ -65,7 +65,7 @@ roci::Status Session::send(uint32_t slot, const Answer& answer) {
   request.send_flags = IBV_SEND_SIGNALED;
   ibv_send_wr* bad = nullptr;
   if (const int error = queue_pair_->post_send(&request, &bad); error != 0)
-    return roci::fail("an answer could not be posted", error);
+    return roci::fail("posting a response failed", error);
   return {};
 }
 

@@ -50,7 +50,7 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
     }
   }
   std::string out = nearest == nullptr ? "" : ", did you mean '" + *nearest + "'?";
-  return out + (known.empty() ? " (nothing is allowed here)" : " (allowed: " + joined(known) + ")");
+  return out + (known.empty() ? " (no key is allowed here)" : " (allowed: " + joined(known) + ")");
 }
 
 std::string_view kind_name(const YAML::Node& node) {
@@ -80,19 +80,20 @@ Result<std::vector<Step>> steps_of(const std::string& path) {
   std::istringstream words{path};
   for (std::string word; std::getline(words, word, '.');) {
     const size_t bracket = word.find('[');
-    if (bracket == 0 || word.empty()) return fail("'" + path + "' is not a path like traffic[0].load");
+    if (bracket == 0 || word.empty())
+      return fail("'" + path + "' is not a valid path; example: traffic[0].load");
     steps.push_back({word.substr(0, bracket), {}});
     for (size_t open = bracket; open != std::string::npos;) {
       const size_t close = word.find(']', open);
       auto number = parse_integer(
           std::string_view{word}.substr(open + 1, close == std::string::npos ? 0 : close - open - 1), 0,
           1 << 20);
-      if (!number) return fail("'" + path + "' is not a path like traffic[0].load");
+      if (!number) return fail("'" + path + "' is not a valid path; example: traffic[0].load");
       steps.push_back({"", static_cast<size_t>(*number)});
       open = close + 1 < word.size() ? word.find('[', close) : std::string::npos;
     }
   }
-  if (steps.empty()) return fail("a path like traffic[0].load is missing");
+  if (steps.empty()) return fail("the path is missing; example: traffic[0].load");
   return steps;
 }
 
@@ -103,7 +104,7 @@ Status put(YAML::Node at, const std::vector<Step>& steps, const YAML::Node& valu
     const bool last = i + 1 == steps.size();
     if (step.item) {
       if (!at.IsSequence() || *step.item >= at.size())
-        return fail("there is no item " + std::to_string(*step.item) + " to change");
+        return fail("item " + std::to_string(*step.item) + " does not exist");
       if (last) {
         at[*step.item] = value;
       } else {
@@ -112,8 +113,8 @@ Status put(YAML::Node at, const std::vector<Step>& steps, const YAML::Node& valu
       continue;
     }
     if (at.IsSequence() || (at.IsScalar() && !at.Scalar().empty()))
-      return fail("there is " + std::string(kind_name(at)) + " where '" + step.key +
-                  "' would have to be in a map");
+      return fail("found " + std::string(kind_name(at)) + " where a map with the key '" + step.key +
+                  "' is required");
     if (last) {
       at[step.key] = value;
     } else if (const YAML::Node next = at[step.key]; next.IsDefined()) {
@@ -301,7 +302,7 @@ Status parse_config(const std::string& text, const std::string& name, const Conf
     return fail(at_line(name, e.mark) + ": not valid YAML: " + e.msg);
   }
   if (documents.size() > 1)
-    return fail(name + " has " + std::to_string(documents.size()) + " documents, allowed is one");
+    return fail(name + " has " + std::to_string(documents.size()) + " documents; only one is allowed");
   const YAML::Node root = documents.empty() ? YAML::Node{} : documents[0];
   if (!root.IsMap() && !root.IsNull())
     return fail(name + " must be a map but is " + std::string{kind_name(root)});

@@ -69,7 +69,7 @@ Result<std::optional<ProcessLock>> ProcessLock::take(const std::filesystem::path
     return failed;
   }
   if (fstat(fd, &found) != 0) {
-    const auto failed = cannot(file, "looked at");
+    const auto failed = cannot(file, "inspected");
     close(fd);
     return failed;
   }
@@ -82,7 +82,7 @@ Result<pid_t> ProcessLock::holder(const std::filesystem::path& file) {
   struct stat found {};
   if (stat(file.c_str(), &found) != 0) {
     if (errno == ENOENT) return 0;
-    return cannot(file, "looked at");
+    return cannot(file, "inspected");
   }
   if (held().mine().contains(id_of(found))) return getpid();
   const int fd = open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -90,7 +90,7 @@ Result<pid_t> ProcessLock::holder(const std::filesystem::path& file) {
   struct flock lock = whole_file();
   const int result = fcntl(fd, F_GETLK, &lock);
   close(fd);
-  if (result != 0) return cannot(file, "asked for its lock");
+  if (result != 0) return cannot(file, "checked for a lock");
   return lock.l_type == F_UNLCK ? 0 : lock.l_pid;
 }
 

@@ -32,7 +32,8 @@ spdlog::logger* make_logger() {
     if (const auto level = find_level(wanted)) {
       logger->set_level(*level);
     } else {
-      logger->warn("ROCI_LOG is \"{}\"; write trace, debug, info, warn, error or off", wanted);
+      logger->warn("ROCI_LOG: \"{}\" is not a log level; allowed are trace, debug, info, warn, error and off",
+                   wanted);
     }
   }
   return logger;
@@ -49,7 +50,7 @@ Status set_log_level(std::string_view name) {
   const auto level = find_level(name);
   if (!level) {
     return fail("\"" + std::string(name) +
-                "\" is not a log level; write trace, debug, info, warn, error or off");
+                "\" is not a log level; allowed are trace, debug, info, warn, error and off");
   }
   log().set_level(*level);
   return {};

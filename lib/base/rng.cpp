@@ -24,7 +24,7 @@ uint64_t Rng::below(uint64_t bound) {
 uint64_t os_random() {
   uint64_t value = 0;
   if (getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) {
-    std::fputs("roci: the operating system gave no random numbers (getrandom failed)\n", stderr);
+    std::fputs("roci: getrandom() failed; the operating system provides no random numbers\n", stderr);
     std::abort();
   }
   return value;

@@ -123,7 +123,7 @@ Result<Nanos> parse_duration(std::string_view text) {
 Result<bool> parse_bool(std::string_view text) {
   if (text == "true" || text == "yes" || text == "on") return true;
   if (text == "false" || text == "no" || text == "off") return false;
-  return fail(quoted(text) + " is neither true nor false");
+  return fail(quoted(text) + " is not a Boolean; allowed are true and false");
 }
 
 Result<int64_t> parse_integer(std::string_view text, int64_t low, int64_t high) {

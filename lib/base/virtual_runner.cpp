@@ -28,9 +28,9 @@ Result<VirtualRunner::Outcome> VirtualRunner::run(const std::function<bool()>* w
     while (pollers_.round(now_)) {
       if (stopped()) return Outcome::kStopped;
       if (++rounds == round_limit_) {
-        return fail("virtual time stands still at " + std::to_string(now_.count()) + " ns: poller '" +
-                        std::string{pollers_.last_worker()->name()} + "' still claims work after " +
-                        std::to_string(rounds) + " rounds at that instant",
+        return fail("virtual time does not advance at " + std::to_string(now_.count()) + " ns: poller '" +
+                        std::string{pollers_.last_worker()->name()} + "' still reports work after " +
+                        std::to_string(rounds) + " rounds",
                     ELOOP);
       }
     }

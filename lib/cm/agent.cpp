@@ -40,7 +40,7 @@ CmAnswered answered_by_rejecting(State state) {
   return CmAnswered::kOther;
 }
 
-Error wrong_state() { return Error{"the connection is not in a state for that", EINVAL}; }
+Error wrong_state() { return Error{"the connection's state does not permit this operation", EINVAL}; }
 
 }  // namespace
 
@@ -75,7 +75,7 @@ Agent::~Agent() {
 Status Agent::listen(Listener& listener) {
   const auto [first, last] = listeners_.equal_range(listener.service);
   for (auto at = first; at != last; ++at) {
-    if (both_hear(*at->second, listener)) return fail("somebody listens there", EADDRINUSE);
+    if (both_hear(*at->second, listener)) return fail("service ID already in use", EADDRINUSE);
   }
   listeners_.emplace(listener.service, &listener);
   return {};
@@ -295,7 +295,7 @@ void Agent::on_timer(Connection& connection, Nanos now) {
 
 Result<Connection*> Agent::connect(const Route& route, CmRequest request, uint32_t options,
                                    EventHandler& handler, Nanos now) {
-  if (by_id_.size() >= limits_.connections) return fail("there are as many connections as may be", ENOMEM);
+  if (by_id_.size() >= limits_.connections) return fail("connection limit reached", ENOMEM);
   Connection* connection = make(route, &handler);
   connection->active_ = true;
   connection->xrc_ = request.transport == CmTransport::kExtended;
@@ -364,7 +364,7 @@ Status Agent::reject(Connection& connection, CmRejected message, Nanos now) {
 }
 
 Status Agent::established(Connection& connection, Nanos now) {
-  if (connection.state_ == State::kEstablished) return fail("it is established already", EISCONN);
+  if (connection.state_ == State::kEstablished) return fail("the connection is already established", EISCONN);
   if (connection.state_ != State::kReplySent) return fail(wrong_state());
   go(connection, State::kEstablished);
   tell(connection, EventKind::kReady, nullptr, now);
@@ -397,7 +397,7 @@ Status Agent::answer_disconnect(Connection& connection, const CmDisconnected& me
 
 Result<Connection*> Agent::ask(const Route& route, CmServiceRequest request, uint8_t lifetime,
                                uint8_t response_timeout, uint8_t tries, EventHandler& handler, Nanos now) {
-  if (by_id_.size() >= limits_.connections) return fail("there are as many connections as may be", ENOMEM);
+  if (by_id_.size() >= limits_.connections) return fail("connection limit reached", ENOMEM);
   Connection* connection = make(route, &handler);
   connection->active_ = true;
   connection->lifetime_ = lifetime;

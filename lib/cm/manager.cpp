@@ -70,7 +70,7 @@ void Manager::look_for(AddressQuery& query, Nanos now) {
       break;
   }
   if (now >= query.give_up_)
-    return query.on_answer(fail(query.address_.to_string() + " has not answered in time", ETIMEDOUT));
+    return query.on_answer(fail(query.address_.to_string() + " did not answer in time", ETIMEDOUT));
   looks_.schedule(query, std::min(now + kLookAgain, query.give_up_));
 }
 

@@ -20,9 +20,9 @@ struct Alias {
 constexpr std::array kAliases{
     Alias{"hpcc++", "hpcc", ""},
     Alias{"l3qcn", "qcn", ""},
-    Alias{"hc3", "", "HC3 is inside HiSilicon's hardware and has no public description"},
-    Alias{"dip", "", "DIP is inside HiSilicon's hardware and has no public description"},
-    Alias{"ztr", "", "ZTR is inside NVIDIA's firmware and has no public description"},
+    Alias{"hc3", "", "HC3 is a proprietary algorithm of HiSilicon hardware without a public description"},
+    Alias{"dip", "", "DIP is a proprietary algorithm of HiSilicon hardware without a public description"},
+    Alias{"ztr", "", "ZTR is a proprietary algorithm of NVIDIA firmware without a public description"},
 };
 
 std::string lower(std::string_view text) {
@@ -42,12 +42,12 @@ bool is_name(const char* name) {
 
 Status check_labels(const roci_cc_label* labels, uint32_t count, const std::string& what) {
   if (labels == nullptr || count < 1 || count > ROCI_CC_MOST_LABELS) {
-    return fail("it has " + std::to_string(labels == nullptr ? 0 : count) + " " + what + "; 1 to " +
+    return fail("has " + std::to_string(labels == nullptr ? 0 : count) + " " + what + "; 1 to " +
                 std::to_string(ROCI_CC_MOST_LABELS) + " are allowed");
   }
   for (uint32_t i = 0; i < count; ++i) {
     if (!is_name(labels[i].name))
-      return fail("number " + std::to_string(i) + " of its " + what + " has no proper name");
+      return fail("item " + std::to_string(i) + " of the " + what + " has no valid name");
   }
   return {};
 }
@@ -55,18 +55,18 @@ Status check_labels(const roci_cc_label* labels, uint32_t count, const std::stri
 Status check_parameters(const roci_cc_plugin& plugin) {
   if (plugin.parameter_count > ROCI_CC_MOST_PARAMETERS ||
       (plugin.parameter_count > 0 && plugin.parameters == nullptr)) {
-    return fail("it has " + std::to_string(plugin.parameter_count) + " parameters; at most " +
+    return fail("has " + std::to_string(plugin.parameter_count) + " parameters; at most " +
                 std::to_string(ROCI_CC_MOST_PARAMETERS) + " are allowed");
   }
   std::set<std::string_view> names;
   for (uint32_t i = 0; i < plugin.parameter_count; ++i) {
     const roci_cc_parameter& p = plugin.parameters[i];
-    if (!is_name(p.name)) return fail("parameter " + std::to_string(i) + " has no proper name");
-    if (!names.insert(p.name).second) return fail("it has two parameters '" + std::string(p.name) + "'");
+    if (!is_name(p.name)) return fail("parameter " + std::to_string(i) + " has no valid name");
+    if (!names.insert(p.name).second) return fail("duplicate parameter '" + std::string(p.name) + "'");
     if (p.unit == nullptr || p.meaning == nullptr)
-      return fail("parameter '" + std::string(p.name) + "' does not say its unit and meaning");
+      return fail("parameter '" + std::string(p.name) + "' has no unit or description");
     if (!std::isfinite(p.least) || !std::isfinite(p.most) || !(p.least <= p.standard && p.standard <= p.most))
-      return fail("the standard value of parameter '" + std::string(p.name) + "' is not within its range");
+      return fail("the default value of parameter '" + std::string(p.name) + "' is out of range");
   }
   return {};
 }
@@ -75,19 +75,20 @@ Status check_parameters(const roci_cc_plugin& plugin) {
 
 Status check_plugin(const roci_cc_plugin& plugin) {
   if (plugin.abi != ROCI_CC_ABI) {
-    return fail("it was made for version " + std::to_string(plugin.abi) +
-                " of the plugin interface; this is version " + std::to_string(ROCI_CC_ABI));
+    return fail("built for version " + std::to_string(plugin.abi) +
+                " of the plugin interface; required is version " + std::to_string(ROCI_CC_ABI));
   }
-  if (plugin.size != sizeof plugin) return fail("its description is not of the size that version 1 has");
-  if (!is_name(plugin.name)) return fail("its name is not of lower-case letters, digits and '_'");
-  if (plugin.summary == nullptr || plugin.source == nullptr)
-    return fail("it does not say what it is and where it comes from");
+  if (plugin.size != sizeof plugin)
+    return fail("the descriptor does not have the size of interface version 1");
+  if (!is_name(plugin.name))
+    return fail("the name is invalid; allowed are lower-case letters, digits and '_'");
+  if (plugin.summary == nullptr || plugin.source == nullptr) return fail("summary or source is missing");
   if (plugin.state_bytes > ROCI_CC_MOST_STATE || plugin.receiver_state_bytes > ROCI_CC_MOST_STATE) {
-    return fail("a flow of it takes " +
+    return fail("the state of a flow has " +
                 std::to_string(std::max(plugin.state_bytes, plugin.receiver_state_bytes)) +
                 " bytes; at most " + std::to_string(ROCI_CC_MOST_STATE) + " are allowed");
   }
-  if (plugin.start == nullptr || plugin.event == nullptr) return fail("it has no start() or no event()");
+  if (plugin.start == nullptr || plugin.event == nullptr) return fail("start() or event() is missing");
   ROCI_TRY(check_parameters(plugin));
   ROCI_TRY(check_labels(plugin.states, plugin.state_count, "states"));
   return check_labels(plugin.reasons, plugin.reason_count, "reasons");
@@ -103,18 +104,18 @@ Algorithms::~Algorithms() {
 }
 
 Status Algorithms::add(const roci_cc_plugin* const* list, const std::string& origin) {
-  if (list == nullptr || *list == nullptr) return fail("it exports no plugin");
+  if (list == nullptr || *list == nullptr) return fail("exports no plugin");
   std::vector<const roci_cc_plugin*> sound;
   for (; *list != nullptr; ++list) {
     const roci_cc_plugin& plugin = **list;
     const bool named = plugin.abi == ROCI_CC_ABI && is_name(plugin.name);
     if (Status s = check_plugin(plugin); !s)
-      return fail((named ? "plugin '" + std::string(plugin.name) + "': " : "a plugin: ") + s.error().message);
+      return fail((named ? "plugin '" + std::string(plugin.name) + "': " : "plugin: ") + s.error().message);
     const auto same = [&](const roci_cc_plugin* other) {
       return std::string_view(other->name) == plugin.name;
     };
     if (known_.contains(plugin.name) || std::ranges::any_of(sound, same))
-      return fail("there is a plugin '" + std::string(plugin.name) + "' already");
+      return fail("the plugin name '" + std::string(plugin.name) + "' is already in use");
     sound.push_back(&plugin);
   }
   for (const roci_cc_plugin* plugin : sound) known_.emplace(plugin->name, Known{plugin, origin});
@@ -127,7 +128,7 @@ Status Algorithms::load(const std::string& path) {
   void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) return fail("congestion control plugin " + path + ": " + dlerror());
   auto* const entry = reinterpret_cast<decltype(&roci_cc_plugins)>(dlsym(object, ROCI_CC_ENTRY));
-  Status added = entry != nullptr ? add((*entry)(), path) : fail("it does not export " ROCI_CC_ENTRY "()");
+  Status added = entry != nullptr ? add((*entry)(), path) : fail("does not export " ROCI_CC_ENTRY "()");
   if (!added) {
     dlclose(object);
     return fail(added.error().within("congestion control plugin " + path));
@@ -142,15 +143,16 @@ Result<const roci_cc_plugin*> Algorithms::find(std::string_view name) const {
   for (const Alias& alias : kAliases) {
     if (alias.name != wanted) continue;
     if (alias.ours.empty()) {
-      return fail("congestion control '" + std::string(name) + "' cannot be had: " + std::string(alias.why),
-                  EOPNOTSUPP);
+      return fail(
+          "congestion control '" + std::string(name) + "' is not available: " + std::string(alias.why),
+          EOPNOTSUPP);
     }
     wanted = alias.ours;
   }
   if (const auto at = known_.find(wanted); at != known_.end()) return at->second.plugin;
   std::string names;
   for (const auto& [known, plugin] : known_) names += (names.empty() ? "" : ", ") + known;
-  return fail("there is no congestion control '" + std::string(name) + "'; there are " + names);
+  return fail("unknown congestion control algorithm '" + std::string(name) + "'; available are " + names);
 }
 
 std::vector<const roci_cc_plugin*> Algorithms::all() const {
@@ -171,14 +173,14 @@ std::string needs_text(uint32_t needs) {
   };
   constexpr std::array kNeeds{
       Need{ROCI_CC_NEEDS_ACK, "acknowledgements"},
-      Need{ROCI_CC_NEEDS_CE_COUNT, "acknowledgements that count CE marks"},
+      Need{ROCI_CC_NEEDS_CE_COUNT, "CE mark counts"},
       Need{ROCI_CC_NEEDS_CNP, "CNPs of the peer"},
       Need{ROCI_CC_NEEDS_CNM, "congestion notification messages (congestion_notification)"},
-      Need{ROCI_CC_NEEDS_RTT, "samples of the round trip"},
-      Need{ROCI_CC_NEEDS_HOST_DELAY, "the time within the peer's host (extensions: timestamps)"},
-      Need{ROCI_CC_NEEDS_PROBE, "probes of the round trip"},
-      Need{ROCI_CC_NEEDS_INT, "telemetry of the switches (telemetry)"},
-      Need{ROCI_CC_NEEDS_BASE_RTT, "the base round trip (base_rtt)"},
+      Need{ROCI_CC_NEEDS_RTT, "round-trip time samples"},
+      Need{ROCI_CC_NEEDS_HOST_DELAY, "the delay in the peer's host (extensions: timestamps)"},
+      Need{ROCI_CC_NEEDS_PROBE, "round-trip probes"},
+      Need{ROCI_CC_NEEDS_INT, "in-band telemetry (telemetry)"},
+      Need{ROCI_CC_NEEDS_BASE_RTT, "the base round-trip time (base_rtt)"},
       Need{ROCI_CC_NEEDS_WINDOWS, "windows from the receiver"},
   };
   std::string text;

@@ -38,7 +38,7 @@ Result<std::vector<double>> parameter_values(const roci_cc_plugin& plugin,
     bool known = false;
     for (uint32_t i = 0; i < plugin.parameter_count; ++i) known |= name == plugin.parameters[i].name;
     if (!known) {
-      return fail(std::string(plugin.name) + " has no parameter '" + name + "'; it has " +
+      return fail(std::string(plugin.name) + " has no parameter '" + name + "'; available are " +
                   (names.empty() ? "none" : names));
     }
   }
@@ -51,7 +51,7 @@ Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig
   // Profiles of the configuration first: one may have the name of an algorithm, with other values.
   for (const auto& [name, profile] : config.profiles) {
     if (name.empty() || name == Profiles::kNone || name == Profiles::kWindow)
-      return fail("profiles: a profile cannot be called '" + name + "'");
+      return fail("profiles: invalid profile name '" + name + "'");
     if (Status s = made->add(name, profile, Nanos{config.base_rtt}); !s)
       return fail(s.error().within("profiles: " + name));
   }
@@ -96,7 +96,7 @@ Status Profiles::link(const std::string& name, const std::string& fallback) {
   profile.falls_back = true;
   profile.fallback = *other;
   for (const Profile* next = *other; next != nullptr; next = next->fallback) {
-    if (next == &profile) return fail("fallback '" + fallback + "' leads back to this profile");
+    if (next == &profile) return fail("fallback '" + fallback + "' forms a cycle with this profile");
   }
   return {};
 }
@@ -107,7 +107,7 @@ Result<const Profile*> Profiles::choose(const std::string& name) const {
     return profile;
   const roci_cc_plugin& plugin = *(*profile)->plugin;
   if ((plugin.capabilities & ROCI_CC_NEEDS_BASE_RTT) != 0)
-    return fail(name + ": it needs " + needs_text(ROCI_CC_NEEDS_BASE_RTT) + ", which is not given");
+    return fail(name + ": requires " + needs_text(ROCI_CC_NEEDS_BASE_RTT) + ", which is not set");
   // Some algorithms require base_rtt only with certain values. All other requirements may be met later.
   constexpr roci_cc_flow kAny{.line_rate = 100'000'000'000,
                               .base_rtt_ns = 0,
@@ -131,7 +131,7 @@ Result<const Profile*> Profiles::find(const std::string& name) const {
   for (const auto& [known, profile] : profiles_)
     if (known != profile.plugin->name) own += (own.empty() ? "" : ", ") + known;
   Error error = plugin.error();
-  if (!own.empty() && error.code != EOPNOTSUPP) error.message += "; profiles are " + own;
+  if (!own.empty() && error.code != EOPNOTSUPP) error.message += "; configured profiles are " + own;
   return fail(std::move(error));
 }
 

@@ -87,7 +87,7 @@ Status only_keys(const Json& in, const std::string& what, std::span<const std::s
   for (const auto& [key, value] : in.items()) {
     bool known = false;
     for (const std::string_view each : keys) known |= each == key;
-    if (!known) return fail(what + " has no '" + key + "'");
+    if (!known) return fail(what + " has an unknown key '" + key + "'");
   }
   return {};
 }
@@ -106,12 +106,12 @@ Result<uint64_t> whole(const Json& value, size_t bytes, bool is_signed) {
 
 Status read_object(const Json* from, const std::string& what, std::span<const TraceField> fields, void* into,
                    bool all) {
-  if (from == nullptr || !from->is_object()) return fail("there is no '" + what + "'");
+  if (from == nullptr || !from->is_object()) return fail("missing object '" + what + "'");
   size_t used = 0;
   for (const TraceField& field : fields) {
     const Json* value = find(*from, std::string(field.name).c_str());
     if (value == nullptr && !all) continue;
-    if (value == nullptr) return fail("'" + what + "' does not say " + std::string(field.name));
+    if (value == nullptr) return fail("'" + what + "' has no " + std::string(field.name));
     auto number = whole(*value, field.bytes, field.is_signed);
     if (!number) return fail(what + ": " + std::string(field.name) + " " + number.error().message);
     field.set(into, *number);
@@ -125,13 +125,13 @@ Status read_object(const Json* from, const std::string& what, std::span<const Tr
 
 Result<std::string> read_text(const Json& in, const char* key) {
   const Json* value = find(in, key);
-  if (value == nullptr || !value->is_string()) return fail("there is no text '" + std::string(key) + "'");
+  if (value == nullptr || !value->is_string()) return fail("missing string '" + std::string(key) + "'");
   return value->get<std::string>();
 }
 
 Result<uint64_t> read_number(const Json& in, const char* key, size_t bytes) {
   const Json* value = find(in, key);
-  if (value == nullptr) return fail("there is no '" + std::string(key) + "'");
+  if (value == nullptr) return fail("missing number '" + std::string(key) + "'");
   auto number = whole(*value, bytes, false);
   if (!number) return fail(std::string(key) + " " + number.error().message);
   return number;
@@ -141,9 +141,12 @@ Result<uint64_t> read_number(const Json& in, const char* key, size_t bytes) {
 Status check_info(const roci_cc_flow& info) {
   if (info.line_rate == 0 || info.packet_bytes == 0 || info.payload_bytes == 0 ||
       info.payload_bytes > info.packet_bytes)
-    return fail("info: a flow has a line_rate, packet_bytes and of these payload_bytes");
-  if (info.direction > ROCI_CC_RESPONSES) return fail("info: direction is 0, requests, or 1, responses");
-  if (info.base_rtt_ns > kLatest) return fail("info: base_rtt_ns is not a time");
+    return fail(
+        "info: line_rate, packet_bytes and payload_bytes must be positive, and payload_bytes at most "
+        "packet_bytes");
+  if (info.direction > ROCI_CC_RESPONSES)
+    return fail("info: direction must be 0 (requests) or 1 (responses)");
+  if (info.base_rtt_ns > kLatest) return fail("info: base_rtt_ns is out of range");
   return {};
 }
 
@@ -184,23 +187,24 @@ class Reader {
 
 Status Reader::line(const std::string& text) {
   const Json in = Json::parse(text, nullptr, false);
-  if (!in.is_object()) return fail("this is no JSON object; the line may have been cut");
+  if (!in.is_object()) return fail("not a JSON object; the line may be truncated");
   auto type = read_text(in, "type");
   if (!type) return fail(type.error());
   if (*type == "trace") {
     const Json* version = find(in, "version");
-    if (version == nullptr || *version != 1U) return fail("of traces, version 1 alone can be read");
+    if (version == nullptr || *version != 1U)
+      return fail("unsupported trace version; supported is version 1");
     begun_ = true;
     return {};
   }
-  if (!begun_) return fail("a trace of congestion control begins with " + std::string(kFirstLine));
+  if (!begun_) return fail("a congestion control trace must start with " + std::string(kFirstLine));
   auto flow = read_number(in, "flow", sizeof(uint32_t));
   if (!flow) return fail(flow.error());
   if (*type == "event") return read_event(in, static_cast<uint32_t>(*flow));
   if (*type == "flow") return read_flow(in, static_cast<uint32_t>(*flow));
   if (*type == "start") return read_beginning(in, static_cast<uint32_t>(*flow), TraceRecord::Kind::kStart);
   if (*type == "state") return read_beginning(in, static_cast<uint32_t>(*flow), TraceRecord::Kind::kState);
-  return fail("there is no type '" + *type + "'; there are trace, flow, start, event and state");
+  return fail("unknown type '" + *type + "'; allowed are trace, flow, start, event and state");
 }
 
 Result<const Profile*> Reader::profile(const Json& in, const roci_cc_flow& info) {
@@ -212,7 +216,7 @@ Result<const Profile*> Reader::profile(const Json& in, const roci_cc_flow& info)
   if (!found) return fail(found.error());
   const roci_cc_plugin& plugin = **found;
   const Json* given = find(in, "parameters");
-  if (given == nullptr || !given->is_object()) return fail("there is no object 'parameters'");
+  if (given == nullptr || !given->is_object()) return fail("missing object 'parameters'");
 
   std::map<std::string, double> values;
   for (const auto& [key, value] : given->items()) {
@@ -269,16 +273,16 @@ Status read_state(const Json& in, size_t bytes, void* state) {
   auto sum = read_number(in, "sum", sizeof(uint64_t));
   if (!sum) return fail(sum.error());
   if (text->size() != 2 * bytes) {
-    return fail("'bytes' has " + std::to_string(text->size()) + " digits; the plugin keeps " +
+    return fail("'bytes' has " + std::to_string(text->size()) + " digits; the plugin's state has " +
                 std::to_string(bytes) + " bytes");
   }
   auto* to = static_cast<uint8_t*>(state);
   for (size_t i = 0; i < bytes; ++i) {
     const char* digits = text->data() + 2 * i;
     if (std::from_chars(digits, digits + 2, to[i], 16).ptr != digits + 2)
-      return fail("'bytes' has something else than digits from 0 to f");
+      return fail("'bytes' contains a character that is not a hexadecimal digit");
   }
-  if (sum_of(state, bytes) != *sum) return fail("'sum' is not that of the bytes");
+  if (sum_of(state, bytes) != *sum) return fail("'sum' does not match 'bytes'");
   return {};
 }
 
@@ -313,24 +317,25 @@ Status Reader::read_event(const Json& in, uint32_t flow) {
     ROCI_TRY(read_object(path, "path", kPathFields, &record.path, false));
     const Json* hops = find(in, "hops");
     if (hops == nullptr || !hops->is_array() || hops->size() > ROCI_CC_MOST_HOPS) {
-      return fail("a path has 'hops', a list of 0 to " + std::to_string(ROCI_CC_MOST_HOPS));
+      return fail("a path requires 'hops', a list of length 0 to " + std::to_string(ROCI_CC_MOST_HOPS));
     }
     for (const Json& hop : *hops)
       ROCI_TRY(read_object(&hop, "hops", kHopFields, &record.path.hop[record.path.hops++], false));
   }
   if (((record.event.kinds & ROCI_CC_ON_TELEMETRY) != 0) != record.has_path)
-    return fail("an event of telemetry, and no other, has a path");
+    return fail("'path' is required for telemetry events and not allowed for other events");
   ROCI_TRY(read_object(find(in, "decision"), "decision", kDecisionFields, &record.decision, true));
   return add(std::move(record), flow);
 }
 
 Status Reader::add(TraceRecord record, uint32_t flow) {
   const auto at = flows_.find(flow);
-  if (at == flows_.end()) return fail("nothing before says what flow " + std::to_string(flow) + " runs");
+  if (at == flows_.end())
+    return fail("no earlier line specifies which algorithm flow " + std::to_string(flow) + " runs");
   KnownFlow& known = at->second;
-  if (record.event.now_ns > kLatest) return fail("now_ns is not a time");
+  if (record.event.now_ns > kLatest) return fail("now_ns is out of range");
   if (record.event.now_ns < known.now_ns)
-    return fail("the time of flow " + std::to_string(flow) + " goes back");
+    return fail("the time of flow " + std::to_string(flow) + " decreases");
   known.now_ns = record.event.now_ns;
   record.flow = flow;
   record.profile = known.profile;
@@ -369,9 +374,9 @@ Result<std::unique_ptr<RecordedTrace>> read_trace(std::istream& in, const Algori
   for (uint64_t number = 1; std::getline(in, line); ++number) {
     if (Status s = reader.line(line); !s) return fail(s.error().within("line " + std::to_string(number)));
   }
-  if (in.bad()) return fail("it cannot be read", EIO);
+  if (in.bad()) return fail("cannot be read", EIO);
   if (!reader.begun())
-    return fail("it is empty; a trace of congestion control begins with " + std::string(kFirstLine));
+    return fail("empty; a congestion control trace must start with " + std::string(kFirstLine));
   return reader.take();
 }
 

@@ -81,7 +81,7 @@ ReplayOutcome replay(const std::vector<TraceRecord>& records) {
       ++outcome.flows;
     } else if (record.kind == Kind::kState) {
       if (std::memcmp(at->second.state.data(), record.state(), plugin.state_bytes) != 0)
-        what = "what it has kept is not what the trace says";
+        what = "the state differs from the state in the trace";
     } else if (at == flows.end()) {
       ++outcome.without;
       continue;
@@ -94,8 +94,8 @@ ReplayOutcome replay(const std::vector<TraceRecord>& records) {
     if (what.empty()) continue;
     if (++outcome.different > 1) continue;
     outcome.first = "flow " + std::to_string(record.flow) + " (" + plugin.name + "), " +
-                    (record.kind == Kind::kStart ? "its start" : "event " + std::to_string(live.events)) +
-                    ": " + what;
+                    (record.kind == Kind::kStart ? "start" : "event " + std::to_string(live.events)) + ": " +
+                    what;
   }
   return outcome;
 }

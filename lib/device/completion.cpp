@@ -71,7 +71,7 @@ Status CompletionQueue::resize(int entries) {
   const std::scoped_lock guard(host_->all_workers());
   if (ring_->resize(static_cast<uint32_t>(entries))) return {};
   return fail("completion queue: more than " + std::to_string(entries) +
-              " completions wait; they must be polled before it can be made that small");
+              " completions are queued; poll them before reducing the size");
 }
 
 void CompletionQueue::request_notify(bool solicited_only) {

@@ -66,8 +66,7 @@ Status read_telemetry(ConfigNode& node, HostTelemetryConfig& telemetry) {
   return node.section("telemetry", Need::kOptional, [&](ConfigNode& section) -> Status {
     ROCI_TRY(section.required("udp_port", telemetry.udp_port, integer_in<uint16_t>(1, UINT16_MAX)));
     if (telemetry.udp_port == kRoceUdpPort)
-      return section.error("udp_port",
-                           "is RoCEv2's own, which cannot tell packets with telemetry from others");
+      return section.error("udp_port", "is the UDP port of RoCEv2; telemetry requires a different port");
     ROCI_TRY(section.optional("domain", telemetry.domain));
     ROCI_TRY(section.optional("begin", telemetry.begin,
                               one_of<TelemetryBegin>({{"none", TelemetryBegin::kNone},
@@ -83,8 +82,7 @@ Status read_flow_control(ConfigNode& node, FlowControlConfig& flow) {
   return node.section("flow_control", Need::kOptional, [&](ConfigNode& section) -> Status {
     std::vector<uint8_t> priorities;
     ROCI_TRY(section.optional_list("pfc", priorities, integer_in<uint8_t>(0, 7)));
-    if (priorities.empty())
-      return section.error("pfc", "must name the priorities that lose nothing, such as [3]");
+    if (priorities.empty()) return section.error("pfc", "must list the lossless priorities, such as [3]");
     for (const uint8_t one : priorities) flow.priorities = static_cast<uint8_t>(flow.priorities | 1U << one);
     ROCI_TRY(section.optional("trust", flow.trust_pcp, one_of<bool>({{"dscp", false}, {"pcp", true}})));
     BitsPerSec rate{flow.rate};
@@ -130,15 +128,14 @@ Status read_congestion(ConfigNode& node, DeviceConfig& device) {
     ROCI_TRY(section.optional("cnm_port", congestion.cnm_port, integer_in<uint16_t>(1, UINT16_MAX)));
     if (congestion.cnm_port == kRoceUdpPort ||
         (congestion.cnm_port != 0 && congestion.cnm_port == device.telemetry.udp_port))
-      return section.error("cnm_port", "is that of other packets");
+      return section.error("cnm_port", "is used by RoCEv2 or telemetry; use a different port");
     std::array<uint8_t, 16> key{};
     ROCI_TRY(section.optional("cnm_key", key, parse_sip_key));
     if (section.has("cnm_key")) congestion.cnm_key = key;
-    if (congestion.cnm_key && congestion.cnm_port == 0)
-      return section.error("cnm_key", "is for what comes to cnm_port, and there is none");
+    if (congestion.cnm_key && congestion.cnm_port == 0) return section.error("cnm_key", "requires cnm_port");
     ROCI_TRY(section.optional("cnm_tolerance", congestion.cnm_tolerance));
     if (congestion.cnm_tolerance <= Nanos{0} || congestion.cnm_tolerance > L3CnmGuard::kMostTolerance)
-      return section.error("cnm_tolerance", "must be more than 0 and at most an hour");
+      return section.error("cnm_tolerance", "must be above 0 and at most 1 h");
     ROCI_TRY(section.optional(
         "cnm_rate", congestion.cnm_rate,
         integer_in<uint32_t>(1, congestion.cnm_key ? kMostSignedCnms : uint32_t{10'000'000})));
@@ -187,7 +184,8 @@ Status read_congestion_control(ConfigNode& node, CongestionControlConfig& contro
     ROCI_TRY(section.optional("cores", control.cores, integer_in<uint32_t>(0, kMaxControlCores)));
     ROCI_TRY(section.optional_list("cpus", control.cpus, integer_in(0, 1023)));
     if (!control.cpus.empty() && control.cpus.size() != control.cores)
-      return section.error("cpus", "must name a core for each of " + std::to_string(control.cores));
+      return section.error("cpus", "must list one CPU per control core; the number of cores is " +
+                                       std::to_string(control.cores));
     ROCI_TRY(section.optional("trace", control.trace, integer_in<uint32_t>(0, 1U << 22)));
     ROCI_TRY(section.optional("peers_send_cnps", control.peers_send_cnps));
     Status point = section.section("notification_point", Need::kOptional, [&](ConfigNode& np) -> Status {
@@ -214,12 +212,13 @@ Status read_progress(ConfigNode& node, DeviceConfig& device) {
   ROCI_TRY(node.optional_list("cpus", device.cpus, integer_in(0, 1023)));
   for (const auto& [key, given] : {std::pair{"cpu", device.cpu >= 0}, {"cpus", !device.cpus.empty()}}) {
     if (given && device.progress != Progress::kDedicated)
-      return node.error(key, "belongs to progress: dedicated; the application's own thread is not moved");
+      return node.error(key, "requires progress: dedicated; the application's thread is not pinned");
   }
-  if (device.cpu >= 0 && !device.cpus.empty()) return node.error("cpus", "and cpu cannot both be given");
+  if (device.cpu >= 0 && !device.cpus.empty()) return node.error("cpus", "cannot be combined with cpu");
   if (!device.cpus.empty() && device.cpus.size() != device.workers) {
-    return node.error("cpus", "names " + std::to_string(device.cpus.size()) + " cores for " +
-                                  std::to_string(device.workers) + " workers; each needs one");
+    return node.error("cpus", "lists " + std::to_string(device.cpus.size()) + " CPUs for " +
+                                  std::to_string(device.workers) +
+                                  " workers; one CPU per worker is required");
   }
   return node.optional("takeover", device.takeover);
 }

@@ -154,19 +154,19 @@ Result<std::unique_ptr<DeviceEndpoints>> DeviceEndpoints::open(std::vector<Devic
   const Question questions[] = {
       {"/roci/device/counters", "Counters of a device. Parameters: device[,first]",
        &DeviceEndpoints::counters},
-      {"/roci/device/statistic", "Counters named as by 'rdma statistic'. Parameters: device",
+      {"/roci/device/statistic", "Counters with the names of 'rdma statistic'. Parameters: device",
        &DeviceEndpoints::statistic},
-      {"/roci/device/info", "What is there once for a device. Parameters: device", &DeviceEndpoints::info},
+      {"/roci/device/info", "Values of the whole device. Parameters: device", &DeviceEndpoints::info},
       {"/roci/device/states", "Queue pairs by type and state. Parameters: device", &DeviceEndpoints::states},
-      {"/roci/device/activity", "A little of all queue pairs. Parameters: device[,first QPN]",
+      {"/roci/device/activity", "State and progress of queue pairs. Parameters: device[,first QPN]",
        &DeviceEndpoints::activity},
-      {"/roci/device/queue_pairs", "Queue pairs. Parameters: device[,first QPN]",
+      {"/roci/device/queue_pairs", "All values of queue pairs. Parameters: device[,first QPN]",
        &DeviceEndpoints::queue_pairs},
-      {"/roci/device/queue_pair", "Some queue pairs. Parameters: device,QPN[,QPN...]",
+      {"/roci/device/queue_pair", "All values of the given queue pairs. Parameters: device,QPN[,QPN...]",
        &DeviceEndpoints::queue_pair},
       {"/roci/device/flows", "Flows under congestion control. Parameters: device[,first]",
        &DeviceEndpoints::flows},
-      {"/roci/device/flow", "What congestion control does with a flow. Parameters: device,flow",
+      {"/roci/device/flow", "Congestion control state of a flow. Parameters: device,flow",
        &DeviceEndpoints::flow},
   };
   auto list = Endpoint::open("/roci/device/list", "Names of devices. No parameters",
@@ -201,7 +201,7 @@ Result<Device*> DeviceEndpoints::take_device(std::string_view& parameters) const
   }
   std::string names;
   for (const Device* device : devices_) names += (names.empty() ? "" : ", ") + device->name();
-  return fail("there is no device '" + std::string(name) + "'; there are " + names);
+  return fail("unknown device '" + std::string(name) + "'; available are " + names);
 }
 
 Result<TelemetryAnswer> DeviceEndpoints::list() const {
@@ -320,7 +320,7 @@ Result<TelemetryAnswer> DeviceEndpoints::queue_pair(std::string_view parameters)
   while (!parameters.empty()) {
     const auto number = number_of(take_word(parameters));
     if (!number) return fail(number.error());
-    if (*number >= kNoQpn) return fail(std::to_string(*number) + " is not the number of a queue pair");
+    if (*number >= kNoQpn) return fail(std::to_string(*number) + " is not a queue pair number");
     numbers.push_back(*number);
   }
   TelemetryTable table;
@@ -342,8 +342,7 @@ Result<TelemetryAnswer> DeviceEndpoints::flow(std::string_view parameters) const
   auto device = take_device(parameters);
   if (!device) return fail(device.error());
   const auto found = find_flow((*device)->host(), parameters);
-  if (!found)
-    return fail("there is no flow '" + std::string(parameters) + "' of device " + (*device)->name());
+  if (!found) return fail("unknown flow '" + std::string(parameters) + "' of device " + (*device)->name());
   const CongestionFlowReport& flow = *found;
   TelemetryMap out{{"profile", flow.profile},         {"algorithm", flow.algorithm},   {"state", flow.state},
                    {"last_reason", flow.last_reason}, {"last_event", flow.last_event}, {"gap_ns", flow.gap}};

@@ -11,7 +11,7 @@ namespace roci {
 Result<std::shared_ptr<EventQueue>> EventQueue::create() {
   // Blocking by default: an application that does not wait for events sets O_NONBLOCK itself.
   const int fd = eventfd(0, EFD_CLOEXEC);
-  if (fd < 0) return fail(std::string("no eventfd for asynchronous events: ") + std::strerror(errno), errno);
+  if (fd < 0) return fail(std::string("asynchronous events: eventfd failed: ") + std::strerror(errno), errno);
   return std::shared_ptr<EventQueue>(new EventQueue(fd));
 }
 

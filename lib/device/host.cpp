@@ -40,7 +40,7 @@ Result<NeighbourConfig> read_addresses(const Port& port, const DeviceConfig& con
     auto network = IpNetwork::parse(text);
     if (!network) return fail(network.error().within("device " + config.name + ": addresses"));
     if (network->address.is_multicast() || network->address.is_zero()) {
-      return fail("device " + config.name + ": addresses: " + text + " is not the address of a host");
+      return fail("device " + config.name + ": addresses: " + text + " is not a unicast host address");
     }
     neighbours.addresses.push_back(*network);
   }
@@ -49,7 +49,8 @@ Result<NeighbourConfig> read_addresses(const Port& port, const DeviceConfig& con
     if (!gateway) return fail(gateway.error().within("device " + config.name + ": gateways"));
     auto& place = gateway->is_v4() ? neighbours.gateway_v4 : neighbours.gateway_v6;
     if (place)
-      return fail("device " + config.name + ": gateways: " + text + " is a second one of its IP version");
+      return fail("device " + config.name + ": gateways: " + text +
+                  " is a duplicate; one gateway per IP version is allowed");
     place = *gateway;
   }
   for (const auto& [ip_text, mac_text] : config.neighbours) {
@@ -95,7 +96,7 @@ Status check_tables(const DeviceConfig& config) {
 Status check_telemetry(const DeviceConfig& config) {
   const HostTelemetryConfig& telemetry = config.telemetry;
   if (telemetry.udp_port == kRoceUdpPort) {
-    return fail("device " + config.name + ": the UDP port of telemetry cannot be RoCEv2's own, " +
+    return fail("device " + config.name + ": telemetry: the UDP port must differ from the RoCEv2 port, " +
                 std::to_string(kRoceUdpPort));
   }
   if (telemetry.hops < 1 || telemetry.hops > kMaxIntHops) {
@@ -108,8 +109,8 @@ Status check_telemetry(const DeviceConfig& config) {
 Status check_flow_control(const DeviceConfig& config) {
   const FlowControlConfig& flow = config.flow_control;
   if (flow.xoff > 0 && flow.xon >= flow.xoff) {
-    return fail("device " + config.name + ": flow control with xon " + std::to_string(flow.xon) +
-                " would never let go; it must be below xoff, which is " + std::to_string(flow.xoff));
+    return fail("device " + config.name + ": flow control: xon " + std::to_string(flow.xon) +
+                " is too large; it must be below xoff, " + std::to_string(flow.xoff));
   }
   return {};
 }
@@ -121,22 +122,23 @@ Status check_congestion(const DeviceConfig& config) {
   if (congestion.cnm_port == kRoceUdpPort ||
       (congestion.cnm_port != 0 && congestion.cnm_port == config.telemetry.udp_port))
     return fail(where + "the UDP port of CNMs, " + std::to_string(congestion.cnm_port) +
-                ", is that of other packets");
+                ", is used by RoCEv2 or telemetry");
   if (congestion.cnm_key && (congestion.cnm_rate == 0 || congestion.cnm_rate > kMostSignedCnms))
-    return fail(where + "signed CNMs may be at most " + std::to_string(kMostSignedCnms) + " a second");
+    return fail(where + "the rate of signed CNMs is limited to " + std::to_string(kMostSignedCnms) +
+                " per second");
   if (const auto burst = config.congestion_control.burst; burst && (*burst < Nanos{0} || *burst > kMostBurst))
     return fail("device " + config.name + ": congestion control: a burst of " +
                 std::to_string(burst->count()) + " ns is out of range; 0 to 100 us is allowed");
   if (congestion.cnm_tolerance <= Nanos{0} || congestion.cnm_tolerance > L3CnmGuard::kMostTolerance)
-    return fail(where + "clocks may differ by up to an hour, and by more than nothing");
+    return fail(where + "the clock tolerance must be above 0 and at most 1 h");
   if (point.qeq > kMostReceiveFrames)
     return fail(where + "qeq " + std::to_string(point.qeq) + " is out of range; 1 to " +
                 std::to_string(kMostReceiveFrames) + " frames are allowed");
   if (!CongestionPoint::is_weight(point.weight))
     return fail(where + "the weight is not a power of two from 1/1024 to 1024");
   if (point.sample < 1000 || point.sample > 1U << 30)
-    return fail(where + "samples can be drawn every 1 KB to 1 GiB, not every " +
-                std::to_string(point.sample) + " bytes");
+    return fail(where + "the sample interval must be 1 KB to 1 GiB, not " + std::to_string(point.sample) +
+                " bytes");
   return {};
 }
 
@@ -157,8 +159,8 @@ Status check_workers(const DeviceConfig& config) {
                 std::to_string(kMaxWorkers) + " are allowed");
   }
   if (!config.cpus.empty() && config.cpus.size() != config.workers) {
-    return fail("device " + config.name + ": cpus names " + std::to_string(config.cpus.size()) +
-                " cores for " + std::to_string(config.workers) + " workers; each needs one");
+    return fail("device " + config.name + ": cpus lists " + std::to_string(config.cpus.size()) +
+                " CPUs for " + std::to_string(config.workers) + " workers; one CPU per worker is required");
   }
   return {};
 }
@@ -197,8 +199,8 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
   ROCI_TRY(check_turns(config));
   if (config.guard_memory) {
     if (const Status guarded = install_memory_guard(); !guarded)
-      log().info("device {}: {}; memory that is unmapped while it is registered is a crash", config.name,
-                 guarded.error().message);
+      log().info("device {}: {}; access to registered memory that was unmapped terminates the process",
+                 config.name, guarded.error().message);
   }
   auto neighbours = read_addresses(*port, config);
   if (!neighbours) return fail(neighbours.error());
@@ -217,7 +219,7 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
   if (host->largest_path_mtu(false) == 0) {
     return fail("device " + config.name + ": MTU " + std::to_string(mtu) + " of port " +
                 std::string(host->port().name()) + " is too small; at least " +
-                std::to_string(256 + kMaxIpOverhead) + " is needed for the smallest path MTU");
+                std::to_string(256 + kMaxIpOverhead) + " is required for the smallest path MTU");
   }
   auto events = EventQueue::create();
   if (!events) return fail(events.error().within("device " + config.name));
@@ -231,14 +233,13 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
 Status Host::make_workers(const NeighbourConfig& neighbours) {
   if (hand_over_.queues() < config_.workers) {
     log().info(
-        "device {}: port {} has {} queues for {} workers; those without one send and receive through others",
+        "device {}: port {} has {} queues for {} workers; workers without a queue use another worker's queue",
         config_.name, port_->name(), hand_over_.queues(), config_.workers);
   }
   if (config_.congestion.receive_point.qeq > 0 && !port_->queue(0).waiting()) {
     log().info(
-        "device {}: port {} cannot tell how many frames wait to be received; as a congestion point the "
-        "device counts "
-        "the frames that it has taken in full bursts instead",
+        "device {}: port {} does not report the length of its receive queue; the congestion point counts "
+        "frames received in full bursts instead",
         config_.name, port_->name());
   }
   NeighbourConfig each = neighbours;

@@ -206,7 +206,7 @@ Result<std::unique_ptr<AttachedQueuePair>> Host::attach(Make&& make) {
   if (queue_pairs_.fetch_add(1, std::memory_order_relaxed) >= config_.max_qp) {
     queue_pairs_.fetch_sub(1, std::memory_order_relaxed);
     return fail("device " + config_.name + ": " + std::to_string(config_.max_qp) +
-                    " queue pairs exist, which is its max_qp; destroy one first",
+                    " queue pairs exist, the maximum (max_qp); destroy one first",
                 ENOMEM);
   }
   const uint32_t index = least_loaded();
@@ -222,12 +222,12 @@ Result<std::unique_ptr<AttachedQueuePair>> Host::attach(Make&& make) {
   if (qp == nullptr) {
     queue_pairs_.fetch_sub(1, std::memory_order_relaxed);
     loads_[index].fetch_sub(1, std::memory_order_relaxed);
-    return fail("device " + config_.name +
-                    ": no memory for another queue pair and its work queues; what is reserved for " +
-                    std::to_string(queue_pairs_.load(std::memory_order_relaxed)) + " of them is " +
-                    std::to_string(arena_.reserved() >> 20) +
-                    " MiB of addresses, and the system (ulimit -v, vm.overcommit_memory) allows no more",
-                ENOMEM);
+    return fail(
+        "device " + config_.name + ": no memory for another queue pair and its work queues; " +
+            std::to_string(queue_pairs_.load(std::memory_order_relaxed)) + " queue pairs have reserved " +
+            std::to_string(arena_.reserved() >> 20) +
+            " MiB of address space, and the system (ulimit -v, vm.overcommit_memory) does not allow more",
+        ENOMEM);
   }
   worker(index).attach(*qp);
   return qp;

@@ -18,11 +18,11 @@ Status Host::make_control() {
                 std::to_string(kMaxControlCores) + " are allowed");
   }
   if (!control.cpus.empty() && control.cpus.size() != control.cores) {
-    return fail(where + ": cpus names " + std::to_string(control.cpus.size()) + " for " +
-                std::to_string(control.cores) + " cores; each needs one");
+    return fail(where + ": cpus lists " + std::to_string(control.cpus.size()) + " CPUs for " +
+                std::to_string(control.cores) + " cores; one CPU per core is required");
   }
   const Nanos interval{control.notification_point.interval};
-  if (interval < Nanos{0} || interval > Nanos{1s}) return fail(where + ": CNPs may be up to a second apart");
+  if (interval < Nanos{0} || interval > Nanos{1s}) return fail(where + ": the CNP interval must be 0 to 1 s");
   auto profiles = Profiles::create(control);
   if (!profiles) return fail(profiles.error().within(where));
   profiles_ = std::move(*profiles);

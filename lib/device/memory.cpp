@@ -69,7 +69,7 @@ MemoryRegion::~MemoryRegion() {
 
 Status MemoryRegion::deregister() {
   const std::scoped_lock guard(host_->all_workers());
-  if (!registered_) return fail("memory region: it has been deregistered before");
+  if (!registered_) return fail("memory region: already deregistered");
   ROCI_TRY(host_->memory().check_removable(MemoryKey{lkey()}));
   host_->memory().remove(MemoryKey{lkey()});
   host_->withdraw_grants();
@@ -81,12 +81,12 @@ Status MemoryRegion::reregister(int flags, const ProtectionDomain* pd, void* add
                                 int access) {
   if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0) {
     return fail("memory region: re-registration flags " + std::to_string(flags) +
-                " change nothing or are unknown; translation (1), domain (2) and access (4) are allowed");
+                " are 0 or unknown; translation (1), domain (2) and access (4) are allowed");
   }
   if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && (pd == nullptr || pd->host_ != host_))
-    return fail("memory region: its new protection domain must be one of the same device");
+    return fail("memory region: the new protection domain must belong to the same device");
   const std::scoped_lock guard(host_->all_workers());
-  if (!registered_) return fail("memory region: it has been deregistered before");
+  if (!registered_) return fail("memory region: already deregistered");
   const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
   const int next_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 ? access : access_;
   const uint32_t next_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0 ? pd->number_ : pd_;

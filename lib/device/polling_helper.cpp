@@ -147,7 +147,7 @@ void PollingHelper::be_prompt() {
   prctl(PR_SET_TIMERSLACK, 1UL);
   usual_ = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
   prompt_ = set_priority(kHighestPriority);
-  if (!prompt_) log().info("the helper thread has no higher priority than others: {}", std::strerror(errno));
+  if (!prompt_) log().info("the priority of the helper thread cannot be raised: {}", std::strerror(errno));
 }
 
 }  // namespace roci

@@ -27,19 +27,19 @@ Status check_type(const ibv_qp_init_attr& init, bool shares_receives) {
       return {};
     case IBV_QPT_XRC_SEND:
       if (!shares_receives) return {};
-      return fail("queue pair: XRC_SEND receives nothing, so it takes no shared receive queue");
+      return fail("queue pair: XRC_SEND does not receive; a shared receive queue is not allowed");
     case IBV_QPT_XRC_RECV:
-      return fail("queue pair: XRC_RECV is made by an XRC domain, and has no protection domain");
+      return fail("queue pair: XRC_RECV is created by an XRC domain and has no protection domain");
     default:
-      return fail(
-          "queue pair: type " + std::to_string(init.qp_type) + " is not supported; RC, UC, UD and XRC are",
-          EOPNOTSUPP);
+      return fail("queue pair: type " + std::to_string(init.qp_type) +
+                      " is not supported; supported are RC, UC, UD and XRC",
+                  EOPNOTSUPP);
   }
 }
 
 Status check_capabilities(const ibv_qp_init_attr& init) {
   if (init.srq != nullptr)
-    return fail("queue pair: init->srq must be null; a shared receive queue is an argument of its own");
+    return fail("queue pair: init->srq must be null; pass the shared receive queue as a separate argument");
   ROCI_TRY(check_range("max_send_wr", init.cap.max_send_wr, kMaxWorkRequests));
   ROCI_TRY(check_range("max_recv_wr", init.cap.max_recv_wr, kMaxWorkRequests));
   ROCI_TRY(check_range("max_send_sge", init.cap.max_send_sge, kMaxSge));
@@ -68,8 +68,8 @@ Result<uint32_t> read_path_mtu(const Host& host, ibv_mtu code, bool ipv6, ibv_qp
   const uint32_t mtu = 128U << code;
   const uint32_t most = host.largest_path_mtu(ipv6, type);
   if (mtu > most) {
-    return fail("queue pair: path MTU " + std::to_string(mtu) + " does not fit port MTU " +
-                std::to_string(host.port_mtu()) + "; at most " + std::to_string(most) + " does");
+    return fail("queue pair: path MTU " + std::to_string(mtu) + " exceeds port MTU " +
+                std::to_string(host.port_mtu()) + "; at most " + std::to_string(most) + " is allowed");
   }
   return mtu;
 }
@@ -83,12 +83,12 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
   ROCI_TRY(check_type(*init, srq != nullptr));
   ROCI_TRY(check_capabilities(*init));
   if (send_cq.host_ != host_ || recv_cq.host_ != host_)
-    return fail("queue pair: its completion queues and its protection domain must belong to the same device");
+    return fail("queue pair: the completion queues and the protection domain must belong to the same device");
   if (srq != nullptr && srq->host_ != host_)
     return fail(
-        "queue pair: its shared receive queue and its protection domain must belong to the same device");
+        "queue pair: the shared receive queue and the protection domain must belong to the same device");
   if (srq != nullptr && srq->xrc_ != nullptr)
-    return fail("queue pair: an XRC shared receive queue is for the targets of its domain");
+    return fail("queue pair: an XRC shared receive queue is allowed only for XRC_RECV targets");
   const bool receives = srq == nullptr && init->qp_type != IBV_QPT_XRC_SEND;  // with its own receive queue
   QueuePairConfig config;
   config.type = init->qp_type;
@@ -125,11 +125,11 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
 
 Result<std::unique_ptr<QueuePair>> XrcDomain::create_target(ibv_qp_init_attr* init) {
   if (init->qp_type != IBV_QPT_XRC_RECV) {
-    return fail("XRC domain: its targets are queue pairs of type XRC_RECV, not of type " +
+    return fail("XRC domain: a target must be of type XRC_RECV, not of type " +
                 std::to_string(init->qp_type));
   }
   if (init->srq != nullptr)
-    return fail("XRC domain: a target has no shared receive queue of its own; each message names one");
+    return fail("XRC domain: a target cannot have a shared receive queue; each message specifies one");
   QueuePairConfig config;
   config.type = IBV_QPT_XRC_RECV;
   config.context = init->qp_context;
@@ -223,7 +223,7 @@ int QueuePair::bind_window(MemoryWindow& window, const ibv_mw_bind& bind) {
 Status QueuePair::set_congestion_control(const std::string& name) {
   const std::scoped_lock guard(attached_->worker->token());
   if (attached_->core.config.type == IBV_QPT_UD)
-    return fail("queue pair: datagrams (UD) have no congestion control; RC and UC have", EOPNOTSUPP);
+    return fail("queue pair: UD does not support congestion control; RC and UC do", EOPNOTSUPP);
   auto profile = host_->profiles().choose(name);
   if (!profile) return fail(profile.error().within("queue pair"));
   if (const ibv_qp_state now = state(); now != IBV_QPS_RESET && now != IBV_QPS_INIT && now != IBV_QPS_ERR) {
@@ -255,7 +255,7 @@ Status QueuePair::change_group(const ibv_gid& group, Change change) {
     return fail("multicast: only UD queue pairs can be attached to groups");
   if (!gid.is_multicast()) {
     return fail("multicast: " + gid.to_string() +
-                " is not the GID of a group; ff00::/8 and ::ffff:224.0.0.0/100 are");
+                " is not a multicast GID; allowed are ff00::/8 and ::ffff:224.0.0.0/100");
   }
   const std::scoped_lock guard(host_->all_workers());
   return (host_->groups().*change)(gid, *attached_);
@@ -285,14 +285,14 @@ Status QueuePair::modify_with_token(const ibv_qp_attr& attr, int mask) {
   const std::scoped_lock guard(attached_->worker->token());
   const ibv_qp_state from = state();
   if ((mask & IBV_QP_CUR_STATE) != 0 && attr.cur_qp_state != from) {
-    return fail("queue pair: it is in " + std::string(qp_state_name(from)) + ", not in " +
-                std::string(qp_state_name(attr.cur_qp_state)) + " as the caller says");
+    return fail("queue pair: the state is " + std::string(qp_state_name(from)) + ", not " +
+                std::string(qp_state_name(attr.cur_qp_state)) + " (cur_qp_state)");
   }
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : from;
   ROCI_TRY(check_transition(attached_->core.config.type, from, to, mask));
   if (attached_->core.draining() && to != IBV_QPS_RESET && to != IBV_QPS_ERR) {
     return fail(
-        "queue pair: it is in SQD and requests are still under way; until they have ended only RESET and ERR "
+        "queue pair: the state is SQD and requests are outstanding; until they complete, only RESET and ERR "
         "are allowed");
   }
   return change_state(to, attr, mask);
@@ -316,7 +316,7 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
   if (from == IBV_QPS_SQD &&
       next.path_mtu > host_->largest_path_mtu(!next.path.destination_ip.is_v4(), core.config.type)) {
     return fail("queue pair: path MTU " + std::to_string(next.path_mtu) +
-                " does not fit the port's MTU over the IP version of the new path");
+                " exceeds the port's MTU with the IP version of the new path");
   }
   if ((mask & IBV_QP_PATH_MTU) != 0) {
     auto mtu = read_path_mtu(*host_, attr.path_mtu, !next.path.destination_ip.is_v4(), core.config.type);
@@ -361,11 +361,11 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       case 0:
         break;
       case EBUSY:
-        return fail("queue pair: max_dest_rd_atomic cannot change while READs or atomics are being answered",
+        return fail("queue pair: max_dest_rd_atomic cannot change while READs or atomics are in progress",
                     EBUSY);
       default:
-        return fail("queue pair: no memory to answer " + std::to_string(next.max_dest_rd_atomic) +
-                        " READs or atomics at a time (max_dest_rd_atomic); the system allows no more",
+        return fail("queue pair: no memory for " + std::to_string(next.max_dest_rd_atomic) +
+                        " concurrent READs or atomics (max_dest_rd_atomic)",
                     ENOMEM);
     }
   }
@@ -400,7 +400,7 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       attached_->worker->enter_congestion(*attached_);
       if (!attached_->worker->control_congestion(*attached_, profile_)) {
         core.to_error();
-        return fail("queue pair: no memory for its congestion control", ENOMEM);
+        return fail("queue pair: no memory for congestion control", ENOMEM);
       }
       attached_->worker->make_ready(*attached_);
       break;

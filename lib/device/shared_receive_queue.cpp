@@ -48,7 +48,7 @@ int SharedReceiveQueue::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) { return
 Status SharedReceiveQueue::modify(const ibv_srq_attr& attr, int mask) {
   if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) {
     return fail("shared receive queue: attribute mask " + std::to_string(mask) +
-                " holds unknown bits; IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT are allowed");
+                " contains unknown bits; IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT are allowed");
   }
   const bool resize = (mask & IBV_SRQ_MAX_WR) != 0;
   const bool arm = (mask & IBV_SRQ_LIMIT) != 0;

@@ -47,7 +47,7 @@ WaitingHelper::~WaitingHelper() {
 void WaitingHelper::run() {
   pthread_setname_np(pthread_self(), "roci-helper");
   if (!request_short_slice(kSlice))
-    log().info("the helper thread has no shorter time slice and no higher priority than others");
+    log().info("neither a shorter time slice nor a higher priority can be set for the helper thread");
   while (!stop_.load()) {
     if (application_has_it_.load()) {
       watch_application();

@@ -32,7 +32,7 @@ Result<std::unique_ptr<SharedReceiveQueue>> ProtectionDomain::create_srq(ibv_srq
                                                                          CompletionQueue& cq) {
   if (domain.host_ != host_ || cq.host_ != host_) {
     return fail(
-        "shared receive queue: its XRC domain, its completion queue and its protection domain must belong to "
+        "shared receive queue: the XRC domain, the completion queue and the protection domain must belong to "
         "the same device");
   }
   auto queue = create_srq(init);

@@ -101,20 +101,19 @@ void CongestionControl::detach(AttachedQueuePair& qp) {
 Status CongestionControl::change(AttachedQueuePair& qp, const Profile* profile, Nanos now) {
   ControlledQueuePair* controlled = of(qp.core);
   if (controlled == nullptr && profile == nullptr) return {};
-  if (controlled == nullptr)
-    return fail("it was connected without congestion control, and gets none before it is connected again");
+  if (controlled == nullptr) return fail("connected without congestion control; reconnect to enable it");
   for (const Profile* runs = profile; runs != nullptr; runs = runs->fallback) {
     const uint32_t missing = missing_of(*runs, provided(qp.core, ROCI_CC_REQUESTS, *runs));
     if (missing == 0) break;
     if (!runs->falls_back)
-      return fail(runs->name + " needs " + needs_text(missing) + ", which its peer does not give");
+      return fail(runs->name + " requires " + needs_text(missing) + ", which the peer does not provide");
   }
   const Profile* const before = std::exchange(controlled->profile, profile);
   ReceivingEnd* const received = std::exchange(controlled->receiving, nullptr);
   if (!begin_receiving(*controlled)) {
     controlled->profile = before;
     controlled->receiving = received;
-    return fail("no memory for its congestion control", ENOMEM);
+    return fail("no memory for congestion control", ENOMEM);
   }
   end_receiving(received);
   controlled->since = now;
@@ -213,11 +212,11 @@ void CongestionControl::warn(const ControlledQueuePair& controlled, uint32_t dir
   if (warned_.size() >= kMost || std::ranges::find(warned_, what) != warned_.end()) return;
   warned_.push_back(what);
   const bool refused = direction == ROCI_CC_REQUESTS && !wanted.falls_back;
-  log().warn("device {}: congestion control towards {}, which needs {}; {}", device_, what,
+  log().warn("device {}: congestion control towards {}, which requires {}; {}", device_, what,
              needs_text(missing),
-             refused              ? "such queue pairs are refused, since the profile has no fallback"
-             : instead == nullptr ? "nothing controls them"
-                                  : instead->name + " runs instead");
+             refused              ? "such queue pairs are rejected, since the profile has no fallback"
+             : instead == nullptr ? "they run without congestion control"
+                                  : instead->name + " is used instead");
 }
 
 roci_cc_flow CongestionControl::flow_info(const ControlledQueuePair& controlled, uint32_t direction,

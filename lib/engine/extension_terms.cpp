@@ -116,8 +116,9 @@ PeerExtensions::Talk PeerExtensions::may_talk(const AttachedQueuePair& qp) const
   if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return Talk::kYes;
   if (qp.core.extensions_undecided) return Talk::kNotYet;
   if (qp.core.session != nullptr) return qp.core.session->terms.may_send ? Talk::kYes : Talk::kNotYet;
-  log().warn("device {}: queue pair {:#x}: its peer {} has no extensions, which are set to 'on'", device_,
-             qp.core.number().value(), qp.core.attributes.path.destination_ip.to_string());
+  log().warn(
+      "device {}: queue pair {:#x}: peer {} does not support extensions, which are required (mode: on)",
+      device_, qp.core.number().value(), qp.core.attributes.path.destination_ip.to_string());
   return Talk::kRefused;
 }
 

@@ -8,7 +8,7 @@ Status MulticastTable::attach(const Gid& group, AttachedQueuePair& qp) {
   auto found = groups_.find(group);
   if (found == groups_.end()) {
     if (groups_.size() == kMaxGroups) {
-      return fail("multicast: no room for group " + group.to_string() + "; a device can be in " +
+      return fail("multicast: group " + group.to_string() + " exceeds the device's limit on groups, " +
                       std::to_string(kMaxGroups),
                   ENOMEM);
     }
@@ -18,7 +18,7 @@ Status MulticastTable::attach(const Gid& group, AttachedQueuePair& qp) {
   if (std::ranges::find(members, &qp) != members.end()) return {};
   if (members.size() == kMaxMembers) {
     return fail("multicast: group " + group.to_string() + " has " + std::to_string(kMaxMembers) +
-                    " queue pairs attached, which is all that a group can have",
+                    " queue pairs attached, the maximum",
                 ENOMEM);
   }
   members.push_back(&qp);

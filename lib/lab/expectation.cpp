@@ -33,7 +33,7 @@ Result<std::vector<std::string_view>> words_of(std::string_view text) {
     bool inside = false;
     for (; at < text.size() && (inside || !is_space(text[at])); ++at)
       if (text[at] == '\'') inside = !inside;
-    if (inside) return fail("a quote is open in " + std::string(text.substr(begin)));
+    if (inside) return fail("missing closing quote in " + std::string(text.substr(begin)));
     words.push_back(text.substr(begin, at - begin));
   }
   return words;
@@ -52,7 +52,7 @@ Result<std::vector<std::string>> parts_of(std::string_view word) {
       parts.back() += c;
   }
   if (parts.size() < 2 || std::ranges::any_of(parts, &std::string::empty))
-    return fail(in_quotes(word) + " is no number and no path such as hpcc.traffic.web.goodput_bps");
+    return fail(in_quotes(word) + " is neither a number nor a path such as hpcc.traffic.web.goodput_bps");
   return parts;
 }
 
@@ -70,7 +70,8 @@ Result<Product> product_of(const std::vector<std::string_view>& words, std::stri
   Product product;
   for (size_t i = 0; i < words.size(); ++i) {
     if (i % 2 == 1) {
-      if (words[i] != "*") return fail(in_quotes(words[i]) + " stands where * or a comparison is wanted");
+      if (words[i] != "*")
+        return fail(in_quotes(words[i]) + " found where * or a comparison operator is required");
       continue;
     }
     if (const auto number = number_of(words[i])) {
@@ -98,17 +99,17 @@ Result<double> value_of(const Factor& factor,
                         const std::map<std::string, nlohmann::ordered_json>& summaries) {
   if (factor.path.empty()) return factor.number;
   const auto run = summaries.find(factor.path.front());
-  if (run == summaries.end()) return fail("there is no run " + in_quotes(factor.path.front()));
+  if (run == summaries.end()) return fail("unknown run " + in_quotes(factor.path.front()));
   const nlohmann::ordered_json* at = &run->second;
   for (size_t i = 1; i < factor.path.size(); ++i) {
     if (!at->is_object() || !at->contains(factor.path[i])) {
-      return fail("its summary has no '" +
+      return fail("the summary has no '" +
                   joined({factor.path.begin(), factor.path.begin() + static_cast<std::ptrdiff_t>(i) + 1}) +
                   "'");
     }
     at = &(*at)[factor.path[i]];
   }
-  if (!at->is_number()) return fail(in_quotes(joined(factor.path)) + " is no number");
+  if (!at->is_number()) return fail(in_quotes(joined(factor.path)) + " is not a number");
   return at->get<double>();
 }
 
@@ -171,7 +172,7 @@ Result<Expectation> parse_expectation(std::string_view text) {
   };
   const auto middle = std::ranges::find_if(*words, is_relation);
   if (middle == words->end() || std::find_if(middle + 1, words->end(), is_relation) != words->end())
-    return fail("one of <, <=, >, >= is wanted, with spaces around it, in " + in_quotes(text));
+    return fail("one of <, <=, >, >=, surrounded by spaces, is required in " + in_quotes(text));
   auto left = product_of({words->begin(), middle}, text);
   if (!left) return fail(left.error());
   auto right = product_of({middle + 1, words->end()}, text);
@@ -181,7 +182,7 @@ Result<Expectation> parse_expectation(std::string_view text) {
   out.left = std::move(*left);
   out.right = std::move(*right);
   out.relation = std::ranges::find(kRelations, *middle, [](const auto& one) { return one.first; })->second;
-  if (out.runs().empty()) return fail("nothing of any run is in " + in_quotes(text));
+  if (out.runs().empty()) return fail("no path to a run's result in " + in_quotes(text));
   return out;
 }
 

@@ -425,8 +425,9 @@ Result<Measurements> Experiment::run() {
   for (uint32_t h = 0; h < hosts; ++h) network_->program(h).stop(end);
   ROCI_TRY(drain());
   if (const uint64_t missing = network_->without_buffer(); missing > 0)
-    return fail(std::to_string(missing) + " frames found no buffer: what was measured is not the network's",
-                ENOMEM);
+    return fail(
+        std::to_string(missing) + " frames were lost for lack of packet buffers; the results are invalid",
+        ENOMEM);
 
   if (out_.real) out_.real->ports = network_->real_port_counts();
   out_.packet_hops = packet_hops();

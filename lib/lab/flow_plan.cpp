@@ -81,7 +81,7 @@ Status plan_poisson(const Scenario& scenario, uint32_t number, Rng& rng, Traffic
   const Nanos end = std::min(spec.stop, scenario.duration);
   const auto add = [&](uint32_t from, uint32_t to, double at) -> Status {
     if (plan.flows.size() >= kMostFlows)
-      return fail("traffic '" + spec.name + "' would be more than " + std::to_string(kMostFlows) + " flows");
+      return fail("traffic '" + spec.name + "' exceeds " + std::to_string(kMostFlows) + " flows");
     plan.flows.push_back(
         {number, from, to, Nanos{static_cast<int64_t>(at)}, spec.size.draw(rng), spec.operation});
     return {};

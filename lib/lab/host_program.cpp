@@ -43,7 +43,7 @@ void HostProgram::post_receive(uint32_t number) {
   wr.num_sge = 1;
   ibv_recv_wr* bad = nullptr;
   if (const int code = receiver.qp->post_recv(&wr, &bad); code != 0 && error_.empty())
-    error_ = device_.name() + ": a receive request was not taken: error " + std::to_string(code);
+    error_ = device_.name() + ": posting a receive request failed: error " + std::to_string(code);
 }
 
 bool HostProgram::begin_due(Nanos now) {
@@ -97,7 +97,7 @@ bool HostProgram::post(uint32_t number, uint32_t place, ibv_wr_opcode opcode, ui
   const int code = stream.qp->post_send(&wr, &bad);
   if (code == 0) return true;
   if (error_.empty())
-    error_ = device_.name() + ": a send request was not taken: error " + std::to_string(code);
+    error_ = device_.name() + ": posting a send request failed: error " + std::to_string(code);
   return false;
 }
 

@@ -67,9 +67,10 @@ Status wait_until_known(Network& network, WindowRunner& runner) {
   const Nanos end = runner.now() + kLongestWarmUp;
   do {
     if (runner.now() >= end)
-      return fail(
-          std::string("hosts have asked each other for 2 s, and some have no answer") +
-          (network.has_real_ports() ? "; are the two ports of each cable connected with each other?" : ""));
+      return fail(std::string("hosts did not resolve each other's addresses within 2 s") +
+                  (network.has_real_ports()
+                       ? "; check that the two ports of each link are connected to each other"
+                       : ""));
     ROCI_TRY(runner.run_until(runner.now() + kWarmUp));
   } while (!all_are_known(network));
   return {};

@@ -272,7 +272,7 @@ std::string filled(std::string_view page,
 
 Status write_report(const std::string& file, const std::string& title, const std::vector<StoredRun>& runs,
                     const std::vector<Claim>& claims) {
-  if (runs.empty()) return fail("a report is of one run or more, and there is none");
+  if (runs.empty()) return fail("a report requires at least one run");
   const Room room = room_for(runs.size());
   Json data{{"goodput_unit_bps", kGoodputUnit}, {"spread_percent", spread_percents()}, {"sizes", kSizeNames}};
   data["runs"] = Json::array();

@@ -132,7 +132,7 @@ bool put_loops(hid_t file, const Measurements& of) {
 Status make_folder(const std::string& folder) {
   std::error_code failure;
   fs::create_directories(folder, failure);
-  if (failure) return fail("'" + folder + "' cannot be made: " + failure.message());
+  if (failure) return fail("'" + folder + "' cannot be created: " + failure.message());
   return {};
 }
 
@@ -149,7 +149,7 @@ Result<std::string> read_text(const fs::path& path) {
   std::ostringstream text;
   if (in) text << in.rdbuf();
   if (!in)
-    return fail("'" + path.string() + "' cannot be read; a folder with the results of a run is wanted");
+    return fail("'" + path.string() + "' cannot be read; a folder with the results of a run is required");
   return text.str();
 }
 
@@ -279,7 +279,7 @@ Result<StoredRun> read_results(const std::string& folder) {
   if (!file.good() || !get_series(file.get(), "queue_most", out.queue_most) ||
       !get_series(file.get(), "queue_mean", out.queue_mean) ||
       !get_series(file.get(), "goodput", out.goodput))
-    return fail("'" + file_name + "' is not the results of a run");
+    return fail("'" + file_name + "' does not contain the results of a run");
   return out;
 }
 

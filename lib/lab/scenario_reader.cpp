@@ -15,7 +15,7 @@ Status read_windows(ConfigNode& root, Scenario& scenario) {
     window.until = scenario.duration;
     ROCI_TRY(node.required("name", window.name));
     for (const TimeWindow& other : scenario.windows)
-      if (other.name == window.name) return node.error("name", "'" + window.name + "' is there twice");
+      if (other.name == window.name) return node.error("name", "duplicate window '" + window.name + "'");
     ROCI_TRY(node.optional("from", window.from));
     if (window.from < Nanos{0}) return node.error("from", "must not be negative");
     ROCI_TRY(node.optional("until", window.until));
@@ -33,10 +33,10 @@ Status read_all(ConfigNode& root, Scenario& scenario) {
   ROCI_TRY(root.optional("seed", scenario.seed, integer_in<uint64_t>(1, 1ULL << 48)));
   ROCI_TRY(root.required("duration", scenario.duration));
   if (scenario.duration <= Nanos{0} || scenario.duration > kLongestRun)
-    return root.error("duration", "must be above 0 and at most an hour");
+    return root.error("duration", "must be above 0 and at most 1 h");
   ROCI_TRY(root.optional("drain", scenario.drain));
   if (scenario.drain < Nanos{0} || scenario.drain > kLongestRun)
-    return root.error("drain", "must be at most an hour");
+    return root.error("drain", "must be at most 1 h");
   ROCI_TRY(root.optional("settle", scenario.settle));
   if (scenario.settle < Nanos{0} || scenario.settle >= scenario.duration)
     return root.error("settle", "must be less than duration");
@@ -73,7 +73,7 @@ Status read_sweep(ConfigNode& root, std::vector<RunSpec>& runs) {
       }
       runs = std::move(more);
       if (runs.size() > kMostRuns)
-        return node.error("there are " + std::to_string(runs.size()) + " runs and more; allowed are " +
+        return node.error("at least " + std::to_string(runs.size()) + " runs; the maximum is " +
                           std::to_string(kMostRuns));
     }
     return {};
@@ -86,7 +86,7 @@ Status read_variants(ConfigNode& root, std::vector<RunSpec>& runs) {
     RunSpec variant;
     ROCI_TRY(node.required("name", variant.name));
     for (const RunSpec& other : variants)
-      if (other.name == variant.name) return node.error("name", "'" + variant.name + "' is there twice");
+      if (other.name == variant.name) return node.error("name", "duplicate variant '" + variant.name + "'");
     ROCI_TRY(node.section("set", Need::kOptional, [&](ConfigNode& set) -> Status {
       for (const std::string& path : set.keys()) {
         auto piece = set.piece(path);
@@ -138,7 +138,7 @@ Result<std::vector<Expectation>> read_expectations(const std::string& file,
       expectation.claim = std::move(claim);
       for (const std::string& name : expectation.runs()) {
         if (std::ranges::none_of(runs, [&](const RunSpec& run) { return run.called() == name; }))
-          return node.error("that", "there is no run '" + name + "', only " + joined(runs));
+          return node.error("that", "unknown run '" + name + "'; available are " + joined(runs));
       }
       out.push_back(std::move(expectation));
       return {};

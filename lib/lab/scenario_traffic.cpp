@@ -29,7 +29,7 @@ Status add_hosts(const Topology& topology, const std::string& text, std::vector<
       return {};
     }
   }
-  return fail("'" + text + "' is not a host, two of them with a dash between, 'all' or 'others'; hosts are " +
+  return fail("'" + text + "' is not a host, a range FIRST-LAST, 'all' or 'others'; hosts are " +
               topology.hosts.front().name + " to " + topology.hosts.back().name);
 }
 
@@ -39,7 +39,7 @@ Status read_ends(ConfigNode& node, const Topology& topology, TrafficSpec& spec) 
   ROCI_TRY(node.required_values("to", to));
   const bool others_send = from.size() == 1 && from[0] == "others";
   const bool others_receive = to.size() == 1 && to[0] == "others";
-  if (others_send && others_receive) return node.error("from", "and to cannot both be 'others'");
+  if (others_send && others_receive) return node.error("from", "must not be 'others' if to is 'others'");
   const auto add = [&](const char* key, const std::vector<std::string>& names,
                        std::vector<uint32_t>& out) -> Status {
     for (const std::string& name : names) {
@@ -67,7 +67,7 @@ Status read_size(ConfigNode& node, const std::string& folder, TrafficSpec& spec)
   ROCI_TRY(node.optional("size", size));
   ROCI_TRY(node.optional("distribution", distribution));
   if (size.empty() == distribution.empty())
-    return node.error("either size or distribution says how large its messages are");
+    return node.error("exactly one of size and distribution is required");
   if (!distribution.empty()) {
     const std::filesystem::path file = std::filesystem::path(folder) / distribution;
     auto read = SizeDistribution::read(file.string());
@@ -78,8 +78,8 @@ Status read_size(ConfigNode& node, const std::string& folder, TrafficSpec& spec)
   spec.unlimited = size == "unlimited";
   if (spec.unlimited) return {};
   auto bytes = parse_bytes(size);
-  if (!bytes) return node.error("size", bytes.error().message + ", nor 'unlimited'");
-  if (*bytes < Bytes{1}) return node.error("size", "must be at least one byte");
+  if (!bytes) return node.error("size", bytes.error().message + ", or 'unlimited'");
+  if (*bytes < Bytes{1}) return node.error("size", "must be at least 1 byte");
   spec.size = SizeDistribution::constant(bytes->value());
   return {};
 }
@@ -97,7 +97,7 @@ Status read_arrivals(ConfigNode& node, TrafficSpec& spec) {
     ROCI_TRY(node.optional("flows", spec.flows, integer_in<uint32_t>(1, 1U << 20)));
     return node.optional("stagger", spec.stagger);
   }
-  if (spec.unlimited) return node.error("size", "can be unlimited only where arrivals are at_once");
+  if (spec.unlimited) return node.error("size", "unlimited requires arrivals: at_once");
   if (spec.arrivals == Arrivals::kClosedLoop) {
     ROCI_TRY(node.optional("depth", spec.depth, integer_in<uint32_t>(1, 256)));
     ROCI_TRY(node.optional("think", spec.think));
@@ -121,16 +121,16 @@ Status check_control(const ConfigNode& node, const Scenario& scenario, const std
   }
   for (; profile != nullptr && !profile->falls_back; profile = profile->fallback) {
     if ((profile->plugin->capabilities & ROCI_CC_NEEDS_INT) == 0) continue;
-    const std::string what = "'" + profile->name + "' needs in-band telemetry, and ";
+    const std::string what = "'" + profile->name + "' requires in-band telemetry, and ";
     if (!scenario.host.telemetry.enabled() || scenario.host.telemetry.begin == TelemetryBegin::kNone)
       return node.error("congestion_control",
-                        what + "no host begins any: hosts: telemetry: {udp_port: 5201, begin: all}");
+                        what + "hosts do not send it; set hosts: telemetry: {udp_port: 5201, begin: all}");
     if (!scenario.switches.front().telemetry.enabled)
-      return node.error("congestion_control", what + "switches have none: switches: telemetry: {udp_port: " +
-                                                  std::to_string(scenario.host.telemetry.udp_port) +
-                                                  ", switch_id: 1}");
+      return node.error("congestion_control",
+                        what + "switches do not add it; set switches: telemetry: {udp_port: " +
+                            std::to_string(scenario.host.telemetry.udp_port) + ", switch_id: 1}");
     if (scenario.switches.front().telemetry.udp_port != scenario.host.telemetry.udp_port)
-      return node.error("congestion_control", what + "hosts and switches have it on different UDP ports");
+      return node.error("congestion_control", what + "hosts and switches use different UDP ports for it");
   }
   return {};
 }
@@ -146,7 +146,7 @@ Status read_traffic(ConfigNode& root, Scenario& scenario) {
     ROCI_TRY(node.optional("name", spec.name));
     for (const TrafficSpec& other : scenario.traffic)
       if (&other != &spec && other.name == spec.name)
-        return node.error("name", "'" + spec.name + "' is there twice");
+        return node.error("name", "duplicate traffic '" + spec.name + "'");
     ROCI_TRY(node.optional("pattern", spec.pattern,
                            one_of<Pattern>({{"fan_in", Pattern::kFanIn},
                                             {"pairs", Pattern::kPairs},
@@ -167,16 +167,16 @@ Status read_traffic(ConfigNode& root, Scenario& scenario) {
     ROCI_TRY(read_arrivals(node, spec));
     if (spec.pattern == Pattern::kPairs && spec.from.size() != spec.to.size())
       return node.error("to", "has " + std::to_string(spec.to.size()) + " hosts for " +
-                                  std::to_string(spec.from.size()) + " senders; pairs need as many");
+                                  std::to_string(spec.from.size()) +
+                                  " senders; pairs requires equal numbers");
     if (spec.pattern == Pattern::kRandom && spec.arrivals != TrafficSpec::Arrivals::kPoisson)
-      return node.error("pattern",
-                        "random is for poisson arrivals; permutation and all_to_all are for others");
+      return node.error("pattern", "random requires arrivals: poisson; use permutation or all_to_all");
     if (spec.arrivals == TrafficSpec::Arrivals::kPoisson && spec.pattern != Pattern::kRandom)
-      return node.error("pattern", "must be random where arrivals are poisson");
-    if (spec.degree > spec.from.size()) return node.error("degree", "is more than there are senders");
+      return node.error("pattern", "arrivals: poisson requires pattern: random");
+    if (spec.degree > spec.from.size()) return node.error("degree", "exceeds the number of senders");
     if (spec.to.size() == 1 &&
         std::ranges::count(spec.from, spec.to[0]) == static_cast<std::ptrdiff_t>(spec.from.size()))
-      return node.error("to", "is the only sender too");
+      return node.error("to", "the only receiver is also the only sender");
     ROCI_TRY(node.optional("congestion_control", spec.congestion_control));
     uint8_t dscp = 0;
     ROCI_TRY(node.optional("dscp", dscp, integer_in<uint8_t>(0, 63)));
@@ -206,7 +206,7 @@ Status read_faults(ConfigNode& root, Scenario& scenario) {
     ROCI_TRY(node.optional("corruption", fault.faults.corruption, part));
     ROCI_TRY(node.optional("marking", fault.faults.marking, part));
     if (fault.faults.corruption > 0 && !scenario.payload)
-      return node.error("corruption", "needs payload: carried, or nobody would see it");
+      return node.error("corruption", "requires payload: carried; otherwise corruption has no effect");
     scenario.faults.push_back(fault);
     return {};
   });

@@ -35,10 +35,10 @@ Result<SizeDistribution> SizeDistribution::parse(const std::string& text, const 
       return wrong("'" + line + "' is out of range; sizes up to 1e12 bytes and 0 to 100 percent are allowed");
     if (!out.points_.empty() &&
         (point.bytes < out.points_.back().bytes || point.part < out.points_.back().part))
-      return wrong("'" + line + "' is below the line before it");
+      return wrong("'" + line + "' is below the previous line");
     out.points_.push_back(point);
   }
-  if (out.points_.empty()) return fail(name + ": there is no size in it");
+  if (out.points_.empty()) return fail(name + ": contains no sizes");
   if (out.points_.back().part != 1) return fail(name + ": the last line does not reach 100 percent");
   return out;
 }

@@ -132,8 +132,8 @@ Status Topology::finish() {
   ROCI_TRY(check_count(hosts.size(), 2, kMostHosts, "hosts"));
   ROCI_TRY(check_count(switches.size(), 1, kMostSwitches, "switches"));
   for (const Cable& cable : cables) {
-    if (cable.spec.rate.value() == 0) return fail("a cable needs a rate above 0");
-    if (cable.spec.delay <= Nanos{0}) return fail("a cable needs a delay of at least 1 ns");
+    if (cable.spec.rate.value() == 0) return fail("a link requires a rate above 0");
+    if (cable.spec.delay <= Nanos{0}) return fail("a link requires a delay of at least 1 ns");
   }
   for (TopologySwitch& one : switches) one.hosts = 0;
   for (TopologyHost& host : hosts) {
@@ -161,15 +161,15 @@ Status Topology::finish() {
     }
     for (uint32_t to = 0; to < count; ++to) {
       if (hops[from][to] == kNoWay)
-        return fail("there is no way from switch '" + switches[from].name + "' to switch '" +
-                    switches[to].name + "'");
+        return fail("no path from switch '" + switches[from].name + "' to switch '" + switches[to].name +
+                    "'");
     }
   }
   return {};
 }
 
 Result<Topology> make_star(uint32_t hosts, const CableSpec& host_cable) {
-  ROCI_TRY(check_count(hosts, 2, 1024, "hosts at one switch"));
+  ROCI_TRY(check_count(hosts, 2, 1024, "hosts per switch"));
   Topology topology;
   add_hosts(topology, hosts, add_switches(topology, 1), host_cable);
   return finished(std::move(topology));
@@ -191,7 +191,7 @@ Result<Topology> make_leaf_spine(uint32_t leaves, uint32_t spines, uint32_t host
                                  const CableSpec& host_cable, const CableSpec& fabric) {
   ROCI_TRY(check_count(leaves, 2, 1024, "leaves"));
   ROCI_TRY(check_count(spines, 1, 64, "spines"));
-  ROCI_TRY(check_count(hosts_per_leaf, 1, 960, "hosts at a leaf"));
+  ROCI_TRY(check_count(hosts_per_leaf, 1, 960, "hosts per leaf"));
   Topology topology;
   const uint32_t first_leaf = add_switches(topology, leaves, "leaf");
   const uint32_t first_spine = add_switches(topology, spines, "spine");
@@ -205,11 +205,11 @@ Result<Topology> make_leaf_spine(uint32_t leaves, uint32_t spines, uint32_t host
 
 Result<Topology> make_fat_tree(uint32_t k, std::optional<uint32_t> hosts_per_edge,
                                const CableSpec& host_cable, const CableSpec& fabric) {
-  ROCI_TRY(check_count(k, 2, 32, "ports of a switch (k)"));
-  if (k % 2 != 0) return fail("a fat-tree's k is even, and " + std::to_string(k) + " is not");
+  ROCI_TRY(check_count(k, 2, 32, "ports per switch (k)"));
+  if (k % 2 != 0) return fail("fat-tree: k must be even; " + std::to_string(k) + " is odd");
   const uint32_t half = k / 2;
   const uint32_t at_each = hosts_per_edge.value_or(half);
-  ROCI_TRY(check_count(at_each, 1, 960, "hosts at an edge switch"));
+  ROCI_TRY(check_count(at_each, 1, 960, "hosts per edge switch"));
   Topology topology;
   const uint32_t edges = add_switches(topology, k * half, "edge");
   const uint32_t aggregations = add_switches(topology, k * half, "agg");
@@ -227,13 +227,13 @@ Result<Topology> make_fat_tree(uint32_t k, std::optional<uint32_t> hosts_per_edg
 }
 
 Status TopologyBuilder::add_host(const std::string& name) {
-  if (topology_.find_host(name) || topology_.find_switch(name)) return fail("'" + name + "' is there twice");
+  if (topology_.find_host(name) || topology_.find_switch(name)) return fail("duplicate name '" + name + "'");
   topology_.hosts.push_back({name, kNotConnected, 0});
   return {};
 }
 
 Status TopologyBuilder::add_switch(const std::string& name) {
-  if (topology_.find_host(name) || topology_.find_switch(name)) return fail("'" + name + "' is there twice");
+  if (topology_.find_host(name) || topology_.find_switch(name)) return fail("duplicate name '" + name + "'");
   topology_.switches.push_back({name, {}, 0});
   return {};
 }
@@ -244,7 +244,7 @@ Status TopologyBuilder::connect(const std::string& a, const std::string& b, cons
     const std::string& name = i == 0 ? a : b;
     if (const auto host = topology_.find_host(name)) {
       if (topology_.hosts[*host].cable != kNotConnected)
-        return fail("host '" + name + "' has a cable already, and one is what it can have");
+        return fail("host '" + name + "' already has a link (max. 1)");
       ends[i] = {false, *host, 0};
     } else if (const auto found = topology_.find_switch(name)) {
       ends[i] = {true, *found, 0};
@@ -253,8 +253,8 @@ Status TopologyBuilder::connect(const std::string& a, const std::string& b, cons
     }
   }
   if (!ends[0].is_switch && !ends[1].is_switch)
-    return fail("a cable between the hosts '" + a + "' and '" + b + "': hosts are connected to switches");
-  if (a == b) return fail("a cable from '" + a + "' to itself");
+    return fail("link between the hosts '" + a + "' and '" + b + "'; hosts must be connected to switches");
+  if (a == b) return fail("link from '" + a + "' to itself");
   plug(topology_, ends[0], ends[1], spec);
   return {};
 }

@@ -75,9 +75,9 @@ Status WindowRunner::run_until(Nanos until) {
     run_window(std::min({now_ + window(), due.interlude, until}));
     for (const Node* node : due_) {
       if (node->stuck() != nullptr)
-        return fail("virtual time stands still at " + std::to_string(node->now().count()) + " ns: '" +
+        return fail("virtual time does not advance at " + std::to_string(node->now().count()) + " ns: '" +
                         std::string(node->stuck()->name()) + "' in " + node->name() +
-                        " claims work without end",
+                        " reports work without end",
                     ELOOP);
     }
   }

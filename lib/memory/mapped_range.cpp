@@ -22,21 +22,20 @@ std::string hex(uint64_t value) {
 }
 
 Status not_there(uint64_t at) {
-  return fail("memory region: nothing is mapped at " + hex(at) + "; all of its bytes must be", EFAULT);
+  return fail("memory region: nothing is mapped at " + hex(at) + "; the whole region must be mapped", EFAULT);
 }
 
-Status not_told() { return fail("memory region: the system does not tell what is mapped", ENOTSUP); }
+Status not_told() { return fail("memory region: the system does not report mappings", ENOTSUP); }
 
 // Whether the mapping of the byte at `at` permits the access.
 Status check_rights(uint64_t at, bool may_read, bool may_write, bool writable) {
   if (writable && !may_write) {
-    return fail(
-        "memory region: the memory at " + hex(at) +
-            " may not be written, which local write, remote write, remote atomic and window bind need",
-        EFAULT);
+    return fail("memory region: the memory at " + hex(at) +
+                    " is not writable; local write, remote write, remote atomic and window bind require it",
+                EFAULT);
   }
   if (!writable && !may_read)
-    return fail("memory region: the memory at " + hex(at) + " may not be read", EFAULT);
+    return fail("memory region: the memory at " + hex(at) + " is not readable", EFAULT);
   return {};
 }
 

@@ -76,8 +76,8 @@ void on_fault(int number, siginfo_t* info, void* context) {
 
 Status install(Watched& of) {
   const auto failed = [&of](int code) {
-    return fail("memory guard: the system does not take a handler of signal " + std::to_string(of.number) +
-                    ": " + std::strerror(code),
+    return fail("memory guard: the signal handler cannot be installed for signal " +
+                    std::to_string(of.number) + ": " + std::strerror(code),
                 code);
   };
   // Must be read before the guard's handler can run.
@@ -93,7 +93,7 @@ Status install(Watched& of) {
 
 Status install_once() {
   if (ROCI_GUARDS_MEMORY == 0)
-    return fail("memory guard: there is none in a build with ThreadSanitizer", ENOTSUP);
+    return fail("memory guard: not supported in a build with ThreadSanitizer", ENOTSUP);
   if (void* libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD); libc != nullptr)
     libc_sigaction = reinterpret_cast<Sigaction>(dlsym(libc, "sigaction"));
   if (libc_sigaction == nullptr) libc_sigaction = ::sigaction;

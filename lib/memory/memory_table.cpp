@@ -34,21 +34,20 @@ MemoryArea area_of(MemoryKey key, PdNumber pd, void* address, uint64_t length, u
 
 Status MemoryTable::check_region(const void* address, uint64_t iova, uint64_t length, int access) {
   if ((access & ~kSupportedAccess) != 0) {
-    return fail(
-        "memory region: access flags " + std::to_string(access) +
-        " hold unsupported ones; local write, remote write, remote read, remote atomic, window bind, zero "
-        "based, on demand, huge pages and optional ones are allowed");
+    return fail("memory region: access flags " + std::to_string(access) +
+                " contain unsupported flags; local write, remote write, remote read, remote atomic, window "
+                "bind, zero based, on demand, huge pages and optional flags are allowed");
   }
   if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&
       (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
-    return fail("memory region: remote write and remote atomic access need local write access too");
+    return fail("memory region: remote write and remote atomic access require local write access");
   }
   if ((access & IBV_ACCESS_ZERO_BASED) != 0 && iova != 0) {
-    return fail("memory region: zero-based addresses begin at 0, not at " + std::to_string(iova));
+    return fail("memory region: zero-based addresses must start at 0, not at " + std::to_string(iova));
   }
   const auto first = reinterpret_cast<uint64_t>(address);
   if (first + length < first || iova + length < iova)
-    return fail("memory region: address + length goes past the end of the address space");
+    return fail("memory region: address + length exceeds the address space");
   return {};
 }
 
@@ -76,7 +75,7 @@ Status MemoryTable::add_at(MemoryKey key, PdNumber pd, uint64_t va, void* host, 
   ROCI_TRY(check_room());
   if (!insert(EntryKind::kRegion, area_of(key, pd, host, length, va, access))) {
     return fail("memory region: key " + std::to_string(key.value()) +
-                " is 0 or its index belongs to another region or window; any other value is allowed");
+                " is 0 or its index is used by another region or window; any other value is allowed");
   }
   return {};
 }
@@ -92,7 +91,7 @@ Status MemoryTable::replace(MemoryKey key, PdNumber pd, void* address, uint64_t 
 Status MemoryTable::check_removable(MemoryKey key) const {
   const MemoryEntry* entry = table_.find(key_index(key));
   if (entry == nullptr || entry->is_window() || entry->region().key != key)
-    return fail("memory region: there is none with key " + std::to_string(key.value()));
+    return fail("memory region: unknown key " + std::to_string(key.value()));
   if (entry->bound_windows > 0) {
     return fail("memory region: " + std::to_string(entry->bound_windows) +
                     " memory windows are bound to it; they must be invalidated or freed first",
@@ -103,9 +102,9 @@ Status MemoryTable::check_removable(MemoryKey key) const {
 
 Status MemoryTable::check_room() const {
   if (table_.size() < most_) return {};
-  return fail("memory: " + std::to_string(most_) +
-                  " regions and windows exist, which is as many as a device has; free one first",
-              ENOMEM);
+  return fail(
+      "memory: " + std::to_string(most_) + " regions and windows exist, the device's maximum; free one first",
+      ENOMEM);
 }
 
 // Returns false if the key is 0 or its index is in use.

@@ -35,7 +35,8 @@ Status check_networks(const ConfigNode& node, const NetConfig& net) {
                                          " places from host number " + std::to_string(net.first) + " on");
   }
   if (v4 > 1 || net.networks.size() - v4 > 1)
-    return node.error("addresses", "has two networks of the same IP version; places get one address of each");
+    return node.error("addresses",
+                      "lists two networks of the same IP version; at most one per version is allowed");
   return {};
 }
 
@@ -54,7 +55,8 @@ Status read_telemetry(ConfigNode& node, NetTelemetry& telemetry) {
   return node.section("telemetry", Need::kOptional, [&](ConfigNode& section) -> Status {
     ROCI_TRY(section.optional("enabled", telemetry.enabled));
     ROCI_TRY(section.optional("udp_port", telemetry.udp_port, integer_in<uint16_t>(1, UINT16_MAX)));
-    if (telemetry.udp_port == kRoceUdpPort) return section.error("udp_port", "is RoCEv2's own");
+    if (telemetry.udp_port == kRoceUdpPort)
+      return section.error("udp_port", "is the UDP port of RoCEv2; use a different port");
     return section.optional("domain", telemetry.domain);
   });
 }
@@ -64,9 +66,9 @@ Status read_congestion_control(ConfigNode& node, NetCongestionControl& control) 
     ROCI_TRY(section.optional("profile", control.profile));
     ROCI_TRY(section.optional("base_rtt", control.base_rtt));
     if (control.base_rtt <= Nanos{0} || control.base_rtt > Nanos{10s})
-      return section.error("base_rtt", "must be more than 0 and at most 10s");
+      return section.error("base_rtt", "must be above 0 and at most 10s");
     ROCI_TRY(section.optional("line_rate", control.line_rate));
-    if (control.line_rate.value() == 0) return section.error("line_rate", "must be more than 0");
+    if (control.line_rate.value() == 0) return section.error("line_rate", "must be above 0");
     return {};
   });
 }
@@ -119,11 +121,11 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
   }));
   if (net.uplink && !node.has("places")) net.places = kMostPlaces - 1;
   if (net.uplink && net.places == kMostPlaces)
-    return node.error("places", "can be " + std::to_string(kMostPlaces - 1) + " at most beside an uplink");
+    return node.error("places", "must be at most " + std::to_string(kMostPlaces - 1) + " with an uplink");
   ROCI_TRY(node.optional("pci", net.pci));
   ROCI_TRY(read_faults_of_places(node, net));
   if (net.sender_places && net.needs_switch())
-    return node.error("placement", "can be sender only in a network without a switch");
+    return node.error("placement", "sender requires a network without a switch");
   return {};
 }
 
@@ -172,7 +174,7 @@ Result<RunFile> read_run_file(const std::string& path) {
   RunFile file;
   const Status status = read_config(path, [&](ConfigNode& root) -> Status {
     if (root.has("device") && root.has("net"))
-      return root.error("has a section 'net' and a section 'device'; a process uses one of them");
+      return root.error("contains both a section 'net' and a section 'device'; only one is allowed");
     if (root.has("device")) return read_device_section(root, file.device.emplace());
     NetConfig& net = file.net.emplace();
     net.name = std::filesystem::path{path}.stem().string();
@@ -186,7 +188,7 @@ Result<RunFile> read_run_file(const std::string& path) {
 Result<NetConfig> read_net_file(const std::string& path) {
   auto file = read_run_file(path);
   if (!file) return fail(file.error());
-  if (!file->net) return fail("'" + path + "' describes a device and not a network");
+  if (!file->net) return fail("'" + path + "' describes a device, not a network");
   return std::move(*file->net);
 }
 

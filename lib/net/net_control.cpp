@@ -45,7 +45,7 @@ Status write_file(const std::filesystem::path& file, const std::string& text) {
 Status make_folders(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder / kShmSlotFolder, error);
-  if (error) return fail("'" + folder.string() + "' cannot be made: " + error.message(), error.value());
+  if (error) return fail("'" + folder.string() + "' cannot be created: " + error.message(), error.value());
   return {};
 }
 
@@ -93,7 +93,8 @@ Status spawn(const std::filesystem::path& folder, const SwitchStart& start, int 
   }
   const int code = errno;
   close(log);
-  if (child < 0) return fail(std::string{"no process for the switch: "} + std::strerror(code), code);
+  if (child < 0)
+    return fail(std::string{"the switch process cannot be created: "} + std::strerror(code), code);
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   return {};
@@ -141,11 +142,10 @@ Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
     if (!taken) return fail(taken.error());
     const bool in_use = !taken->empty();
     if (in_use && start.exactly && content_of(folder / kNetFile) != net_text(start.net)) {
-      return fail(
-          "the network '" + start.net.name +
-              "' runs already, with another description; give this one another name, or wait until its "
-              "programs have ended",
-          EBUSY);
+      return fail("the network '" + start.net.name +
+                      "' is in use with another description; use another name, or wait until its programs "
+                      "have exited",
+                  EBUSY);
     }
     // Processes in the network keep its description. A switch that has exited is restarted.
     if (in_use && known) wanted.net = *known;
@@ -178,8 +178,7 @@ Result<std::filesystem::path> ensure_switch(const SwitchStart& start) {
       if (!started && start.exactly && content_of(folder / kNetFile) != net_text(start.net)) {
         return fail(
             "the network '" + start.net.name +
-                "' runs already, with another description; give this one another name, or end that one: "
-                "roci-run --stop " +
+                "' is in use with another description; use another name, or stop it: roci-run --stop " +
                 start.net.name,
             EBUSY);
       }
@@ -189,7 +188,7 @@ Result<std::filesystem::path> ensure_switch(const SwitchStart& start) {
   }
   return fail("the switch of the network '" + start.net.name + "' is not ready after " +
                   std::to_string(start.timeout / Nanos{1s}) + " s; " + (folder / kNetSwitchLog).string() +
-                  " has what it says",
+                  " contains the errors",
               ETIMEDOUT);
 }
 
@@ -203,13 +202,13 @@ Result<bool> stop_switch(const std::filesystem::path& folder, Nanos timeout) {
       if (running) signal = SIGKILL;
       running = true;
       if (kill(state.pid, signal) != 0 && errno != ESRCH)
-        return fail(
-            "the switch (process " + std::to_string(state.pid) + ") cannot be ended: " + std::strerror(errno),
-            errno);
+        return fail("the switch (process " + std::to_string(state.pid) +
+                        ") cannot be stopped: " + std::strerror(errno),
+                    errno);
     }
     std::this_thread::sleep_for(kStep);
   }
-  return fail("the switch does not end", ETIMEDOUT);
+  return fail("the switch did not exit", ETIMEDOUT);
 }
 
 }  // namespace roci

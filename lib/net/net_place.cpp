@@ -71,7 +71,7 @@ std::string all_taken(const NetConfig& net, const std::filesystem::path& folder)
   }
   return "all " + std::to_string(net.places) + " places of the network '" + net.name + "' are taken" +
          (pids.empty() ? "" : " (by the processes " + pids + ")") +
-         "; a configuration with more 'places' gives more";
+         "; increase 'places' in the network's configuration";
 }
 
 }  // namespace
@@ -87,14 +87,14 @@ Result<std::unique_ptr<NetPlace>> NetPlace::take(const std::filesystem::path& fo
   // While no process is in the network, another roci-run may change its description.
   if (const char* const wanted = std::getenv(kNetDescriptionVariable);
       wanted != nullptr && *wanted != '\0' && description_id(*net) != wanted) {
-    return fail(
-        "the network '" + net->name +
-            "' was given another description since this program was started; give this one another name",
-        EBUSY);
+    return fail("the network '" + net->name +
+                    "' was changed to another description after this program was started; use another name",
+                EBUSY);
   }
   if (net->needs_switch() && !net_switch_state(folder).running) {
-    return fail("the switch of the network '" + net->name + "' does not run; start the program with roci-run",
-                ENETDOWN);
+    return fail(
+        "the switch of the network '" + net->name + "' is not running; start the program with roci-run",
+        ENETDOWN);
   }
   auto place = take_any(folder, *net);
   if (place) ROCI_TRY((*place)->join());

@@ -38,7 +38,7 @@ Result<std::unique_ptr<PeerWatch>> PeerWatch::start(ShmPort& port, std::filesyst
   try {
     watch->thread_ = std::thread{[&watch = *watch] { watch.run(); }};
   } catch (const std::system_error& e) {
-    return fail(std::string{"peer watch: its thread cannot be started: "} + e.what(), EAGAIN);
+    return fail(std::string{"peer watch: the thread cannot be started: "} + e.what(), EAGAIN);
   }
   return watch;
 }
@@ -106,7 +106,7 @@ void PeerWatch::watch(uint32_t slot, const ShmPort::Owner& owner) {
   if (holder && !is_holder) {
     report(slot, owner);
   } else {
-    log().warn("process {} of slot {} cannot be watched; its exit will be noticed by time-outs", owner.pid,
+    log().warn("process {} of slot {} cannot be monitored; its exit will be detected by time-outs", owner.pid,
                slot);
   }
 }

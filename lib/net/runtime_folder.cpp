@@ -22,18 +22,18 @@ std::string variable(const char* name) {
 // Creates the folder, whose parent must exist, and checks its owner and permissions.
 Status make_private(const std::filesystem::path& folder) {
   const auto wrong = [&](const std::string& why, int code) {
-    return fail("the runtime folder '" + folder.string() + "' " + why +
-                    "; ROCI_RUNTIME in the environment names another one",
-                code);
+    return fail(
+        "the runtime folder '" + folder.string() + "' " + why + "; set ROCI_RUNTIME to use another one",
+        code);
   };
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    return wrong(std::string{"cannot be made: "} + std::strerror(errno), errno);
+    return wrong(std::string{"cannot be created: "} + std::strerror(errno), errno);
   struct stat found {};
   if (lstat(folder.c_str(), &found) != 0) return wrong(std::strerror(errno), errno);
   if (!S_ISDIR(found.st_mode)) return wrong("is not a folder", ENOTDIR);
   // Another user with write permission could replace sockets and lock files.
   if (found.st_uid != geteuid()) return wrong("belongs to another user", EPERM);
-  if ((found.st_mode & 022) != 0) return wrong("may be written by other users; chmod 700 it", EPERM);
+  if ((found.st_mode & 022) != 0) return wrong("is writable by other users; chmod 700 it", EPERM);
   return {};
 }
 
@@ -66,8 +66,9 @@ Status check_net_name(std::string_view name) {
                       return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
                     });
   if (good) return {};
-  return fail("'" + std::string{name} + "' cannot be a network's name: 1 to " + std::to_string(kLongestName) +
-              " letters, digits, '-', '_' and '.', the first a letter, a digit or '_'");
+  return fail("'" + std::string{name} + "' is not a valid network name; allowed are 1 to " +
+              std::to_string(kLongestName) +
+              " letters, digits, '-', '_' and '.', starting with a letter, a digit or '_'");
 }
 
 Result<std::filesystem::path> net_folder(std::string_view name) {
@@ -86,8 +87,8 @@ Result<std::filesystem::path> find_net(std::string_view name) {
   if (const auto names = list_nets()) {
     for (const std::string& one : *names) known += (known.empty() ? "" : ", ") + one;
   }
-  return fail("there is no network '" + std::string{name} + "'; there " +
-                  (known.empty() ? "is none yet, roci-run makes one" : "are: " + known),
+  return fail("unknown network '" + std::string{name} + "'; " +
+                  (known.empty() ? "none exists, roci-run creates networks" : "existing are: " + known),
               ENOENT);
 }
 

@@ -170,7 +170,7 @@ Result<std::vector<DeviceStats>> read_stats(const std::string& path) {
         merge(*known, std::move(stats));
       }
     } catch (const nlohmann::json::exception& e) {
-      return fail(path + ":" + std::to_string(number) + ": is not a report of a device: " + e.what());
+      return fail(path + ":" + std::to_string(number) + ": not a device report: " + e.what());
     }
   }
   return all;

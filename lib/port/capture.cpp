@@ -41,8 +41,8 @@ Status CapturePort::save() {
   buffer_.truncate(packets_end);
   if (!status) return fail(status.error().within("capture file \"" + config_.path + "\""));
   if (not_captured_ > 0) {
-    log().info("capture file \"{}\": {} frames, {} more passed when it was full", config_.path, captured_,
-               not_captured_);
+    log().info("capture file \"{}\": {} frames; {} frames were not captured because the file was full",
+               config_.path, captured_, not_captured_);
   }
   return {};
 }

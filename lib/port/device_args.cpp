@@ -117,14 +117,14 @@ Status prepare_server_socket(const std::string& path) {
   close(probe);
   if (result != 0 && code == ECONNREFUSED) unlink(path.c_str());
   if (result != 0 && code == EPROTOTYPE && !is_own_socket(path)) {
-    return fail("socket \"" + path + "\" is in use by another process; name another", EADDRINUSE);
+    return fail("socket \"" + path + "\" is in use by another process; use another one", EADDRINUSE);
   }
   return {};
 }
 
 Result<DeviceArgs> complete_memif(DeviceArgs args, uint16_t mtu) {
   if (const auto role = args.find("role"); role && *role != "client" && *role != "server") {
-    return fail(args.name + ": role \"" + *role + "\" is not known; write role=server or role=client");
+    return fail(args.name + ": role \"" + *role + "\" is unknown; allowed are server and client");
   }
   if (const auto path = args.find("socket")) {
     if (path->size() >= sizeof(sockaddr_un{}.sun_path)) {
@@ -139,7 +139,7 @@ Result<DeviceArgs> complete_memif(DeviceArgs args, uint16_t mtu) {
       std::error_code ignored;
       if (!std::filesystem::is_directory(folder, ignored)) {
         return fail(
-            args.name + ": folder \"" + folder.string() + "\" for the socket does not exist; create it",
+            args.name + ": folder \"" + folder.string() + "\" of the socket does not exist; create it",
             ENOENT);
       }
     }
@@ -159,13 +159,13 @@ Result<DeviceArgs> DeviceArgs::parse(const std::string& text) {
   DeviceArgs args;
   size_t begin = std::min(text.find(','), text.size());
   args.name = text.substr(0, begin);
-  if (args.name.empty()) return fail("the device has no name; write one like net_memif0 or 0000:01:00.0");
+  if (args.name.empty()) return fail("the device has no name; examples: net_memif0, 0000:01:00.0");
   while (begin < text.size()) {
     const size_t end = std::min(text.find(',', begin + 1), text.size());
     const std::string option = text.substr(begin + 1, end - begin - 1);
     const size_t equals = option.find('=');
     if (equals == std::string::npos || equals == 0) {
-      return fail("device " + args.name + ": \"" + option + "\" is not an option; write key=value");
+      return fail("device " + args.name + ": \"" + option + "\" is not an option of the form key=value");
     }
     args.add(option.substr(0, equals), option.substr(equals + 1));
     begin = end;
@@ -208,8 +208,8 @@ Result<DeviceArgs> complete(DeviceArgs args, uint16_t mtu) {
       (args.is_memif() && args.find("zero-copy") == "yes") || args.name.starts_with("net_virtio_user");
   if (shares && !buffers_are_dpdks()) {
     return fail(args.name +
-                ": another process is to see the packet buffers, which are private without hugepages; "
-                "set eal.share_buffers: true, or hugepages: require");
+                ": the packet buffers must be shared with another process, and are private without "
+                "hugepages; set eal.share_buffers: true, or hugepages: require");
   }
   if (args.is_af_packet()) return complete_af_packet(std::move(args), mtu);
   if (args.name.starts_with("net_af_xdp")) return complete_af_xdp(std::move(args), mtu);

@@ -80,13 +80,12 @@ Status check_telemetry_folder(const std::string& prefix) {
   const std::filesystem::path folder = dpdk_runtime_folder();
   const std::filesystem::path socket = folder / prefix / kTelemetrySocket;
   if (socket.native().size() >= sizeof(sockaddr_un::sun_path))
-    return fail("the path '" + socket.native() + "' is too long for a socket");
+    return fail("the path '" + socket.native() + "' is too long for a UNIX socket");
   const bool there = mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
   if (!there || access(folder.c_str(), W_OK | X_OK) != 0) {
     const int error = errno;
-    return fail("the folder '" + folder.native() +
-                    "' cannot be used: " + std::generic_category().message(error) +
-                    " (RUNTIME_DIRECTORY in the environment names another one)",
+    return fail("the folder '" + folder.native() + "' cannot be used: " +
+                    std::generic_category().message(error) + " (set RUNTIME_DIRECTORY to use another one)",
                 error);
   }
   return {};
@@ -128,7 +127,7 @@ std::vector<std::string> eal_arguments(const EalConfig& config, bool hugepages, 
 Status describe_failure(const EalConfig& config, bool hugepages, int code) {
   std::string sentence = "DPDK did not start ";
   if (hugepages) {
-    sentence += "with hugepages (set hugepages: off to do without)";
+    sentence += "with hugepages (hugepages: off disables them)";
   } else {
     sentence += "with " + std::to_string(config.memory_mib) + " MiB of memory";
   }
@@ -147,13 +146,13 @@ Result<bool> choose_hugepages(const EalConfig& config) {
   const uint64_t wanted = uint64_t{config.memory_mib} << 20;
   const FreeHugepages found = free_hugepages();
   const std::string missing = found.bytes < wanted ? std::to_string(found.bytes >> 20) +
-                                                         " MiB of hugepages are free and memory says " +
+                                                         " MiB of hugepages are free and memory is " +
                                                          std::to_string(config.memory_mib) + " MiB"
                                                    : found.refused;
   if (missing.empty()) return true;
   if (config.hugepages == Hugepages::kRequire) {
     return fail("hugepages are required, but " + missing +
-                    "; reserve some (sysctl vm.nr_hugepages), ask for less memory, or set hugepages: auto",
+                    "; reserve hugepages (sysctl vm.nr_hugepages), reduce memory, or set hugepages: auto",
                 ENOMEM);
   }
   if (found.bytes > 0) log().info("DPDK starts without hugepages: {}", missing);
@@ -162,7 +161,7 @@ Result<bool> choose_hugepages(const EalConfig& config) {
 
 Status initialise(const EalConfig& config) {
   if (config.memory_mib == 0)
-    return fail("memory_mib is 0; DPDK needs at least 32 MiB, and 512 is a good start");
+    return fail("memory_mib: 0 is too small; DPDK requires at least 32 MiB, 512 MiB is recommended");
   cpu_set_t cpus;
   if (pthread_getaffinity_np(pthread_self(), sizeof cpus, &cpus) != 0 || CPU_COUNT(&cpus) == 0) {
     return fail("DPDK did not start: the calling thread's CPU affinity cannot be read", errno);
@@ -175,7 +174,7 @@ Status initialise(const EalConfig& config) {
   bool telemetry = config.telemetry;
   if (telemetry) {
     if (const Status folder = check_telemetry_folder(prefix); !folder) {
-      log().warn("there is no telemetry: {}", folder.error().message);
+      log().warn("telemetry is disabled: {}", folder.error().message);
       telemetry = false;
     }
   }
@@ -185,7 +184,8 @@ Status initialise(const EalConfig& config) {
   std::vector<char*> argv_copy = argv;  // EAL permutes its argument vector
   argv_copy.push_back(nullptr);
   // Registered before DPDK's exit handler, because exit handlers run in reverse order.
-  if (telemetry && std::atexit(remove_runtime_folder) != 0) log().info("DPDK's runtime folder will stay");
+  if (telemetry && std::atexit(remove_runtime_folder) != 0)
+    log().info("DPDK's runtime folder will not be removed at exit: atexit() failed");
   rte_errno = 0;
   const auto [result, code] = [&] {
     const QuietSignals quiet;  // DPDK's threads inherit the blocked signals
@@ -195,7 +195,7 @@ Status initialise(const EalConfig& config) {
   pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
   if (result < 0) {
     if (code == EALREADY) {
-      log().info("DPDK was started by the program itself; its memory and devices are used as they are");
+      log().info("DPDK was initialized by the application; its memory and devices are used");
       return {};
     }
     return describe_failure(config, *hugepages, code);
@@ -221,10 +221,10 @@ Status start_eal(const EalConfig& config) {
     return outcome;
   }
   if (*started != config) {
-    return fail("DPDK starts once per process and was asked to start before with other settings (memory " +
+    return fail("DPDK is already initialized in this process with other settings (memory " +
                     std::to_string(started->memory_mib) + " MiB, hugepages " +
                     std::string(hugepages_name(started->hugepages)) + ", PCI " +
-                    (started->pci ? "on" : "off") + "); use the same ones everywhere",
+                    (started->pci ? "on" : "off") + "); use the same settings",
                 EBUSY);
   }
   return outcome;

@@ -87,7 +87,7 @@ class EthdevPort::Rings {
                                          RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
         if (ring == nullptr) {
           return fail(
-              "a ring of " + std::to_string(size) + " frames cannot be made: " + rte_strerror(rte_errno),
+              "a ring of " + std::to_string(size) + " frames cannot be created: " + rte_strerror(rte_errno),
               rte_errno);
         }
         rings->rings_[i].push_back(ring);
@@ -140,10 +140,10 @@ Result<std::unique_ptr<EthdevPort>> EthdevPort::open(const EthdevConfig& config)
   auto parsed = DeviceArgs::parse(config.device);
   if (!parsed) return fail(parsed.error());
   const std::string name = parsed->name;
-  if (config.pool == nullptr) return fail(name + " needs a packet pool");
+  if (config.pool == nullptr) return fail(name + ": a packet pool is required");
   if (config.mtu < kMinMtu || config.mtu > kMaxMtu) {
-    return fail(name + ": MTU " + std::to_string(config.mtu) + " is not possible; " +
-                std::to_string(kMinMtu) + " to " + std::to_string(kMaxMtu) + " is");
+    return fail(name + ": MTU " + std::to_string(config.mtu) + " is not supported; allowed are " +
+                std::to_string(kMinMtu) + " to " + std::to_string(kMaxMtu) + " bytes");
   }
   // The kernel distributes packets to the sockets of a fan-out group; the driver creates one socket per queue pair.
   if (parsed->is_af_packet() && config.queues > 1 && !parsed->find("qpairs")) {
@@ -156,16 +156,15 @@ Result<std::unique_ptr<EthdevPort>> EthdevPort::open(const EthdevConfig& config)
   clear_dpdk_error();
   uint16_t id = 0;
   const bool there = rte_eth_dev_get_port_by_name(name.c_str(), &id) == 0;
-  if (there && !args->is_pci())
-    return fail("device " + name + " is already open; give it another number", EBUSY);
+  if (there && !args->is_pci()) return fail("device " + name + " is already open; use another number", EBUSY);
   if (!there) {
     const int result = rte_dev_probe(args->to_string().c_str());
     if (result != 0 || rte_eth_dev_get_port_by_name(name.c_str(), &id) != 0) {
-      return fail(
-          "device " + args->to_string() + " cannot be opened: " + reason(-result) +
-              (args->is_pci() ? " (PCI must be on and the device bound to a driver for user space)"
-                              : " (known are net_memif, net_af_packet, net_tap, net_null and DPDK's others)"),
-          result == 0 ? ENODEV : -result);
+      return fail("device " + args->to_string() + " cannot be opened: " + reason(-result) +
+                      (args->is_pci() ? " (PCI must be enabled and the device bound to a user-space driver)"
+                                      : " (supported are DPDK's drivers, such as net_memif, net_af_packet, "
+                                        "net_tap and net_null)"),
+                  result == 0 ? ENODEV : -result);
     }
   }
   port->id_ = id;
@@ -195,9 +194,9 @@ Status EthdevPort::start_device() {
     // A memif client fails to start if its server does not listen yet, and the driver does not retry.
     if (!name_.starts_with("net_memif")) return fail("cannot be started: " + reason(-result), -result);
     if (waited >= connect_timeout_) {
-      return fail(
-          "its server does not listen (" + reason(-result) + "); start the side with role=server first",
-          ECONNREFUSED);
+      return fail("the memif server does not listen (" + reason(-result) +
+                      "); start the process with role=server first",
+                  ECONNREFUSED);
     }
     std::this_thread::sleep_for(kStep);
   }
@@ -217,12 +216,12 @@ Status EthdevPort::restart() {
 Status EthdevPort::configure_queues(const EthdevConfig& config) {
   rte_eth_dev_info info{};
   if (const int result = rte_eth_dev_info_get(id_, &info); result != 0) {
-    return fail("does not say what it can do: " + reason(-result), -result);
+    return fail("the driver does not report its capabilities: " + reason(-result), -result);
   }
   const std::string driver = info.driver_name;
   if (const uint32_t largest = largest_mtu(driver, info); config.mtu > largest) {
-    return fail("MTU " + std::to_string(config.mtu) + " is not possible; " + std::to_string(kMinMtu) +
-                " to " + std::to_string(largest) + " is");
+    return fail("MTU " + std::to_string(config.mtu) + " is not supported; allowed are " +
+                std::to_string(kMinMtu) + " to " + std::to_string(largest) + " bytes");
   }
   rte_eth_conf conf{};
   const uint32_t room = pool_room_;
@@ -231,9 +230,9 @@ Status EthdevPort::configure_queues(const EthdevConfig& config) {
     if ((info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER) != 0) {
       conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
     } else if (driver != "net_memif") {
-      return fail("MTU " + std::to_string(config.mtu) + " needs packet buffers of " + std::to_string(needed) +
-                  " bytes and the pool's hold " + std::to_string(room) +
-                  "; make them larger or the MTU smaller");
+      return fail("MTU " + std::to_string(config.mtu) + " requires packet buffers of " +
+                  std::to_string(needed) + " bytes, and the pool's buffers have " + std::to_string(room) +
+                  " bytes; increase them or reduce the MTU");
     }
     capabilities_.rx_multi_segment = true;
     log().info("{}: frames longer than a buffer ({} bytes) arrive in several segments", name_, room);
@@ -243,18 +242,19 @@ Status EthdevPort::configure_queues(const EthdevConfig& config) {
     conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     capabilities_.tx_multi_segment = true;
   } else {
-    log().info("{}: cannot send frames in several segments, so they are copied into one", name_);
+    log().info("{}: multi-segment transmission is not supported; frames are copied into one segment", name_);
   }
   const uint16_t queues = usable_queues(config, driver, info);
   if (queues < config.queues) {
-    log().info("{}: has {} of the {} queues that were asked for", name_, queues, config.queues);
+    log().info("{}: provides {} of {} requested queues", name_, queues, config.queues);
   }
   if (queues > 1) {
     conf.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
     if (conf.rx_adv_conf.rss_conf.rss_hf != 0) {
       conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
     } else {
-      log().info("{}: does not say how it spreads packets over its {} queues", name_, queues);
+      log().info("{}: the driver does not report how packets are distributed over its {} queues", name_,
+                 queues);
     }
   }
   if (const int result = rte_eth_dev_configure(id_, queues, queues, &conf); result != 0) {
@@ -277,7 +277,7 @@ Status EthdevPort::set_up_queues(const EthdevConfig& config) {
   uint16_t tx_descriptors = config.tx_descriptors;
   rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_descriptors, &tx_descriptors);
   if (rx_descriptors != config.rx_descriptors || tx_descriptors != config.tx_descriptors) {
-    log().info("{}: takes {} RX and {} TX descriptors instead of {} and {}", name_, rx_descriptors,
+    log().info("{}: uses {} RX and {} TX descriptors instead of {} and {}", name_, rx_descriptors,
                tx_descriptors, config.rx_descriptors, config.tx_descriptors);
   }
   const unsigned socket = static_cast<unsigned>(rte_eth_dev_socket_id(id_));
@@ -303,13 +303,13 @@ Status EthdevPort::set_mtu(const EthdevConfig& config) {
   if (driver == "net_af_packet" || driver == "net_memif") return {};
   const int result = rte_eth_dev_set_mtu(id_, config.mtu);
   if (result == -ENOTSUP) {
-    log().info("{}: has no MTU setting; longer frames are dropped in software", name_);
+    log().info("{}: setting the MTU is not supported; longer frames are dropped in software", name_);
     return {};
   }
   if (result != 0) {
-    return fail("MTU " + std::to_string(config.mtu) + " is not possible: " + reason(-result) + "; " +
-                    std::to_string(info.min_mtu) + " to " +
-                    std::to_string(largest_mtu(std::string(driver), info)) + " may be",
+    return fail("MTU " + std::to_string(config.mtu) + " is not supported: " + reason(-result) +
+                    "; allowed are " + std::to_string(info.min_mtu) + " to " +
+                    std::to_string(largest_mtu(std::string(driver), info)) + " bytes",
                 -result);
   }
   return {};
@@ -325,17 +325,19 @@ void EthdevPort::set_addresses(const EthdevConfig& config) {
     mac_ = config.mac.value_or(MacAddress::local(serial++));
     std::copy_n(mac_.bytes.begin(), mac_.bytes.size(), address.addr_bytes);
     if (rte_eth_dev_default_mac_addr_set(id_, &address) != 0) {
-      log().info("{}: cannot take the address {} in hardware, so it receives everything", name_,
+      log().info("{}: the address {} cannot be set in hardware; promiscuous mode is enabled", name_,
                  mac_.to_string());
       promiscuous = true;
     }
   }
   if (promiscuous && rte_eth_promiscuous_enable(id_) != 0) {
-    log().info("{}: has no promiscuous mode; it delivers what its driver delivers", name_);
+    log().info("{}: promiscuous mode is not supported; only frames that the driver delivers are received",
+               name_);
   }
   // Neighbor solicitations are multicast.
   if (!promiscuous && rte_eth_allmulticast_enable(id_) != 0) {
-    log().info("{}: has no all-multicast mode; it delivers what its driver delivers", name_);
+    log().info("{}: all-multicast mode is not supported; only frames that the driver delivers are received",
+               name_);
   }
 }
 
@@ -507,7 +509,7 @@ Status EthdevPort::wait_for_link(Nanos timeout) {
     if (waited >= timeout) {
       return fail("device " + name_ + " has no link after " +
                       std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count()) +
-                      " ms; is the other side up?",
+                      " ms; check that the peer is up",
                   ETIMEDOUT);
     }
     std::this_thread::sleep_for(kStep);
@@ -524,7 +526,7 @@ uint64_t EthdevPort::device_rx_missed() const {
 Result<EthdevPortPair> make_ring_pair(const std::string& name, const std::shared_ptr<MbufPool>& pool,
                                       uint16_t mtu, uint32_t ring_size, uint16_t queues) {
   static std::atomic<uint32_t> serial{0};
-  if (pool == nullptr) return fail("ring pair " + name + " needs a packet pool");
+  if (pool == nullptr) return fail("ring pair " + name + ": a packet pool is required");
   const std::string unique = "roci" + std::to_string(serial++);
   auto rings = EthdevPort::Rings::create(unique, ring_size, queues);
   if (!rings) return fail(rings.error().within("ring pair " + name));
@@ -541,7 +543,7 @@ Result<EthdevPortPair> make_ring_pair(const std::string& name, const std::shared
     clear_dpdk_error();
     const int id =
         rte_eth_from_rings(device.c_str(), (**rings)[side], queues, (**rings)[1 - side], queues, 0);
-    if (id < 0) return fail("ring pair " + name + " cannot be made: " + reason(rte_errno), rte_errno);
+    if (id < 0) return fail("ring pair " + name + " cannot be created: " + reason(rte_errno), rte_errno);
     port->id_ = static_cast<uint16_t>(id);
     if (Status status = port->start(config); !status) return fail(status.error().within("ring pair " + name));
     (side == 0 ? pair.first : pair.second) = std::move(port);

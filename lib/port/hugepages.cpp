@@ -39,7 +39,7 @@ FreeHugepages free_hugepages() {
     void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (page == MAP_FAILED) {
       found.refused =
-          std::string("the system does not give them to this process (") + std::strerror(errno) + ")";
+          std::string("the system does not permit this process to use them (") + std::strerror(errno) + ")";
     } else {
       munmap(page, bytes);
     }

@@ -33,14 +33,14 @@ Result<std::unique_ptr<LastWords>> LastWords::open(const std::filesystem::path& 
                                                    const std::string& name) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return fail("'" + folder.string() + "' cannot be made: " + error.message(), error.value());
+  if (error) return fail("'" + folder.string() + "' cannot be created: " + error.message(), error.value());
   // The file is locked before it gets its name: an unlocked file under its name means that the process has exited.
   const std::filesystem::path file = folder / name, draft = folder / ("." + name);
   auto lock = ProcessLock::take(draft);
   if (!lock) return fail(lock.error());
-  if (!*lock) return fail("'" + draft.string() + "' is another process's", EBUSY);
+  if (!*lock) return fail("'" + draft.string() + "' is in use by another process", EBUSY);
   if (ftruncate((*lock)->fd(), 0) != 0 || std::rename(draft.c_str(), file.c_str()) != 0)
-    return fail("'" + file.string() + "' cannot be made: " + std::strerror(errno), errno);
+    return fail("'" + file.string() + "' cannot be created: " + std::strerror(errno), errno);
   void* const mapped = mmap(nullptr, kMapped, PROT_READ | PROT_WRITE, MAP_SHARED, (*lock)->fd(), 0);
   if (mapped == MAP_FAILED)
     return fail("'" + file.string() + "' cannot be mapped: " + std::strerror(errno), errno);

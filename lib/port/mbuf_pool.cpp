@@ -67,7 +67,7 @@ Result<std::shared_ptr<MbufPool>> MbufPool::create(const std::string& name, uint
                 std::to_string(kMaxDataRoom) + " bytes");
   }
   // Without EAL the mempool functions crash instead of failing.
-  if (!eal_is_running()) return fail("packet pool \"" + name + "\" needs DPDK; call start_eal() first");
+  if (!eal_is_running()) return fail("packet pool \"" + name + "\" requires DPDK; call start_eal() first");
   const std::string unique = name.substr(0, kNameLength) + "." + std::to_string(++serial);
   // One cache per thread. Small pools have none, so that every buffer of them can be allocated by any thread.
   const uint32_t cache = count < 1024 ? 0 : std::min<uint32_t>(RTE_MEMPOOL_CACHE_MAX_SIZE / 2, count / 16);
@@ -81,7 +81,7 @@ Result<std::shared_ptr<MbufPool>> MbufPool::create(const std::string& name, uint
     std::string why = code == ENOMEM ? "no memory: " : std::string(rte_strerror(code)) + ": ";
     return fail(why + "packet pool \"" + name + "\" of " + std::to_string(count) + " buffers of " +
                     std::to_string(data_room) + " bytes needs about " + std::to_string(mib + 1) +
-                    " MiB of memory for packet buffers; raise memory_mib or take fewer buffers",
+                    " MiB of memory for packet buffers; raise memory_mib or use fewer buffers",
                 code);
   }
   return std::shared_ptr<MbufPool>(new MbufPool(pool));
@@ -90,7 +90,7 @@ Result<std::shared_ptr<MbufPool>> MbufPool::create(const std::string& name, uint
 MbufPool::~MbufPool() {
   if (const uint32_t missing = in_use(); missing != 0) {
     // Leaking the memory is safer than freeing memory that is still read.
-    log().warn("packet pool {} is kept because {} of its buffers are still in use", pool_->name, missing);
+    log().warn("packet pool {} is not freed because {} of its buffers are in use", pool_->name, missing);
     return;
   }
   rte_mempool_free(pool_);

@@ -66,7 +66,7 @@ void MemifGate::arm() {
   armed_ = rte_eal_alarm_set(kOutMicroseconds, wait_inside, this) == 0;
   if (armed_) return;
   // Without an alarm the gate stays open: a race at a peer's exit is better than a port without traffic.
-  log().error("DPDK gives no alarm, so a peer that ends may end this process");
+  log().error("DPDK's alarm cannot be set; the exit of a memif peer may terminate this process");
   open_.store(true, std::memory_order_seq_cst);
 }
 

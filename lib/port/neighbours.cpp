@@ -55,18 +55,19 @@ Neighbours::Neighbours(NeighbourConfig config, FrameSink& sink)
 
 Result<std::unique_ptr<Neighbours>> Neighbours::create(NeighbourConfig config, FrameSink& sink) {
   if (!is_usable(config.mac))
-    return fail(config.mac.to_string() + " cannot be a host's MAC; it takes a unicast one");
+    return fail(config.mac.to_string() + " is not a valid MAC address of a host; it must be unicast");
   if (config.vlan_id > 4094) {
-    return fail("VLAN " + std::to_string(config.vlan_id) + " does not exist; 1 to 4094 do, 0 is none");
+    return fail("VLAN " + std::to_string(config.vlan_id) +
+                " is out of range; allowed are 1 to 4094, and 0 for none");
   }
   if (config.capacity == 0 || config.capacity > kMostNeighbours) {
-    return fail("a neighbour table cannot have " + std::to_string(config.capacity) +
-                " entries; 1 to 1048576 it can");
+    return fail("the neighbour table cannot have " + std::to_string(config.capacity) +
+                " entries; 1 to 1048576 are allowed");
   }
   if (config.attempts == 0 || config.first_wait <= 0ns || config.longest_wait < config.first_wait ||
       config.failed_hold < 0ns || config.reachable_time < 0ns) {
     return fail(
-        "neighbours need at least one attempt and waits above 0, the first no longer than the longest");
+        "neighbours: attempts must be at least 1, waits above 0, and the first wait at most the longest");
   }
   auto neighbours = std::unique_ptr<Neighbours>(new Neighbours(std::move(config), sink));
   ROCI_TRY(neighbours->add_own_and_static());
@@ -76,7 +77,7 @@ Result<std::unique_ptr<Neighbours>> Neighbours::create(NeighbourConfig config, F
 Status Neighbours::add_own_and_static() {
   const auto add = [this](const IpAddress& address, const MacAddress& mac) -> Status {
     if (is_unspecified(address) || address.is_multicast() || is_limited_broadcast(address)) {
-      return fail(address.to_string() + " is no address of a single host");
+      return fail(address.to_string() + " is not a unicast host address");
     }
     if (table_.find(address) != nullptr) return fail("address " + address.to_string() + " is given twice");
     Neighbour* entry = table_.insert(address);
@@ -88,8 +89,8 @@ Status Neighbours::add_own_and_static() {
   for (const IpNetwork& own : config_.addresses) ROCI_TRY(add(own.address, config_.mac));
   for (const StaticNeighbour& known : config_.static_entries) {
     if (!is_usable(known.mac)) {
-      return fail("static neighbour " + known.address.to_string() + " has the MAC " + known.mac.to_string() +
-                  "; it takes a unicast one");
+      return fail("static neighbour " + known.address.to_string() + ": the MAC address " +
+                  known.mac.to_string() + " is not unicast");
     }
     ROCI_TRY(add(known.address, known.mac));
   }

@@ -25,7 +25,7 @@ Result<uint32_t> parse_memory(std::string_view text) {
 Result<std::string> parse_device(std::string_view text) {
   if (text.empty() || text.front() == ',') {
     return fail("'" + std::string{text} +
-                "' is not a device, like net_memif0,role=server,id=0 or 0000:01:00.0");
+                "' is not a device; examples: net_memif0,role=server,id=0 and 0000:01:00.0");
   }
   return std::string{text};
 }
@@ -33,7 +33,7 @@ Result<std::string> parse_device(std::string_view text) {
 Result<Nanos> parse_fault_delay(std::string_view text) {
   auto delay = parse_duration(text);
   if (delay && *delay > kLongestFaultDelay)
-    return fail("'" + std::string{text} + "' is longer than the longest delay of a faulty port, 1s");
+    return fail("'" + std::string{text} + "' exceeds the maximum delay of 1s");
   return delay;
 }
 

@@ -121,7 +121,7 @@ class Idler {
 
 Status pin_to(unsigned core) {
   if (core >= CPU_SETSIZE)
-    return fail("core " + std::to_string(core) + " is beyond what this system can name");
+    return fail("core " + std::to_string(core) + " exceeds the system's maximum CPU number");
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(core, &set);
@@ -129,7 +129,7 @@ Status pin_to(unsigned core) {
   if (error == 0) return {};
   return fail("the thread cannot be pinned to core " + std::to_string(core) + ": " +
                   std::generic_category().message(error) +
-                  " (is the core there and allowed to this process?)",
+                  " (the core must exist and be permitted for this process)",
               error);
 }
 
@@ -162,7 +162,7 @@ RealtimeRunner::RealtimeRunner(std::vector<RunnerThreadConfig> threads) : config
 RealtimeRunner::~RealtimeRunner() { stop(); }
 
 Status RealtimeRunner::start() {
-  if (running()) return fail("the runner is running already", EALREADY);
+  if (running()) return fail("the runner is already running", EALREADY);
   const QuietSignals quiet;
   for (const RunnerThreadConfig& config : configs_) {
     Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(config));
@@ -205,8 +205,9 @@ void RealtimeRunner::run(Worker& worker) {
   pthread_setname_np(pthread_self(), config.name.substr(0, 15).c_str());
   prctl(PR_SET_TIMERSLACK, kTimerSlackNanos, 0, 0, 0);
   if (rte_thread_register() != 0) {
-    worker.ready.set_value(fail(std::string{"DPDK does not take another thread: "} + rte_strerror(rte_errno) +
-                                    " (is the EAL started, and are there fewer than RTE_MAX_LCORE threads?)",
+    worker.ready.set_value(fail(std::string{"DPDK cannot register another thread: "} +
+                                    rte_strerror(rte_errno) +
+                                    " (the EAL must be initialized, with fewer than RTE_MAX_LCORE threads)",
                                 rte_errno));
     return;
   }

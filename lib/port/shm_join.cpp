@@ -42,8 +42,8 @@ Result<std::shared_ptr<ShmSegment>> segment_of_owner(const std::filesystem::path
   if (*holder == 0 || *holder == getpid()) return nullptr;
   int fd = -1;
   if (!(std::ifstream{file} >> fd))
-    return fail("'" + file.string() + "' names no shared memory; process " + std::to_string(*holder) +
-                    " has locked it",
+    return fail("'" + file.string() + "' does not specify the shared memory; process " +
+                    std::to_string(*holder) + " holds the lock",
                 ENOENT);
   return ShmSegment::open("/proc/" + std::to_string(*holder) + "/fd/" + std::to_string(fd));
 }
@@ -78,7 +78,7 @@ Status announce_segment(const std::filesystem::path& folder, const ProcessLock& 
   const std::string text = std::to_string(segment->fd()) + "\n";
   if (ftruncate(lock.fd(), 0) != 0 ||
       pwrite(lock.fd(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
-    return fail("a file of '" + folder.string() + "' cannot be written: " + std::strerror(errno), errno);
+    return fail("a file in '" + folder.string() + "' cannot be written: " + std::strerror(errno), errno);
   return {};
 }
 
@@ -87,7 +87,7 @@ Result<ShmSwitchSlot> take_switch_slot(const std::filesystem::path& folder) {
   if (!joining) return fail(joining.error());
   auto lock = ProcessLock::take(shm_slot_file(folder, kShmSwitchSlot));
   if (!lock) return fail(lock.error());
-  if (!*lock) return fail("'" + folder.string() + "' has a switch already", EBUSY);
+  if (!*lock) return fail("'" + folder.string() + "' already has a switch", EBUSY);
   auto segment = find_segment(folder, kShmSwitchSlot);
   if (segment && *segment == nullptr) segment = ShmSegment::create();
   if (!segment) return fail(segment.error());

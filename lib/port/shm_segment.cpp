@@ -22,7 +22,7 @@ Result<std::shared_ptr<ShmSegment>> ShmSegment::map(int fd) {
     const int code = errno;
     close(fd);
     return fail("the network's shared memory: " + std::to_string(sizeof(Layout) >> 20) +
-                    " MiB of addresses cannot be mapped: " + std::strerror(code) + " (ulimit -v)",
+                    " MiB of address space cannot be mapped: " + std::strerror(code) + " (ulimit -v)",
                 code);
   }
   madvise(memory, sizeof(Layout), MADV_DONTDUMP);
@@ -37,7 +37,7 @@ Result<std::shared_ptr<ShmSegment>> ShmSegment::create() {
     const int code = errno;
     close(fd);
     return fail("the network's shared memory: a memfd of " + std::to_string(sizeof(Layout) >> 20) +
-                    " MiB cannot be made: " + std::strerror(code) + " (ulimit -f)",
+                    " MiB cannot be created: " + std::strerror(code) + " (ulimit -f)",
                 code);
   }
   auto segment = map(fd);

@@ -85,7 +85,7 @@ Result<std::unique_ptr<Port>> ShmSwitch::open_port(PortConfig config) {
     return fail("port " + config.name + ": slot " + std::to_string(config.slot) +
                 "; a network has slots 0 to " + std::to_string(kShmSwitchSlot - 1));
   if ((opened_ & slot_bit(config.slot)) != 0)
-    return fail("port " + config.name + ": slot " + std::to_string(config.slot) + " has a port already");
+    return fail("port " + config.name + ": slot " + std::to_string(config.slot) + " already has a port");
   if (config.mtu > kShmMostMtu)
     return fail("port " + config.name + ": mtu " + std::to_string(config.mtu) + " exceeds " +
                 std::to_string(kShmMostMtu));

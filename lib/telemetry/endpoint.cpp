@@ -87,7 +87,7 @@ int answer(const char* command, const char* parameters, rte_tel_data* out) {
   const std::lock_guard lock(all.mutex);
   const auto found = all.handlers.find(std::string_view{command});
   if (found == all.handlers.end() || !found->second) {
-    rte_tel_data_string(out, "nobody answers this any more");
+    rte_tel_data_string(out, "this endpoint was removed");
     return 0;
   }
   const auto said = found->second(parameters == nullptr ? "" : parameters);
@@ -148,11 +148,11 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(std::string command, const std:
   const std::lock_guard lock(all.mutex);
   const auto found = all.handlers.find(command);
   if (found != all.handlers.end() && found->second)
-    return fail("the telemetry endpoint " + command + " is there already", EEXIST);
+    return fail("the telemetry endpoint " + command + " is already registered", EEXIST);
   if (found == all.handlers.end()) {
     const int error = rte_telemetry_register_cmd(command.c_str(), answer, help.c_str());
     if (error != 0)
-      return fail("DPDK takes no telemetry endpoint '" + command + "' (it begins with / and is short)",
+      return fail("DPDK rejects the telemetry endpoint '" + command + "'; it must start with / and be short",
                   -error);
   }
   all.handlers[command] = std::move(handler);

@@ -13,7 +13,7 @@ namespace roci {
 Result<std::shared_ptr<ChannelQueue>> ChannelQueue::create() {
   // Blocking by default: an application that does not wait for events sets O_NONBLOCK itself.
   const int fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-  if (fd < 0) return fail(std::string("completion channel: no eventfd: ") + std::strerror(errno), errno);
+  if (fd < 0) return fail(std::string("completion channel: eventfd failed: ") + std::strerror(errno), errno);
   return std::shared_ptr<ChannelQueue>(new ChannelQueue(fd));
 }
 

@@ -136,7 +136,7 @@ Status check_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, in
   const int attributes = mask & ~IBV_QP_STATE;
   if ((attributes & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0) {
     return fail("queue pair: " + attribute_names(attributes & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) +
-                    " cannot be set; a RoCE device has no path migration",
+                    " cannot be set; RoCE devices do not support path migration",
                 EOPNOTSUPP);
   }
   const std::string what =
@@ -146,7 +146,7 @@ Status check_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, in
   if (const int missing = masks->required & ~attributes; missing != 0)
     return fail(what + " lacks " + attribute_names(missing));
   if (const int extra = attributes & ~(masks->required | masks->optional); extra != 0)
-    return fail(what + " does not take " + attribute_names(extra));
+    return fail(what + " does not allow " + attribute_names(extra));
   return {};
 }
 

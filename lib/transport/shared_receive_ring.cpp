@@ -78,7 +78,7 @@ Status SharedReceiveRing::resize(uint32_t max_wr) {
     const std::scoped_lock guard(lock_);
     if (max_wr < waiting()) {
       return fail("shared receive queue: max_wr " + std::to_string(max_wr) + " is below the " +
-                  std::to_string(waiting()) + " requests that wait in it");
+                  std::to_string(waiting()) + " queued requests");
     }
     if (max_wr < limit_) {
       return fail("shared receive queue: max_wr " + std::to_string(max_wr) + " is below the armed limit " +

@@ -137,8 +137,8 @@ void begin_rdma(ibv_qp_ex* qp, ibv_wr_opcode opcode, uint32_t rkey, uint64_t add
 
 Status fill_sending(Qp& qp, uint64_t operations) {
   if ((operations & ~kOperations) != 0) {
-    return fail("queue pair: send operations " + std::to_string(operations) +
-                    " hold some that there are not; " + std::to_string(kOperations) + " is the set of all",
+    return fail("queue pair: send operations " + std::to_string(operations) + " contain unknown bits; " +
+                    std::to_string(kOperations) + " is the set of all operations",
                 EOPNOTSUPP);
   }
   qp.list = std::make_unique<SendList>();

@@ -21,9 +21,8 @@ int refuse_in_child() {
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) {
     static constexpr char kWhy[] =
-        "roci: this process was forked from one that uses the RDMA device and cannot use it; open devices "
-        "after "
-        "fork(), in one process each\n";
+        "roci: this process was forked from a process that uses the RDMA device, and cannot use the device; "
+        "open devices after fork()\n";
     const auto written = write(STDERR_FILENO, kWhy, sizeof kWhy - 1);
     static_cast<void>(written);
   }

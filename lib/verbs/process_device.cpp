@@ -157,11 +157,11 @@ Status start(ProcessDevice& self) {
   if (auto endpoints = DeviceEndpoints::open({self.device.get()}); endpoints) {
     self.endpoints = std::move(*endpoints);
   } else {
-    log().warn("{}; roci-top will not see this process", endpoints.error().message);
+    log().warn("{}; roci-top will not show this process", endpoints.error().message);
   }
   guard_forks();
   if (std::atexit(leave) != 0)
-    log().warn("what is to be sent when the process ends may be lost: atexit() refused");
+    log().warn("atexit() failed; frames pending at the exit of the process may be lost");
   return {};
 }
 
@@ -209,7 +209,7 @@ cm::Service& connection_manager() {
     if (auto words = self.place->open_last_words(); words) {
       self.manager->leave_words_in(std::move(*words));
     } else {
-      log().warn("{}; nobody will be told if this process is killed", words.error().message);
+      log().warn("{}; peers will not be notified if this process is killed", words.error().message);
     }
   }
   return *self.manager;

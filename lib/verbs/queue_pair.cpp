@@ -37,7 +37,7 @@ void hand_out(Qp& qp, ibv_context* context, const ibv_qp_init_attr& attr) {
 Result<std::unique_ptr<Qp>> create(ibv_pd* pd, ibv_qp_init_attr& attr) {
   if (attr.qp_type == IBV_QPT_XRC_SEND) attr.recv_cq = attr.send_cq;  // an XRC initiator does not receive
   if (pd == nullptr || attr.send_cq == nullptr || attr.recv_cq == nullptr)
-    return fail("queue pair: it needs a protection domain and both completion queues");
+    return fail("queue pair: a protection domain and both completion queues are required");
   auto qp = std::make_unique<Qp>();
   qp->pd = &of<Pd>(pd);
   qp->send_cq = &of<Cq>(attr.send_cq);
@@ -56,7 +56,7 @@ Result<std::unique_ptr<Qp>> create(ibv_pd* pd, ibv_qp_init_attr& attr) {
 }
 
 Result<std::unique_ptr<Qp>> create_target(ibv_context* context, ibv_xrcd* xrcd, ibv_qp_init_attr& attr) {
-  if (xrcd == nullptr) return fail("queue pair: an XRC target needs an XRC domain");
+  if (xrcd == nullptr) return fail("queue pair: an XRC target requires an XRC domain");
   auto qp = std::make_unique<Qp>();
   ibv_qp_init_attr init{};
   init.qp_type = attr.qp_type;

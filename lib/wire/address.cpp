@@ -27,8 +27,7 @@ MacAddress MacAddress::local(uint64_t seed) {
 
 Result<MacAddress> MacAddress::parse(std::string_view text) {
   const auto bad = [&] {
-    return fail("\"" + std::string(text) +
-                "\" is not a MAC address; write six hexadecimal bytes as in 02:00:00:00:00:01");
+    return fail("\"" + std::string(text) + "\" is not a MAC address; example: 02:00:00:00:00:01");
   };
   if (text.size() != 17) return bad();
   MacAddress mac;
@@ -56,7 +55,7 @@ IpAddress IpAddress::from_v4(uint32_t host_order) {
 
 Result<IpAddress> IpAddress::parse(std::string_view text) {
   const std::string copy(text);  // inet_pton() requires a terminator
-  const auto bad = [&] { return fail('"' + copy + "\" is not an IP address; write 10.0.0.1 or fd00::1"); };
+  const auto bad = [&] { return fail('"' + copy + "\" is not an IP address; examples: 10.0.0.1, fd00::1"); };
   if (text.find('\0') != std::string_view::npos) return bad();
   in_addr v4{};
   if (inet_pton(AF_INET, copy.c_str(), &v4) == 1) return from_v4(ntohl(v4.s_addr));
@@ -109,8 +108,8 @@ Result<IpNetwork> IpNetwork::parse(std::string_view text) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(begin, end, length);
   if (error != std::errc{} || stop != end || length > longest) {
-    return fail("\"" + std::string(text) + "\" has a bad prefix length; write 0 to " +
-                std::to_string(longest) + " behind the slash");
+    return fail("\"" + std::string(text) + "\" has an invalid prefix length; allowed are 0 to " +
+                std::to_string(longest) + " after the slash");
   }
   return IpNetwork{*address, static_cast<uint8_t>(length)};
 }

@@ -72,11 +72,12 @@ Result<SipKey> parse_sip_key(std::string_view text) {
   SipKey key{};
   constexpr std::string_view kDigits = "0123456789abcdef0123456789ABCDEF";
   if (text.size() != 2 * key.size())
-    return fail("a key has 32 hexadecimal digits, not " + std::to_string(text.size()) + " characters");
+    return fail("a key must have 32 hexadecimal digits, not " + std::to_string(text.size()) + " characters");
   for (size_t i = 0; i < text.size(); ++i) {
     const size_t digit = kDigits.find(text[i]);
     if (digit == std::string_view::npos)
-      return fail("a key has 32 hexadecimal digits, and character " + std::to_string(i + 1) + " is none");
+      return fail("a key must have 32 hexadecimal digits; character " + std::to_string(i + 1) +
+                  " is not one");
     key[i / 2] = static_cast<uint8_t>(key[i / 2] << 4 | (digit & 15U));
   }
   return key;

@@ -169,7 +169,7 @@ def queue_pair_line(process):
     """Returns the address of its own queue pair that a process with --peer prints, in the format that --peer accepts.
     """
     while line := read_line(process):
-        found = re.match(r"our queue pair: (\S+)", line)
+        found = re.match(r"local queue pair: (\S+)", line)
         if found:
             return found.group(1)
     raise AssertionError("no queue pair was printed: " + process.stderr.read())

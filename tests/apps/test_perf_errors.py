@@ -100,7 +100,7 @@ device:
 
     def test_a_server_without_a_client(self):
         done = self.run_perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port, "--host-timeout", "0.3")
-        self.assert_sentence(done, 1, "no client came")
+        self.assert_sentence(done, 1, "no client connected")
 
     def test_a_tcp_port_in_use(self):
         with socket.socket() as taken:
@@ -116,7 +116,7 @@ device:
         with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as stranger:
             stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
             self.finish(server)
-        self.assert_sentence(server, 1, "does not speak roci-perf's exchange")
+        self.assert_sentence(server, 1, "does not use the protocol of roci-perf")
 
     def test_another_version(self):
         server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)

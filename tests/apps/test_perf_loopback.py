@@ -63,7 +63,7 @@ class Ways(LoopbackTest):
         done = self.run_perf("write", "bw", "--loopback", "-n", "20", "--verify", "--report-gbits")
         self.assertEqual((done.returncode, done.err), (0, ""))
         for part in ("RDMA_Write BW Test", "QPN 0x", "#bytes     #iterations    BW peak[Gb/sec]", "MsgRate[Mpps]",
-                     "verified: 20 messages, 1310720 bytes, all right"):
+                     "verified: 20 messages, 1310720 bytes, no errors"):
             self.assertIn(part, done.out)
         done = self.run_perf("send", "lat", "--loopback", "-n", "20", "-H", "-U")
         self.assertEqual((done.returncode, done.err), (0, ""))

@@ -64,20 +64,20 @@ class Trouble(PerfTest):
         client, server = self.start_pair(["write", "bw"])
         server.kill()
         self.finish(client)
-        self.assert_sentence(client, 1, "IBV_WC_RETRY_EXC_ERR", "stopped answering")
+        self.assert_sentence(client, 1, "IBV_WC_RETRY_EXC_ERR", "does not respond")
 
     def test_a_server_that_dies_ends_a_latency_test(self):
         client, server = self.start_pair(["send", "lat"])
         server.kill()
         self.finish(client)
         self.assertEqual(client.returncode, 1)
-        self.assertRegex(client.err, r"\Aroci-perf: [^\n]*(the server went away|IBV_WC_RETRY_EXC_ERR)[^\n]*\n\Z")
+        self.assertRegex(client.err, r"\Aroci-perf: [^\n]*(the server closed the control connection|IBV_WC_RETRY_EXC_ERR)[^\n]*\n\Z")
 
     def test_a_client_that_dies_ends_the_server(self):
         client, server = self.start_pair(["write", "bw"])
         client.kill()
         self.finish(server)
-        self.assert_sentence(server, 1, "the client went away")
+        self.assert_sentence(server, 1, "the client closed the control connection")
 
     # Ctrl-C on one side ends both, in order.
     def test_an_interrupted_client_ends_in_order(self):
@@ -91,7 +91,7 @@ class Trouble(PerfTest):
     def test_different_tests_are_refused_on_both_sides(self):
         client_config, server_config = self.memif_hosts()
         for server_test, client_test, reason in (
-                (["write", "bw"], ["read", "bw"], "\"write bw\" and the client for \"read bw\""),
+                (["write", "bw"], ["read", "bw"], "\"write bw\" and the client \"read bw\""),
                 (["write", "bw", "-q", "2"], ["write", "bw"], "--qp is 2 on the server and 1 on the client")):
             with self.subTest(reason):
                 server = self.perf(*server_test, "--config", server_config, "-p", self.tcp_port)

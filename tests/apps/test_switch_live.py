@@ -67,11 +67,11 @@ class SwitchLive(PerfTest):
         self.assertEqual(before["classes"]["3"]["counts"]["marked"], 0)
 
         said = self.reload(more="  classes: [{class: 3, mark: {kmin: 1KiB}}]", **slow)
-        self.assertIn("again: marking of p1 class 3, p2 class 3", said)
+        self.assertIn(": marking of p1 class 3, p2 class 3", said)
         during = self.look()["p2"]
         self.assertGreater(during["classes"]["3"]["per_second"]["marked"], 0)
 
-        self.assertIn("again: marking of p1 class 3, p2 class 3", self.reload(**slow))
+        self.assertIn(": marking of p1 class 3, p2 class 3", self.reload(**slow))
         marked = self.look()["p2"]["classes"]["3"]["counts"]["marked"]
         after = self.look()["p2"]
         self.assertEqual(after["classes"]["3"]["counts"]["marked"], marked)

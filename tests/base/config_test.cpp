@@ -150,7 +150,8 @@ TEST(Config, each_error_is_one_sentence_with_file_line_key_value_and_what_is_all
       {"switch:\n  ports: [{name: a, mtu: 100}]",
        "s.yaml:2: switch.ports[0].mtu: '100' is not a whole number from 576 to 9600"},
       {"switch:\n  idle: spinn", "s.yaml:2: switch.idle: 'spinn' is not one of spin, yield"},
-      {"switch:\n  verbose: maybe", "s.yaml:2: switch.verbose: 'maybe' is neither true nor false"},
+      {"switch:\n  verbose: maybe",
+       "s.yaml:2: switch.verbose: 'maybe' is not a Boolean; allowed are true and false"},
       {"switch:\n  loss: 1.5", "s.yaml:2: switch.loss: '1.5' is not a number from 0 to 1"},
       {"switch:\n  even: 3", "s.yaml:2: switch.even: '3' is not an even number"},
       {"args: x\nswitch:", "s.yaml:1: args must be a list but is a single value"},
@@ -163,7 +164,7 @@ TEST(Config, each_error_is_one_sentence_with_file_line_key_value_and_what_is_all
       {"switch:\nfrobnicate: 1", "s.yaml:2: frobnicate is an unknown key (allowed: args, switch)"},
       {"switch:\n  name: a\n  name: b", "s.yaml:3: switch.name is given twice"},
       {"switch:\n  [a, b]: 1", "s.yaml:2: switch: a key must be a single word"},
-      {"switch:\n---\nswitch:\n", "s.yaml has 2 documents, allowed is one"},
+      {"switch:\n---\nswitch:\n", "s.yaml has 2 documents; only one is allowed"},
   };
   for (const BadRow& row : rows) EXPECT_EQ(error_of(row.text), row.message) << row.text;
 }
@@ -289,12 +290,13 @@ TEST(ConfigChange, says_where_it_came_from_when_it_is_wrong) {
             "--set list[1].size: list[1].size: '100' is not a whole number from 0 to 99");
   EXPECT_EQ(changed(text, {{"list[0].size", "2", "--set"}}),
             "s.yaml:4: list[1].size: '222' is not a whole number from 0 to 99");
-  EXPECT_EQ(changed(text, {{"list[5].size", "1", "--set"}}), "--set: there is no item 5 to change");
+  EXPECT_EQ(changed(text, {{"list[5].size", "1", "--set"}}), "--set: item 5 does not exist");
   EXPECT_EQ(changed(text, {{"a.name.more", "1", "--set"}}),
-            "--set: there is a single value where 'more' would have to be in a map");
+            "--set: found a single value where a map with the key 'more' is required");
   EXPECT_EQ(changed(text, {{"a.nmae", "1", "--set a.nmae"}}),
             "--set a.nmae: a.nmae is an unknown key, did you mean 'name'? (allowed: name)");
-  EXPECT_EQ(changed(text, {{"list[", "1", "--set"}}), "--set: 'list[' is not a path like traffic[0].load");
+  EXPECT_EQ(changed(text, {{"list[", "1", "--set"}}),
+            "--set: 'list[' is not a valid path; example: traffic[0].load");
   EXPECT_EQ(changed(text, {{"a", "{", "--set"}}).substr(0, 22), "--set: not valid YAML:");
 }
 

@@ -57,15 +57,15 @@ class Forwarding(unittest.TestCase):
     # A result of a switch whose feature had no effect would be misleading.
     def test_a_feature_that_does_nothing_is_refused(self):
         status, _, said = self.load("bridge", "--marked")
-        self.assertEqual((status, said), (1, "roci-forwarding-load: no frame came out marked\n"))
+        self.assertEqual((status, said), (1, "roci-forwarding-load: no received frame was marked\n"))
         status, _, said = self.load("marking", "--longer", str(INT_BYTES))
         self.assertEqual(status, 1)
-        self.assertRegex(said, r"\Aroci-forwarding-load: a frame of 62 bytes came out with 62, [^\n]*\n\Z")
+        self.assertRegex(said, r"\Aroci-forwarding-load: a frame of 62 bytes was received with 62, [^\n]*\n\Z")
 
     def test_sockets_or_a_device_of_its_own_and_not_both(self):
         for options in ((), ("in",), ("in", "out", "--device-core", "0")):
             done = subprocess.run([LOAD, *options], capture_output=True, text=True, timeout=60, check=False)
-            self.assertEqual((done.returncode, done.stderr), (1, "roci-forwarding-load: name two sockets, or --device-core\n"))
+            self.assertEqual((done.returncode, done.stderr), (1, "roci-forwarding-load: two sockets or --device-core are required\n"))
 
 
 class OpenVSwitch(unittest.TestCase):

@@ -330,7 +330,7 @@ TEST_F(Dcqcn, stays_between_its_least_and_its_highest_rate) {
   const roci_cc_plugin& dcqcn = plugin("dcqcn");
   Driver wrong = start(paper());
   wrong.parameters[wrong.index_of("rpg_max_rate")] = 1e5;
-  EXPECT_STREQ(dcqcn.check(nullptr, wrong.parameters.data()), "rpg_min_rate is more than rpg_max_rate");
+  EXPECT_STREQ(dcqcn.check(nullptr, wrong.parameters.data()), "rpg_min_rate must not exceed rpg_max_rate");
 }
 
 // 52500 bytes per 4.2 us are 100 Gb/s.

@@ -101,13 +101,13 @@ TEST(HpccSampled, wants_a_round_trip_and_for_probes_somebody_who_answers) {
   Driver driver(sampled);
   EXPECT_EQ(sampled.check(&flow, driver.parameters.data()), nullptr);
   flow.base_rtt_ns = 0;
-  EXPECT_STREQ(sampled.check(&flow, driver.parameters.data()),
-               "a t of 0 is the base round trip, and base_rtt is not given");
+  EXPECT_STREQ(sampled.check(&flow, driver.parameters.data()), "t: 0 requires base_rtt");
   driver.parameters[driver.index_of("t")] = 5000;
   EXPECT_EQ(sampled.check(&flow, driver.parameters.data()), nullptr);
   driver.parameters[driver.index_of("probe")] = 1;
   flow.provides = 0;
-  EXPECT_STREQ(sampled.check(&flow, driver.parameters.data()), "probe is 1, and this peer answers no probes");
+  EXPECT_STREQ(sampled.check(&flow, driver.parameters.data()),
+               "probe: 1 requires a peer that answers probes");
 }
 
 }  // namespace

@@ -202,7 +202,7 @@ TEST_F(LdcpPcc, learns_its_first_window_where_no_base_round_trip_is_given) {
   EXPECT_NEAR(window(driver, 10'000), 100e9 * 1e-5 / 8384 - 5, 1e-6);
   driver.parameters[driver.index_of("measured_rtt")] = 0;
   EXPECT_STREQ(plugin("ldcp_pcc").check(&flow, driver.parameters.data()),
-               "measured_rtt is 0, and base_rtt is not given");
+               "measured_rtt: 0 requires base_rtt");
 }
 
 TEST_F(LdcpPcc, holds_bytes_in_flight_to_the_window_if_it_is_told_to) {

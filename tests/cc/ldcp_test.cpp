@@ -374,15 +374,12 @@ TEST(Ldcp, wants_a_round_trip_for_what_is_derived_from_it) {
   roci_cc_flow flow = Driver::usual_flow();
   EXPECT_EQ(ldcp.check(&flow, standard.data()), nullptr);
   flow.base_rtt_ns = 0;
-  EXPECT_STREQ(
-      ldcp.check(&flow, standard.data()),
-      "an initial_window of 0 is what the line carries in the base round trip, and base_rtt is not given");
+  EXPECT_STREQ(ldcp.check(&flow, standard.data()), "initial_window: 0 requires base_rtt");
   standard[0] = 20;
   EXPECT_EQ(ldcp.check(&flow, standard.data()), nullptr);
   flow.provides = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_CE_COUNT;
-  EXPECT_STREQ(
-      ldcp.check(&flow, standard.data()),
-      "below one packet the gap is a share of the round trip: base_rtt is not given, and none is measured");
+  EXPECT_STREQ(ldcp.check(&flow, standard.data()),
+               "base_rtt or round-trip time samples are required for windows below one packet");
 }
 
 }  // namespace

@@ -225,12 +225,9 @@ TEST(Swift, wants_what_its_target_and_window_are_taken_from) {
   Driver driver(swift);
   EXPECT_EQ(swift.check(&flow, driver.parameters.data()), nullptr);
   flow.base_rtt_ns = 0;
-  EXPECT_STREQ(swift.check(&flow, driver.parameters.data()),
-               "a base_target of 0 is 1.25 base round trips, and base_rtt is not given");
+  EXPECT_STREQ(swift.check(&flow, driver.parameters.data()), "base_target: 0 requires base_rtt");
   driver.parameters[driver.index_of("base_target")] = 25'000;
-  EXPECT_STREQ(
-      swift.check(&flow, driver.parameters.data()),
-      "an initial_window of 0 is what the line carries in the base round trip, and base_rtt is not given");
+  EXPECT_STREQ(swift.check(&flow, driver.parameters.data()), "initial_window: 0 requires base_rtt");
   driver.parameters[driver.index_of("initial_window")] = 10;
   EXPECT_EQ(swift.check(&flow, driver.parameters.data()), nullptr);
   driver.parameters[driver.index_of("fs_min_window")] = 100;

@@ -130,8 +130,7 @@ TEST(StaticLimits, want_a_round_trip_for_a_window_that_is_not_given) {
   flow.base_rtt_ns = 0;
   const roci_cc_plugin& window = plugin("static_window");
   const double none[] = {0}, some[] = {9000};
-  EXPECT_STREQ(window.check(&flow, none),
-               "a window of 0 is what the line carries in the base round trip, and base_rtt is not given");
+  EXPECT_STREQ(window.check(&flow, none), "window: 0 requires base_rtt");
   EXPECT_EQ(window.check(&flow, some), nullptr);
 }
 

@@ -135,7 +135,7 @@ TEST(Timely, leaves_a_round_trip_of_nothing_out) {
 TEST(Timely, wants_its_thresholds_in_order) {
   Driver driver(plugin("timely"));
   driver.parameters[driver.index_of("t_high")] = 50e3;
-  EXPECT_STREQ(plugin("timely").check(nullptr, driver.parameters.data()), "t_low is not less than t_high");
+  EXPECT_STREQ(plugin("timely").check(nullptr, driver.parameters.data()), "t_low must be below t_high");
 }
 
 class TimelyProperty : public testing::TestWithParam<uint64_t> {};

@@ -50,15 +50,15 @@ TEST(ProfilesTest, values_of_a_profile_take_the_place_of_standard_ones) {
 
 TEST(ProfilesTest, what_does_not_exist_is_named_with_what_does) {
   EXPECT_EQ(error_of(with("p", {"static_rate", {{"speed", 1}}, 0ns, ""})),
-            "profiles: p: static_rate has no parameter 'speed'; it has rate");
+            "profiles: p: static_rate has no parameter 'speed'; available are rate");
   EXPECT_EQ(error_of(with("p", {"static_rate", {{"rate", -1}}, 0ns, ""})),
             "profiles: p: parameter rate is -1; 0 to 1e+13 bit/s is allowed");
-  EXPECT_EQ(error_of(with("none", {"static_rate", {}, 0ns, ""})),
-            "profiles: a profile cannot be called 'none'");
+  EXPECT_EQ(error_of(with("none", {"static_rate", {}, 0ns, ""})), "profiles: invalid profile name 'none'");
   EXPECT_EQ(error_of(with("p", {"static_rate", {}, -1ns, ""})), "profiles: p: base_rtt must be 0 to 10 s");
   CongestionControlConfig config;
   config.profile = "reno";
-  EXPECT_TRUE(error_of(config).starts_with("profile: there is no congestion control 'reno'; there are "));
+  EXPECT_TRUE(
+      error_of(config).starts_with("profile: unknown congestion control algorithm 'reno'; available are "));
   EXPECT_NE(error_of(config).find("static_rate, static_window"), std::string::npos);
 }
 
@@ -68,8 +68,8 @@ TEST(ProfilesTest, names_of_other_drivers_are_understood_or_refused_with_the_rea
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, EOPNOTSUPP);
   EXPECT_EQ(refused.error().message,
-            "congestion control 'HC3' cannot be had: HC3 is inside HiSilicon's hardware and has no public "
-            "description");
+            "congestion control 'HC3' is not available: HC3 is a proprietary algorithm of HiSilicon hardware "
+            "without a public description");
   EXPECT_FALSE(algorithms.find("DIP"));
   EXPECT_TRUE(algorithms.find("Static_Rate"));
 }
@@ -78,12 +78,9 @@ TEST(ProfilesTest, names_of_other_drivers_are_understood_or_refused_with_the_rea
 TEST(ProfilesTest, a_base_round_trip_that_is_left_out_is_asked_for_at_once) {
   CongestionControlConfig config;
   config.profile = "ldcp";
-  EXPECT_EQ(
-      error_of(config),
-      "profile: ldcp: an initial_window of 0 is what the line carries in the base round trip, and base_rtt "
-      "is not given");
+  EXPECT_EQ(error_of(config), "profile: ldcp: initial_window: 0 requires base_rtt");
   config.profile = "hpcc";
-  EXPECT_EQ(error_of(config), "profile: hpcc: a t of 0 is the base round trip, and base_rtt is not given");
+  EXPECT_EQ(error_of(config), "profile: hpcc: t: 0 requires base_rtt");
   config.profiles["hpcc"] = {"hpcc", {}, 5us, ""};
   EXPECT_EQ(error_of(config), "");
   config.profiles["hpcc"] = {"hpcc", {}, 0ns, "none"};
@@ -98,10 +95,10 @@ TEST(ProfilesTest, a_fallback_must_lead_somewhere) {
   config.profiles["b"] = {"static_rate", {}, 0ns, ""};
   EXPECT_EQ(error_of(config), "");
   config.profiles["b"].fallback = "a";
-  EXPECT_EQ(error_of(config), "profiles: b: fallback 'a' leads back to this profile");
+  EXPECT_EQ(error_of(config), "profiles: b: fallback 'a' forms a cycle with this profile");
   config.profiles["b"].fallback = "c";
-  EXPECT_TRUE(
-      error_of(config).starts_with("profiles: b: fallback: there is no congestion control 'c'; there are "));
+  EXPECT_TRUE(error_of(config).starts_with(
+      "profiles: b: fallback: unknown congestion control algorithm 'c'; available are "));
 }
 
 }  // namespace

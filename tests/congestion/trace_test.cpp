@@ -235,7 +235,7 @@ TEST(TraceTest, a_state_that_came_out_another_way_is_found) {
   static_cast<uint8_t*>(at->state())[3] ^= 1;
   const ReplayOutcome outcome = replay(records);
   EXPECT_EQ(outcome.different, 1U);
-  EXPECT_NE(outcome.first.find("what it has kept is not what the trace says"), std::string::npos);
+  EXPECT_NE(outcome.first.find("the state differs from the state in the trace"), std::string::npos);
 }
 
 TEST(TraceTest, a_state_that_was_changed_is_refused) {
@@ -246,9 +246,9 @@ TEST(TraceTest, a_state_that_was_changed_is_refused) {
     const std::string error = error_of(std::string(text).replace(at + 9 + from, count, with));
     EXPECT_NE(error.find(why), std::string::npos) << error;
   };
-  refused(0, 2, text.substr(at + 9, 2) == "00" ? "01" : "00", "'sum' is not that of the bytes");
-  refused(0, 2, "0g", "'bytes' has something else than digits from 0 to f");
-  refused(0, 2, "", "'bytes' has 94 digits; the plugin keeps 48 bytes");
+  refused(0, 2, text.substr(at + 9, 2) == "00" ? "01" : "00", "'sum' does not match 'bytes'");
+  refused(0, 2, "0g", "'bytes' contains a character that is not a hexadecimal digit");
+  refused(0, 2, "", "'bytes' has 94 digits; the plugin's state has 48 bytes");
   EXPECT_EQ(error_of(text), "");
 }
 
@@ -308,34 +308,36 @@ TEST(TraceTest, what_is_wrong_is_said_with_its_line) {
   const std::string text = json_of(Drive("static_rate", 100).events(3).records());
   const std::string first = lines_of(text)[0] + "\n";
   EXPECT_EQ(error_of(""),
-            "it is empty; a trace of congestion control begins with {\"type\":\"trace\",\"version\":1}");
+            "empty; a congestion control trace must start with {\"type\":\"trace\",\"version\":1}");
   EXPECT_EQ(error_of(lines_of(text)[1]),
-            "line 1: a trace of congestion control begins with {\"type\":\"trace\",\"version\":1}");
-  EXPECT_EQ(error_of("flow,profile\n"), "line 1: this is no JSON object; the line may have been cut");
-  EXPECT_EQ(error_of(R"({"type":"trace","version":2})"), "line 1: of traces, version 1 alone can be read");
-  EXPECT_EQ(error_of(first + R"({"flow":1})"), "line 2: there is no text 'type'");
+            "line 1: a congestion control trace must start with {\"type\":\"trace\",\"version\":1}");
+  EXPECT_EQ(error_of("flow,profile\n"), "line 1: not a JSON object; the line may be truncated");
+  EXPECT_EQ(error_of(R"({"type":"trace","version":2})"),
+            "line 1: unsupported trace version; supported is version 1");
+  EXPECT_EQ(error_of(first + R"({"flow":1})"), "line 2: missing string 'type'");
   EXPECT_EQ(error_of(first + R"({"type":"end","flow":1})"),
-            "line 2: there is no type 'end'; there are trace, flow, start, event and state");
+            "line 2: unknown type 'end'; allowed are trace, flow, start, event and state");
   EXPECT_TRUE(error_of(replaced(text, R"("plugin":"static_rate")", R"("plugin":"reno")"))
-                  .starts_with("line 2: there is no congestion control 'reno'; there are dcqcn, "));
+                  .starts_with("line 2: unknown congestion control algorithm 'reno'; available are dcqcn, "));
   EXPECT_EQ(error_of(replaced(text, R"({"rate":)", R"({"speed":)")),
-            "line 2: static_rate has no parameter 'speed'; it has rate");
+            "line 2: static_rate has no parameter 'speed'; available are rate");
   EXPECT_EQ(error_of(replaced(text, R"({"rate":0.0)", R"({"rate":-1)")),
             "line 2: parameter rate is -1; 0 to 1e+13 bit/s is allowed");
   EXPECT_EQ(error_of(replaced(text, R"("gap_ns":0)", R"("gap_ns":-1)")),
             "line 2: decision: gap_ns is not a whole number from 0 of 64 bits");
   EXPECT_EQ(error_of(replaced(text, R"("state":0)", R"("state":65536)")),
             "line 2: decision: state is not a whole number from 0 of 16 bits");
-  EXPECT_EQ(error_of(replaced(text, R"("gap_ns":0,)", "")), "line 2: 'decision' does not say gap_ns");
+  EXPECT_EQ(error_of(replaced(text, R"("gap_ns":0,)", "")), "line 2: 'decision' has no gap_ns");
   EXPECT_EQ(error_of(replaced(text, R"("gap_ns":0)", R"("gap_ns":0,"gap":0)")),
             "line 2: 'decision' has no 'gap'");
   EXPECT_EQ(error_of(replaced(text, R"("packet_bytes":1048)", R"("packet_bytes":0)")),
-            "line 2: info: a flow has a line_rate, packet_bytes and of these payload_bytes");
+            "line 2: info: line_rate, packet_bytes and payload_bytes must be positive, and payload_bytes at "
+            "most packet_bytes");
   const std::string event = R"({"type":"event","flow":3,"event":{"now_ns":5},"decision":)" +
                             lines_of(text)[1].substr(lines_of(text)[1].rfind('{'));
-  EXPECT_EQ(error_of(first + event), "line 2: nothing before says what flow 3 runs");
+  EXPECT_EQ(error_of(first + event), "line 2: no earlier line specifies which algorithm flow 3 runs");
   EXPECT_EQ(error_of(text + replaced(event, ":3,", ":0,")),
-            "line " + std::to_string(lines_of(text).size() + 1) + ": the time of flow 0 goes back");
+            "line " + std::to_string(lines_of(text).size() + 1) + ": the time of flow 0 decreases");
 }
 
 // Truncated and changed files: an error, or a trace that can be replayed.

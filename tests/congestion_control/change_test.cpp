@@ -53,7 +53,7 @@ TEST(Change, what_cannot_run_is_refused_and_what_runs_goes_on) {
   const Status refused = qp.set_congestion_control("dctcp");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "queue pair: dctcp needs acknowledgements that count CE marks, which its peer does not give");
+            "queue pair: dctcp requires CE mark counts, which the peer does not provide");
   EXPECT_FALSE(qp.set_congestion_control("reno"));
   EXPECT_EQ(qp.congestion_control(), "it");
   EXPECT_EQ(net.control(0), before);
@@ -71,7 +71,8 @@ TEST(Change, who_was_connected_without_stays_without) {
   EXPECT_TRUE(net.queue_pair(0).set_congestion_control("none"));
   const Status refused = net.queue_pair(0).set_congestion_control("slower");
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("connected again"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("reconnect to enable it"), std::string::npos)
+      << refused.error().message;
 }
 
 // The host requests the peer's capabilities when the queue pair is connected, and adopts them when it has data to

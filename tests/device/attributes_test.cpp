@@ -83,8 +83,8 @@ TEST(Attributes, types_of_queue_pairs_that_no_roce_device_has_are_refused) {
     const auto qp = hosts.a.pd->create_qp(&init, *hosts.a.cq, *hosts.a.cq);
     ASSERT_FALSE(qp);
     EXPECT_EQ(qp.error().code, EOPNOTSUPP);
-    EXPECT_EQ(qp.error().message,
-              "queue pair: type " + std::to_string(type) + " is not supported; RC, UC, UD and XRC are");
+    EXPECT_EQ(qp.error().message, "queue pair: type " + std::to_string(type) +
+                                      " is not supported; supported are RC, UC, UD and XRC");
   }
 }
 
@@ -95,10 +95,10 @@ TEST(Attributes, access_that_the_device_does_not_have_is_refused_and_hints_are_t
     const auto region = hosts.a.pd->register_memory(bytes.data(), bytes.size(), access);
     ASSERT_FALSE(region);
     EXPECT_EQ(region.error().code, EINVAL);
-    EXPECT_EQ(region.error().message, "memory region: access flags " + std::to_string(access) +
-                                          " hold unsupported ones; local write, remote write, remote read, "
-                                          "remote atomic, window bind, zero "
-                                          "based, on demand, huge pages and optional ones are allowed");
+    EXPECT_EQ(region.error().message,
+              "memory region: access flags " + std::to_string(access) +
+                  " contain unsupported flags; local write, remote write, remote read, remote atomic, window "
+                  "bind, zero based, on demand, huge pages and optional flags are allowed");
   }
   for (const int access : {int{IBV_ACCESS_RELAXED_ORDERING}, int{IBV_ACCESS_OPTIONAL_RANGE},
                            int{IBV_ACCESS_ON_DEMAND}, int{IBV_ACCESS_HUGETLB}})
@@ -279,7 +279,8 @@ TEST(Bounds, queue_pairs_beyond_max_qp_are_refused_until_one_goes) {
   const auto refused = hosts.a.pd->create_qp(&init, *hosts.a.cq, *hosts.a.cq);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ENOMEM);
-  EXPECT_EQ(refused.error().message, "device a: 3 queue pairs exist, which is its max_qp; destroy one first");
+  EXPECT_EQ(refused.error().message,
+            "device a: 3 queue pairs exist, the maximum (max_qp); destroy one first");
   first.reset();
   EXPECT_TRUE(hosts.a.pd->create_qp(&init, *hosts.a.cq, *hosts.a.cq));
 }
@@ -291,8 +292,7 @@ TEST(Bounds, regions_and_windows_beyond_max_mr_are_refused_until_one_goes) {
   std::vector<uint8_t> bytes(64);
   auto region = must(hosts.a.pd->register_memory(bytes.data(), bytes.size(), 0));
   auto window = must(hosts.a.pd->allocate_window(IBV_MW_TYPE_2));
-  const std::string sentence =
-      "memory: 3 regions and windows exist, which is as many as a device has; free one first";
+  const std::string sentence = "memory: 3 regions and windows exist, the device's maximum; free one first";
   const auto one_more = hosts.a.pd->register_memory(bytes.data(), bytes.size(), 0);
   ASSERT_FALSE(one_more);
   EXPECT_EQ(one_more.error().code, ENOMEM);

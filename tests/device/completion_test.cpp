@@ -20,7 +20,7 @@ TEST(Completion, resize_keeps_what_waits_and_refuses_to_be_too_small) {
   EXPECT_EQ(host.side.cq->entries(), 64U);
   const Status small = host.side.cq->resize(4);
   ASSERT_FALSE(small);
-  EXPECT_NE(small.error().message.find("more than 4 completions wait"), std::string::npos);
+  EXPECT_NE(small.error().message.find("more than 4 completions are queued"), std::string::npos);
   EXPECT_FALSE(host.side.cq->resize(0));
   EXPECT_FALSE(host.side.cq->resize(-1));
   EXPECT_FALSE(host.side.cq->resize((1 << 22) + 1));

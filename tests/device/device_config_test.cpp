@@ -132,9 +132,9 @@ TEST(DeviceConfigFile, errors_say_what_is_allowed) {
   EXPECT_NE(error_of("  workers: 0\n").find("1 to 16"), std::string::npos) << error_of("  workers: 0\n");
   EXPECT_NE(error_of("  workers: 17\n").find("1 to 16"), std::string::npos);
   EXPECT_NE(error_of("  cpus: [1]\n").find("progress: dedicated"), std::string::npos);
-  EXPECT_NE(error_of("  workers: 2\n  progress: dedicated\n  cpus: [1]\n").find("1 cores for 2 workers"),
+  EXPECT_NE(error_of("  workers: 2\n  progress: dedicated\n  cpus: [1]\n").find("1 CPUs for 2 workers"),
             std::string::npos);
-  EXPECT_NE(error_of("  progress: dedicated\n  cpu: 1\n  cpus: [1]\n").find("cannot both"),
+  EXPECT_NE(error_of("  progress: dedicated\n  cpu: 1\n  cpus: [1]\n").find("cannot be combined with cpu"),
             std::string::npos);
 }
 

@@ -52,22 +52,20 @@ TEST_F(Services, shared_receive_queue_is_changed_as_a_whole_or_not_at_all) {
     attr.srq_limit = limit;
     return error_of(srq->modify(attr, mask));
   };
-  EXPECT_EQ(modify(5, 0, IBV_SRQ_MAX_WR),
-            "shared receive queue: max_wr 5 is below the 6 requests that wait in it");
+  EXPECT_EQ(modify(5, 0, IBV_SRQ_MAX_WR), "shared receive queue: max_wr 5 is below the 6 queued requests");
   EXPECT_EQ(modify(0, 0, IBV_SRQ_MAX_WR),
             "shared receive queue: max_wr 0 is out of range; 1 to 32768 is allowed");
   EXPECT_EQ(modify(0, 9, IBV_SRQ_LIMIT), "shared receive queue: srq_limit 9 is above its max_wr 8");
   EXPECT_EQ(modify(10, 11, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT),
             "shared receive queue: srq_limit 11 is above its max_wr 10");
-  EXPECT_EQ(
-      modify(10, 2, 0x10),
-      "shared receive queue: attribute mask 16 holds unknown bits; IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT are "
-      "allowed");
+  EXPECT_EQ(modify(10, 2, 0x10),
+            "shared receive queue: attribute mask 16 contains unknown bits; IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT "
+            "are allowed");
   EXPECT_EQ(srq->query().max_wr, 8U);
   EXPECT_EQ(modify(0, 4, IBV_SRQ_LIMIT), "");
   // Both in one call: the new limit may exceed the old size, the new size may be below the old limit.
   EXPECT_EQ(modify(5, 1, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT),
-            "shared receive queue: max_wr 5 is below the 6 requests that wait in it");
+            "shared receive queue: max_wr 5 is below the 6 queued requests");
   EXPECT_EQ(srq->query().srq_limit, 4U);  // still armed
   EXPECT_EQ(modify(20, 6, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), "");
   EXPECT_EQ(srq->query().max_wr, 20U);
@@ -104,11 +102,11 @@ TEST_F(Services, queue_pair_and_its_shared_receive_queue_are_of_one_device) {
   ibv_qp_init_attr init{};
   init.qp_type = IBV_QPT_RC;
   EXPECT_EQ(error_of(side().pd->create_qp(&init, *side().cq, *side().cq, foreign.get())),
-            "queue pair: its shared receive queue and its protection domain must belong to the same device");
+            "queue pair: the shared receive queue and the protection domain must belong to the same device");
   ibv_srq none{};
   init.srq = &none;
   EXPECT_EQ(error_of(side().pd->create_qp(&init, *side().cq, *side().cq)),
-            "queue pair: init->srq must be null; a shared receive queue is an argument of its own");
+            "queue pair: init->srq must be null; pass the shared receive queue as a separate argument");
 }
 
 TEST_F(Services, queue_pair_with_a_shared_receive_queue_has_no_receive_queue_of_its_own) {
@@ -136,12 +134,13 @@ TEST_F(Services, address_handle_says_what_is_wrong_with_the_address) {
   EXPECT_EQ(refused(attr), "address handle: port 2 does not exist; the only port is 1");
   attr = address_of(gid_of("10.0.0.2"));
   attr.is_global = 0;
-  EXPECT_EQ(refused(attr), "address handle: the address vector has no GRH; RoCE needs one (is_global = 1)");
+  EXPECT_EQ(refused(attr),
+            "address handle: the address vector has no GRH; RoCE requires one (is_global = 1)");
   attr = address_of(gid_of("10.0.0.2"));
   attr.grh.sgid_index = 2;
-  EXPECT_EQ(refused(attr), "address handle: sgid_index 2 does not exist; 0 to 1 do");
+  EXPECT_EQ(refused(attr), "address handle: sgid_index 2 does not exist; 0 to 1 are valid");
   EXPECT_EQ(refused(address_of(gid_of("fd00::2"))),
-            "address handle: the peer's GID fd00::2 and our GID 10.0.0.1 are of different IP versions");
+            "address handle: the peer's GID fd00::2 and the local GID 10.0.0.1 have different IP versions");
   EXPECT_EQ(refused(address_of(gid_of("239.1.2.3"))), "");  // a multicast address
 }
 

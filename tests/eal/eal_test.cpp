@@ -36,18 +36,19 @@ int in_child(Body body) {
 }
 
 TEST(Eal, starts_once_and_again_only_with_the_same_settings) {
-  EXPECT_EQ(in_child([] {
-              const Status first = start_eal();
-              if (!first) {
-                std::fprintf(stderr, "%s\n", first.error().message.c_str());
-                return 1;
-              }
-              if (!start_eal()) return 2;
-              const Status other = start_eal({.memory_mib = 64});
-              if (other) return 3;
-              return other.error().message.find("once per process") == std::string::npos ? 4 : 0;
-            }),
-            0);
+  EXPECT_EQ(
+      in_child([] {
+        const Status first = start_eal();
+        if (!first) {
+          std::fprintf(stderr, "%s\n", first.error().message.c_str());
+          return 1;
+        }
+        if (!start_eal()) return 2;
+        const Status other = start_eal({.memory_mib = 64});
+        if (other) return 3;
+        return other.error().message.find("already initialized in this process") == std::string::npos ? 4 : 0;
+      }),
+      0);
 }
 
 TEST(Eal, leaves_affinity_signal_handlers_and_files_as_they_were) {

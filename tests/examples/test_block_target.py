@@ -50,7 +50,7 @@ class BlockTarget(ExampleTest):
                 for i, config in enumerate(configs)]
         for run in runs:
             out = self.succeed(run)
-            overtaken = re.search(r"(\d+) ended before one that began earlier; all bytes are as expected", out)
+            overtaken = re.search(r"(\d+) completed out of order; all data is correct", out)
             self.assertIsNotNone(overtaken, out)
             self.assertGreater(int(overtaken.group(1)), 0, "responses came in order")
         self.assertIsNone(target.poll())
@@ -58,7 +58,7 @@ class BlockTarget(ExampleTest):
     def test_a_target_that_sleeps_between_completions(self):
         target_config, config = self.network(2)
         self.start_target(target_config, "--events")
-        self.assertIn("all bytes are as expected", self.succeed(self.exercise(config, 0, 300, options=["--events"])))
+        self.assertIn("all data is correct", self.succeed(self.exercise(config, 0, 300, options=["--events"])))
 
     # Depth 1 leaves no spare credit; 64 is the maximum.
     def test_queue_depths(self):
@@ -67,9 +67,9 @@ class BlockTarget(ExampleTest):
         for depth in (1, 2, 64):
             with self.subTest(depth):
                 out = self.succeed(self.exercise(config, 0, 150, options=["--depth", depth, "--max-blocks", "64"]))
-                self.assertIn("all bytes are as expected", out)
+                self.assertIn("all data is correct", out)
                 if depth == 1:
-                    self.assertIn(" 0 ended before one that began earlier", out)
+                    self.assertIn(" 0 completed out of order", out)
 
     # Two initiators that write to the same blocks must detect the conflict: this verifies that the check can fail.
     def test_bytes_of_somebody_else_are_found(self):
@@ -84,7 +84,7 @@ class BlockTarget(ExampleTest):
         long.kill()
         self.finish(long)
         self.assertIn(1, [short.returncode, long.returncode])
-        self.assertRegex(short.err + long.err, r"block \d+, byte \d+ is [0-9a-f]{2} and should be [0-9a-f]{2}")
+        self.assertRegex(short.err + long.err, r"block \d+, byte \d+ is [0-9a-f]{2}, expected [0-9a-f]{2}")
 
     def test_a_killed_initiator_costs_the_others_nothing(self):
         target_config, *configs = self.network(4)
@@ -95,9 +95,9 @@ class BlockTarget(ExampleTest):
         self.expect_line(stays, "seed")
         dies.kill()
         self.finish(dies)
-        self.assertIn("all bytes are as expected", self.succeed(stays))
+        self.assertIn("all data is correct", self.succeed(stays))
         self.expect_line(target, "initiator ")
-        self.assertIn("all bytes are as expected", self.succeed(self.exercise(configs[2], 0)))
+        self.assertIn("all data is correct", self.succeed(self.exercise(configs[2], 0)))
         self.assertIsNone(target.poll())
 
     def test_a_killed_target_is_an_error_and_no_silence(self):
@@ -120,10 +120,10 @@ class BlockTarget(ExampleTest):
         target = self.start_target(target_config)
         bystander = self.exercise(other, 1000, 10**6)
         self.expect_line(bystander, "seed")
-        for case, answer in (("opcode", "there is no such command"), ("reserved", "a field of the command is wrong"),
+        for case, answer in (("opcode", "unknown command"), ("reserved", "a field of the command is invalid"),
                              ("beyond", "beyond the end"), ("wraps", "beyond the end"), ("crosses", "beyond the end"),
                              ("long", "too many blocks"), ("endless", "too many blocks"),
-                             ("short-buffer", "the buffer is too short"), ("nothing", "a field of the command is wrong"),
+                             ("short-buffer", "the buffer is too short"), ("nothing", "a field of the command is invalid"),
                              ("wrong-key", "lost: "), ("wrong-key-write", "lost: "), ("wrong-address", "lost: "),
                              ("half", "lost: ")):
             with self.subTest(case):
@@ -133,7 +133,7 @@ class BlockTarget(ExampleTest):
         self.assertIsNone(bystander.poll(), "the bystander has ended")
         bystander.kill()
         self.finish(bystander)
-        self.assertIn("all bytes are as expected", self.succeed(self.exercise(config, 0, 100)))
+        self.assertIn("all data is correct", self.succeed(self.exercise(config, 0, 100)))
         self.assertIsNone(target.poll())
 
     def test_more_commands_than_credits_end_the_connection(self):
@@ -143,14 +143,14 @@ class BlockTarget(ExampleTest):
                              env=self.verbs_environment(config))
         self.assertIn("lost: ", self.succeed(hostile))
         self.expect_line(target, "more commands than it has credits")
-        self.assertIn("all bytes are as expected", self.succeed(self.exercise(config, 0, 50)))
+        self.assertIn("all data is correct", self.succeed(self.exercise(config, 0, 50)))
 
     def test_a_disk_in_a_file_keeps_what_was_written(self):
         target_config, config = self.network(2, faults=False)
         disk, content = self.folder / "disk", self.random.randbytes(512 * 300)
         target = self.start_target(target_config, "--file", disk, "--blocks", "400")
         self.assertEqual(self.succeed(self.initiator(config, "identify")),
-                         "400 blocks of 512 bytes, 256 in one command, 16 commands at a time, in a file\n")
+                         "400 blocks of 512 bytes, at most 256 per command, 16 outstanding commands, in a file\n")
         self.assertEqual(self.bytes_of(config, "write", "77", given=content), b"")
         self.succeed(self.initiator(config, "flush"))
         target.kill()
@@ -165,7 +165,7 @@ class BlockTarget(ExampleTest):
         with socket.create_connection(("127.0.0.1", int(self.tcp_port))) as silent:
             with socket.create_connection(("127.0.0.1", int(self.tcp_port))) as loud:
                 loud.sendall(b"GET / HTTP/1.1\r\n\r\n" * 8)
-                self.expect_line(target, "could not be connected")
+                self.expect_line(target, "connection failed")
             self.assertIn("65536 blocks", self.succeed(self.initiator(config, "identify")))
             silent.sendall(b"half")
         self.assertIsNone(target.poll())

@@ -172,7 +172,7 @@ class KvStore(ExampleTest):
         self.assertIn("the key has 65 bytes; at most 64", client.ask("get " + "k" * 65))
         self.assertIn("the value has 937 bytes; at most 936", client.ask("put key " + "v" * 937))
         self.assertIn("the key is empty", client.ask("get "))
-        self.assertIn("there is no command 'fetch'", client.ask("fetch key"))
+        self.assertIn("unknown command 'fetch'", client.ask("fetch key"))
         for i in range(4):
             self.assertEqual(client.ask(f"put key{i} {'v' * 936}"), "ok")
         self.assertIn("error: the table is full", client.ask("put key4 v"))
@@ -180,7 +180,7 @@ class KvStore(ExampleTest):
         self.assertEqual(client.ask("put key4 v"), "ok")
         self.assertEqual(client.ask("get key3"), "value " + "v" * 936)
         # Only one client is allowed.
-        self.assert_failed(self.start(self.client_command(third)), 1, "lets nobody in")
+        self.assert_failed(self.start(self.client_command(third)), 1, "rejected the client")
         self.assertEqual(client.ask("get key4"), "value v")
 
     def test_strangers_on_the_tcp_port_disturb_nobody(self):
@@ -190,16 +190,16 @@ class KvStore(ExampleTest):
         with socket.create_connection(("127.0.0.1", int(self.tcp_port))) as silent:
             with socket.create_connection(("127.0.0.1", int(self.tcp_port))) as loud:
                 loud.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 8)
-                self.expect_line(server, "no client of this version")
+                self.expect_line(server, "not a client of this version")
             self.assertEqual(client.ask("put key value"), "ok")
             silent.sendall(b"half a hello")
-        self.expect_line(server, "before it said hello")
+        self.expect_line(server, "before its hello message")
         self.assertEqual(client.ask("get key"), "value value")
 
     def test_options_that_cannot_be(self):
         config = self.host("host", "net_null0", "10.0.0.1")
         for options, sentence in ((["--buckets", "3"], "power of two"), (["--clients", "0"], "1 to 1024 clients"),
-                                  (["--bucket", "4"], "there is no option --bucket"), (["--port"], "needs a value"),
+                                  (["--bucket", "4"], "unknown option --bucket"), (["--port"], "requires a value"),
                                   (["--timeout", "x"], "is not a number from 0 to 31")):
             with self.subTest(sentence):
                 self.assert_failed(self.start([self.programs["kv-server"], "--config", config, *options]), 1, sentence)

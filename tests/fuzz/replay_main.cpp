@@ -34,6 +34,6 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   }
-  std::printf("%zu inputs, none objected to\n", files.size());
+  std::printf("%zu inputs, no violation found\n", files.size());
   return 0;
 }

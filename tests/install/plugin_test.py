@@ -38,20 +38,20 @@ class Plugin(Installed):
                 self.assertEqual(done.returncode, 0, done.stdout)
                 self.assertNotIn("warning", done.stdout)
                 # The build of the example checks the plugin.
-                self.assertIn("half_rate: half the rate at a CNP", done.stdout)
+                self.assertIn("half_rate: halves the rate at a CNP", done.stdout)
                 checked = self.roci_cc("check", plugin)
                 self.assertEqual((checked.returncode, checked.stdout), (
-                    0, f"{plugin}: half_rate: half the rate at a CNP, and step by step up again; 4 parameters, 16 "
-                       "bytes a flow\n"))
+                    0, f"{plugin}: half_rate: halves the rate at a CNP, then increases it in steps; 4 parameters, 16 "
+                       "bytes per flow\n"))
                 shown = self.roci_cc("show", "half_rate", "--plugin", plugin)
                 self.assertEqual(shown.returncode, 0, shown.stdout)
-                self.assertRegex(shown.stdout, r"(?m)^  period +ns +50000 +1000 to 1e9 +between two cuts")
-                self.assertRegex(shown.stdout, r"(?m)^needs +CNPs of the peer$")
+                self.assertRegex(shown.stdout, r"(?m)^  period +ns +50000 +1000 to 1e9 +minimum interval between cuts")
+                self.assertRegex(shown.stdout, r"(?m)^requires +CNPs of the peer$")
                 self.assertIn(str(plugin), shown.stdout)
 
     def test_one_for_another_version_of_the_interface_does_not_build_and_is_refused(self):
         source = self.changed_example(".abi = ROCI_CC_ABI", ".abi = ROCI_CC_ABI + 1")
-        sentence = ("a plugin: it was made for version 2 of the plugin interface; this is version 1\n")
+        sentence = ("plugin: built for version 2 of the plugin interface; required is version 1\n")
         done, plugin = self.build_example("cc", source)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(sentence, done.stdout)

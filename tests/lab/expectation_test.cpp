@@ -51,24 +51,25 @@ TEST(Expectation, names_the_runs_once) {
 }
 
 TEST(Expectation, says_what_is_wrong) {
-  EXPECT_EQ(objection_to("a.x 3"), "one of <, <=, >, >= is wanted, with spaces around it, in 'a.x 3'");
+  EXPECT_EQ(objection_to("a.x 3"), "one of <, <=, >, >=, surrounded by spaces, is required in 'a.x 3'");
   EXPECT_EQ(objection_to("a.x < 3 < a.y"),
-            "one of <, <=, >, >= is wanted, with spaces around it, in 'a.x < 3 < a.y'");
-  EXPECT_EQ(objection_to("a.x < b"), "'b' is no number and no path such as hpcc.traffic.web.goodput_bps");
+            "one of <, <=, >, >=, surrounded by spaces, is required in 'a.x < 3 < a.y'");
+  EXPECT_EQ(objection_to("a.x < b"),
+            "'b' is neither a number nor a path such as hpcc.traffic.web.goodput_bps");
   EXPECT_EQ(objection_to("a.x < a..y"),
-            "'a..y' is no number and no path such as hpcc.traffic.web.goodput_bps");
-  EXPECT_EQ(objection_to("a.x + a.y < 3"), "'+' stands where * or a comparison is wanted");
+            "'a..y' is neither a number nor a path such as hpcc.traffic.web.goodput_bps");
+  EXPECT_EQ(objection_to("a.x + a.y < 3"), "'+' found where * or a comparison operator is required");
   EXPECT_EQ(objection_to("a.x * < 3"), "a number or a path is missing in 'a.x * < 3'");
   EXPECT_EQ(objection_to("< 3"), "a number or a path is missing in '< 3'");
-  EXPECT_EQ(objection_to("a.'x < 3"), "a quote is open in a.'x < 3");
-  EXPECT_EQ(objection_to("2 < 3"), "nothing of any run is in '2 < 3'");
+  EXPECT_EQ(objection_to("a.'x < 3"), "missing closing quote in a.'x < 3");
+  EXPECT_EQ(objection_to("2 < 3"), "no path to a run's result in '2 < 3'");
 }
 
 TEST(Expectation, fails_on_what_a_summary_does_not_have) {
-  EXPECT_EQ(failure_of("one.queues_bytes.s0/h2.p99 < 3"), "its summary has no 'one.queues_bytes.s0/h2'");
-  EXPECT_EQ(failure_of("one.queues_bytes < 3"), "'one.queues_bytes' is no number");
-  EXPECT_EQ(failure_of("one.name < 3"), "'one.name' is no number");
-  EXPECT_EQ(failure_of("two.name < 3"), "there is no run 'two'");
+  EXPECT_EQ(failure_of("one.queues_bytes.s0/h2.p99 < 3"), "the summary has no 'one.queues_bytes.s0/h2'");
+  EXPECT_EQ(failure_of("one.queues_bytes < 3"), "'one.queues_bytes' is not a number");
+  EXPECT_EQ(failure_of("one.name < 3"), "'one.name' is not a number");
+  EXPECT_EQ(failure_of("two.name < 3"), "unknown run 'two'");
 }
 
 }  // namespace

@@ -35,9 +35,9 @@ TEST(SizeDistribution, says_which_line_is_wrong) {
     const auto read = SizeDistribution::parse(text, "d");
     return read ? std::string("none") : read.error().message;
   };
-  EXPECT_EQ(error(""), "d: there is no size in it");
+  EXPECT_EQ(error(""), "d: contains no sizes");
   EXPECT_EQ(error("0 0\n5 x\n"), "d:2: '5 x' is not a size in bytes and a percentage");
-  EXPECT_EQ(error("0 0\n10 60\n9 100\n"), "d:3: '9 100' is below the line before it");
+  EXPECT_EQ(error("0 0\n10 60\n9 100\n"), "d:3: '9 100' is below the previous line");
   EXPECT_EQ(error("0 0\n10 60\n"), "d: the last line does not reach 100 percent");
   EXPECT_EQ(error("0 0\n10 101\n"),
             "d:2: '10 101' is out of range; sizes up to 1e12 bytes and 0 to 100 percent are allowed");

@@ -185,16 +185,15 @@ TEST_F(RealPorts, cannot_carry_packets_without_payload_nor_have_faults) {
   const Scenario absent = scenario("absent");
   const auto without_payload = run_experiment(absent, options);
   ASSERT_FALSE(without_payload);
-  EXPECT_EQ(
-      without_payload.error().message,
-      "x.yaml:11: ports[0].devices: packets without their payload cannot go over a real wire; --real needs "
-      "payload: carried");
+  EXPECT_EQ(without_payload.error().message,
+            "x.yaml:11: ports[0].devices: packets without payload cannot be sent through real ports; --real "
+            "requires payload: carried");
   const Scenario faulty = scenario("carried", "faults: [{between: [s0, s1], loss: 0.1}]\n");
   const auto with_faults = run_experiment(faulty, options);
   ASSERT_FALSE(with_faults);
   EXPECT_EQ(
       with_faults.error().message,
-      "x.yaml:12: ports[1].devices: the cable has faults, which only simulated ones can have under --real");
+      "x.yaml:12: ports[1].devices: the link has faults; with --real only simulated links can have faults");
   const Scenario elsewhere = scenario("carried", "faults: [{between: [h3, s1], loss: 0.1}]\n");
   EXPECT_TRUE(check_real(elsewhere));
 }

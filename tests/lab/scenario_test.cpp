@@ -60,7 +60,7 @@ TEST(Scenario, unknown_keys_are_errors) {
 TEST(Scenario, networks_that_cannot_be) {
   EXPECT_EQ(replaced("rate: 100Gbps", "rate: 0"), "x.yaml:6: topology.link.rate: must be above 0");
   EXPECT_EQ(replaced("hosts: 3", "hosts: 1"),
-            "x.yaml:4: topology: 1 hosts at one switch; 2 to 1024 are allowed");
+            "x.yaml:4: topology: 1 hosts per switch; 2 to 1024 are allowed");
   const std::string graph = R"(name: x
 duration: 1ms
 topology:
@@ -76,15 +76,13 @@ traffic:
 }
 
 TEST(Scenario, algorithms_that_need_telemetry_are_not_run_without) {
-  EXPECT_EQ(
-      with("hosts.congestion_control.profile", "hpcc"),
-      "x.yaml:10: traffic[0]: 'hpcc' needs in-band telemetry, and no host begins any: hosts: telemetry: "
-      "{udp_port: 5201, begin: all}");
-  EXPECT_EQ(
-      error_of({{"hosts.congestion_control.profile", "hpcc", ""},
-                {"hosts.telemetry", "{udp_port: 5201, begin: all}", ""}}),
-      "x.yaml:10: traffic[0]: 'hpcc' needs in-band telemetry, and switches have none: switches: telemetry: "
-      "{udp_port: 5201, switch_id: 1}");
+  EXPECT_EQ(with("hosts.congestion_control.profile", "hpcc"),
+            "x.yaml:10: traffic[0]: 'hpcc' requires in-band telemetry, and hosts do not send it; set hosts: "
+            "telemetry: {udp_port: 5201, begin: all}");
+  EXPECT_EQ(error_of({{"hosts.congestion_control.profile", "hpcc", ""},
+                      {"hosts.telemetry", "{udp_port: 5201, begin: all}", ""}}),
+            "x.yaml:10: traffic[0]: 'hpcc' requires in-band telemetry, and switches do not add it; set "
+            "switches: telemetry: {udp_port: 5201, switch_id: 1}");
   EXPECT_EQ(error_of({{"hosts.congestion_control.profile", "hpcc", ""},
                       {"hosts.telemetry", "{udp_port: 5201, begin: all}", ""},
                       {"switches.telemetry", "{udp_port: 5201, switch_id: 1}", ""}}),
@@ -92,22 +90,22 @@ TEST(Scenario, algorithms_that_need_telemetry_are_not_run_without) {
 }
 
 TEST(Scenario, traffic_that_cannot_be) {
-  EXPECT_EQ(
-      with("traffic[0].to", "h7"),
-      "--set traffic[0].to: traffic[0].to: 'h7' is not a host, two of them with a dash between, 'all' or "
-      "'others'; hosts are h0 to h2");
-  EXPECT_EQ(with("traffic[0].congestion_control", "ldpc").substr(0, 112),
-            "--set traffic[0].congestion_control: traffic[0].congestion_control: there is no congestion "
-            "control 'ldpc'; there");
+  EXPECT_EQ(with("traffic[0].to", "h7"),
+            "--set traffic[0].to: traffic[0].to: 'h7' is not a host, a range FIRST-LAST, 'all' or 'others'; "
+            "hosts are h0 to h2");
+  EXPECT_EQ(with("traffic[0].congestion_control", "ldpc").substr(0, 118),
+            "--set traffic[0].congestion_control: traffic[0].congestion_control: unknown congestion control "
+            "algorithm 'ldpc'; avail");
   EXPECT_EQ(with("traffic[0].size", "huge").substr(0, 53),
             "--set traffic[0].size: traffic[0].size: 'huge' is not");
   EXPECT_EQ(with("traffic[0].distribution", "web.txt"),
-            "x.yaml:10: traffic[0]: either size or distribution says how large its messages are");
+            "x.yaml:10: traffic[0]: exactly one of size and distribution is required");
   EXPECT_EQ(with("traffic[0].arrivals", "poisson"),
-            "x.yaml:10: traffic[0].size: can be unlimited only where arrivals are at_once");
-  EXPECT_EQ(with("traffic[0].from", "h2"), "x.yaml:10: traffic[0].to: is the only sender too");
+            "x.yaml:10: traffic[0].size: unlimited requires arrivals: at_once");
+  EXPECT_EQ(with("traffic[0].from", "h2"),
+            "x.yaml:10: traffic[0].to: the only receiver is also the only sender");
   EXPECT_EQ(with("faults", "[{between: [h0, h1], down: true}]"),
-            "--set faults: faults[0].between: there is no cable between 'h0' and 'h1'");
+            "--set faults: faults[0].between: there is no link between 'h0' and 'h1'");
 }
 
 TEST(Scenario, ports_that_cannot_be) {
@@ -116,17 +114,17 @@ TEST(Scenario, ports_that_cannot_be) {
   const std::string good = R"({between: [h0, s0], devices: ["net_a0,x=y", net_a1]})";
   EXPECT_EQ(ports(good), "");
   EXPECT_EQ(ports("{between: [h0, h1], devices: [net_a0, net_a1]}"),
-            where + "[0].between: there is no cable between 'h0' and 'h1'");
+            where + "[0].between: there is no link between 'h0' and 'h1'");
   EXPECT_EQ(ports("{between: [h0], devices: [net_a0, net_a1]}"),
-            where + "[0].between: must name two ends of a cable");
+            where + "[0].between: must name the two ends of a link");
   EXPECT_EQ(ports(good + ", {between: [s0, h0], devices: [net_a2, net_a3]}"),
-            where + "[1].between: names a cable that has ports already");
+            where + "[1].between: names a link that already has ports");
   EXPECT_EQ(ports(good + ", {between: [s0, h1], devices: [net_a2, net_a0]}"),
-            where + "[1].devices: 'net_a0' is there twice; give one another number");
+            where + "[1].devices: 'net_a0' is a duplicate; change the number of one of them");
   EXPECT_EQ(ports("{between: [h0, s0], devices: [net_a0]}"),
-            where + "[0].devices: must name two: of the first end and of the second");
+            where + "[0].devices: must name two devices, one per end of the link");
   EXPECT_EQ(ports(R"({between: [h0, s0], devices: ["net_a0,x", net_a1]})"),
-            where + R"([0].devices: device net_a0: "x" is not an option; write key=value)");
+            where + R"([0].devices: device net_a0: "x" is not an option of the form key=value)");
   EXPECT_EQ(ports("{between: [h0, s0]}"), where + "[0]: the required key 'devices' is missing");
 }
 
@@ -156,7 +154,7 @@ TEST(Scenario, windows_that_cannot_be) {
     return replaced("duration: 1ms", "duration: 1ms\nwindows: [" + windows + "]");
   };
   EXPECT_EQ(with("{from: 1us}"), "x.yaml:3: windows[0]: the required key 'name' is missing");
-  EXPECT_EQ(with("{name: a}, {name: a}"), "x.yaml:3: windows[1].name: 'a' is there twice");
+  EXPECT_EQ(with("{name: a}, {name: a}"), "x.yaml:3: windows[1].name: duplicate window 'a'");
   EXPECT_EQ(with("{name: a, from: 5us, until: 5us}"),
             "x.yaml:3: windows[0].until: must come after from and not after the duration");
   EXPECT_EQ(with("{name: a, until: 2ms}"),

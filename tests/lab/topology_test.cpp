@@ -60,12 +60,11 @@ TEST(Topology, edges_may_have_more_hosts) {
 }
 
 TEST(Topology, what_cannot_be_is_said_in_a_sentence) {
-  EXPECT_EQ(make_star(1, kHostCable).error().message, "1 hosts at one switch; 2 to 1024 are allowed");
-  EXPECT_EQ(make_star(2, {BitsPerSec{0}, 1us}).error().message, "a cable needs a rate above 0");
+  EXPECT_EQ(make_star(1, kHostCable).error().message, "1 hosts per switch; 2 to 1024 are allowed");
+  EXPECT_EQ(make_star(2, {BitsPerSec{0}, 1us}).error().message, "a link requires a rate above 0");
   EXPECT_EQ(make_star(2, {BitsPerSec{1000}, Nanos{0}}).error().message,
-            "a cable needs a delay of at least 1 ns");
-  EXPECT_EQ(make_fat_tree(5, {}, kHostCable, kFabric).error().message,
-            "a fat-tree's k is even, and 5 is not");
+            "a link requires a delay of at least 1 ns");
+  EXPECT_EQ(make_fat_tree(5, {}, kHostCable, kFabric).error().message, "fat-tree: k must be even; 5 is odd");
 }
 
 TEST(TopologyBuilder, names_what_is_wrong) {
@@ -74,19 +73,18 @@ TEST(TopologyBuilder, names_what_is_wrong) {
   must(builder.add_switch("t"));
   must(builder.add_host("a"));
   must(builder.add_host("b"));
-  EXPECT_EQ(builder.add_host("s").error().message, "'s' is there twice");
+  EXPECT_EQ(builder.add_host("s").error().message, "duplicate name 's'");
   EXPECT_EQ(builder.connect("a", "x", kHostCable).error().message, "'x' is neither a host nor a switch");
   EXPECT_EQ(builder.connect("a", "b", kHostCable).error().message,
-            "a cable between the hosts 'a' and 'b': hosts are connected to switches");
-  EXPECT_EQ(builder.connect("s", "s", kHostCable).error().message, "a cable from 's' to itself");
+            "link between the hosts 'a' and 'b'; hosts must be connected to switches");
+  EXPECT_EQ(builder.connect("s", "s", kHostCable).error().message, "link from 's' to itself");
   must(builder.connect("a", "s", kHostCable));
-  EXPECT_EQ(builder.connect("a", "t", kHostCable).error().message,
-            "host 'a' has a cable already, and one is what it can have");
+  EXPECT_EQ(builder.connect("a", "t", kHostCable).error().message, "host 'a' already has a link (max. 1)");
   TopologyBuilder unfinished = builder;
   EXPECT_EQ(unfinished.finish().error().message, "host 'b' is not connected");
   must(builder.connect("b", "t", kHostCable));
   TopologyBuilder apart = builder;
-  EXPECT_EQ(apart.finish().error().message, "there is no way from switch 's' to switch 't'");
+  EXPECT_EQ(apart.finish().error().message, "no path from switch 's' to switch 't'");
   must(builder.connect("s", "t", kFabric));
   EXPECT_EQ(must(builder.finish()).way(0, 1).size(), 3U);
 }

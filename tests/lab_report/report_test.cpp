@@ -172,15 +172,15 @@ TEST_F(ReportTest, slowdowns_come_by_size_and_in_order) {
 
 TEST_F(ReportTest, errors_are_one_sentence) {
   EXPECT_EQ(write_report((folder_ / "report.html").string(), "none", {}).error().message,
-            "a report is of one run or more, and there is none");
+            "a report requires at least one run");
   const std::string nowhere = (folder_ / "nowhere" / "report.html").string();
   EXPECT_EQ(write_report(nowhere, "test", {made_up("one", 10)}).error().message,
             "'" + nowhere + "' cannot be written");
   EXPECT_EQ(read_results(folder_.string()).error().message,
             "'" + (folder_ / "summary.json").string() +
-                "' cannot be read; a folder with the results of a run is wanted");
+                "' cannot be read; a folder with the results of a run is required");
   EXPECT_EQ(read_folders({folder_.string()}).error().message,
-            "'" + folder_.string() + "' has no results; a folder that 'roci-lab run' wrote is wanted");
+            "'" + folder_.string() + "' has no results; a results folder of 'roci-lab run' is required");
 }
 
 // Writes results of made-up data, as `roci-lab run` does.

@@ -87,12 +87,12 @@ TEST_F(NetFile, mistakes_are_named_with_file_and_line) {
   expect_error("net:\n  addresses: [10.0.0.0/30]\n", "10.0.0.0/30 is too small for 32 places");
   expect_error("net:\n  addresses: [10.0.0.0/24, 10.1.0.0/24]\n", "two networks of the same IP version");
   expect_error("net:\n  addresses: []\n", "must name a network");
-  expect_error("net:\n  name: a/b\n", "cannot be a network's name");
+  expect_error("net:\n  name: a/b\n", "is not a valid network name");
   expect_error("net:\n  marking: {kmin: 2MiB}\n", "must not be above kmax");
-  expect_error("net:\n  telemetry: {udp_port: 4791}\n", "is RoCEv2's own");
-  expect_error("net: {}\ndevice: {port: {device: net_null0}}\n", "a process uses one of them");
-  expect_error("device: {port: {device: net_null0}}\n", "describes a device and not a network");
-  expect_error("net:\n  places: 32\n  uplink: {device: net_null0}\n", "can be 31 at most beside an uplink");
+  expect_error("net:\n  telemetry: {udp_port: 4791}\n", "is the UDP port of RoCEv2");
+  expect_error("net: {}\ndevice: {port: {device: net_null0}}\n", "only one is allowed");
+  expect_error("device: {port: {device: net_null0}}\n", "describes a device, not a network");
+  expect_error("net:\n  places: 32\n  uplink: {device: net_null0}\n", "must be at most 31 with an uplink");
   expect_error("net:\n  uplink: {mtu: 1500}\n", "the required key 'device' is missing");
 }
 

@@ -71,7 +71,7 @@ TEST_F(Place, there_is_none_when_all_are_taken_and_it_is_said_by_whom) {
   const std::string pid = std::to_string(getpid());
   EXPECT_EQ(more.error().message, "all 3 places of the network 'default' are taken (by the processes " + pid +
                                       ", " + pid + ", " + pid +
-                                      "); a configuration with more 'places' gives more");
+                                      "); increase 'places' in the network's configuration");
 }
 
 TEST_F(Place, there_is_none_without_the_switch) {
@@ -80,7 +80,7 @@ TEST_F(Place, there_is_none_without_the_switch) {
   const auto place = NetPlace::take(folder);
   ASSERT_FALSE(place);
   EXPECT_EQ(place.error().message,
-            "the switch of the network 'default' does not run; start the program with roci-run");
+            "the switch of the network 'default' is not running; start the program with roci-run");
 }
 
 TEST_F(Place, files_that_earlier_processes_left_mean_nothing) {

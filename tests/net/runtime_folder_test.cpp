@@ -32,7 +32,7 @@ TEST_F(RuntimeFolder, that_others_may_write_to_is_refused) {
   chmod(root_.c_str(), 0777);
   const auto folder = runtime_folder();
   ASSERT_FALSE(folder);
-  EXPECT_NE(folder.error().message.find("may be written by other users"), std::string::npos);
+  EXPECT_NE(folder.error().message.find("is writable by other users"), std::string::npos);
   EXPECT_EQ(folder.error().code, EPERM);
 }
 
@@ -48,7 +48,7 @@ TEST_F(RuntimeFolder, networks_are_listed_and_found_by_name) {
   EXPECT_TRUE(list_nets()->empty());
   const auto none = find_net("default");
   ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().message, "there is no network 'default'; there is none yet, roci-run makes one");
+  EXPECT_EQ(none.error().message, "unknown network 'default'; none exists, roci-run creates networks");
   NetConfig config;
   config.name = "two";
   make_net(config);
@@ -57,7 +57,7 @@ TEST_F(RuntimeFolder, networks_are_listed_and_found_by_name) {
   std::filesystem::create_directory(root_ / "not-a-net");
   EXPECT_EQ(*list_nets(), (std::vector<std::string>{"one", "two"}));
   EXPECT_EQ(*find_net("one"), folder);
-  EXPECT_EQ(find_net("three").error().message, "there is no network 'three'; there are: one, two");
+  EXPECT_EQ(find_net("three").error().message, "unknown network 'three'; existing are: one, two");
 }
 
 TEST_F(RuntimeFolder, names_that_would_leave_it_are_refused) {

@@ -86,7 +86,8 @@ TEST(AfPacketErrors, buffers_too_small_for_the_mtu_say_how_large_they_must_be) {
   auto pool = make_pool(600, 2048);
   auto port = open_on("veth0", 0, pool, 4200);
   ASSERT_FALSE(port);
-  EXPECT_NE(port.error().message.find("the pool's hold 2048"), std::string::npos) << port.error().message;
+  EXPECT_NE(port.error().message.find("the pool's buffers have 2048"), std::string::npos)
+      << port.error().message;
 }
 
 // A tap port connects to the kernel as well, and creates its own interface.
@@ -110,7 +111,8 @@ TEST(Tap, opens_and_closes) {
   config.mtu = 9000;
   auto port = EthdevPort::open(config);
   ASSERT_FALSE(port);
-  EXPECT_NE(port.error().message.find("MTU 9000 is not possible"), std::string::npos) << port.error().message;
+  EXPECT_NE(port.error().message.find("MTU 9000 is not supported"), std::string::npos)
+      << port.error().message;
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ TEST(CompletionStatus, TheSentenceNamesQueuePairMessageAndStatus) {
   completion.qp_num = 0x12;
   completion.status = IBV_WC_RETRY_EXC_ERR;
   EXPECT_EQ(failure_sentence(completion, 5),
-            "queue pair 0x000012 failed at message 5: the peer stopped answering (IBV_WC_RETRY_EXC_ERR)");
+            "queue pair 0x000012 failed at message 5: the peer does not respond (IBV_WC_RETRY_EXC_ERR)");
 }
 
 }  // namespace

@@ -139,13 +139,13 @@ TEST(Options, HelpFitsOneHundredColumns) {
 
 TEST(Options, RefusalsNameTheOptionTheValueAndTheLimits) {
   EXPECT_EQ(refusal({"write", "bw", "--loopback", "-s", "0"}),
-            "--size is \"0\"; write a size from 1 to 1G, for example 4096 or 64K");
+            "--size is \"0\"; allowed are sizes from 1 to 1G, such as 4096 or 64K");
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-s", "abc"}), "--size is \"abc\""));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-s", "2G"}), "from 1 to 1G"));
   EXPECT_EQ(refusal({"write", "bw", "--loopback", "-m", "1500"}),
-            "--mtu is \"1500\"; a path MTU is 256, 512, 1024, 2048 or 4096");
+            "--mtu is \"1500\"; allowed are 256, 512, 1024, 2048 or 4096");
   EXPECT_EQ(refusal({"write", "bw", "--loopback", "-q", "0"}),
-            "--qp is \"0\"; write a whole number from 1 to 100000");
+            "--qp is \"0\"; allowed are whole numbers from 1 to 100000");
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-n", "-1"}), "--iters is \"-1\""));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-D", "nan"}), "--duration is \"nan\""));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-u", "32"}), "from 1 to 31"));
@@ -155,8 +155,8 @@ TEST(Options, RefusalsNameTheOptionTheValueAndTheLimits) {
 }
 
 TEST(Options, WhatDoesNotGoTogetherIsRefused) {
-  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "somehost"}), "takes no HOST (\"somehost\")"));
-  EXPECT_TRUE(has(refusal({"write", "bw"}), "which port?"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "somehost"}), "excludes HOST (\"somehost\")"));
+  EXPECT_TRUE(has(refusal({"write", "bw"}), "no port"));
   EXPECT_TRUE(has(refusal({"write", "bw", "--direct", "-d", "x"}), "--loopback"));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-d", "x"}), "--loopback"));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-a", "-s", "8"}), "--size"));
@@ -214,7 +214,7 @@ TEST(Options, ALossyWireCoresAndRecoveryAreRead) {
 
 TEST(Options, WhatALossyWireCannotBeIsRefused) {
   for (const char* loss : {"1", "100%", "-0.1", "often", "%", "nan"}) {
-    EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--loss", loss}), "like 0.001")) << loss;
+    EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--loss", loss}), "such as 0.001")) << loss;
   }
   EXPECT_TRUE(has(refusal({"write", "bw", "-d", "c.yaml", "--loss", "1%"}), "--loopback"));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--cores", "1"}), "two CPUs"));
@@ -239,7 +239,7 @@ TEST(Options, congestion_control) {
 
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--cc", "hpcc", "--cc-set", "eta"}), "eta=0.95"));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--cc-set", "eta=1"}), "--cc"));
-  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--cc-line-rate", "0"}), "no line"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--cc-line-rate", "0"}), "must be above 0"));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--cc-cores", "1000"}), "from 0 to"));
 }
 

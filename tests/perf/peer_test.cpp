@@ -32,14 +32,14 @@ TEST(Peer, RefusalsSayWhichPart) {
     return peer ? std::string("(accepted)") : peer.error().message;
   };
   EXPECT_EQ(refusal("gid=10.0.0.2,qpn=0x1000000,psn=1"),
-            "qpn is \"0x1000000\"; write a number from 0 to 0xffffff");
+            "qpn is \"0x1000000\"; allowed are numbers from 0 to 0xffffff");
   EXPECT_NE(refusal("gid=10.0.0.2,qpn=1").find("psn is missing"), std::string::npos);
   EXPECT_NE(refusal("gid=10.0.0,qpn=1,psn=1").find("not an IP address"), std::string::npos);
   EXPECT_NE(refusal("gid=10.0.0.2,qpn=1,psn=1,lid=3").find("unknown part \"lid\""), std::string::npos);
   EXPECT_NE(refusal("gid=10.0.0.2,qpn=1,psn=1,psn=2").find("given twice"), std::string::npos);
   EXPECT_NE(refusal("gid=10.0.0.2,qpn,psn=1").find("has no '='"), std::string::npos);
   EXPECT_NE(refusal("gid=10.0.0.2,qpn=0x,psn=1").find("qpn is \"0x\""), std::string::npos);
-  EXPECT_NE(refusal("gid=10.0.0.2,qpn=1,psn=1,rkey=1").find("belong together"), std::string::npos);
+  EXPECT_NE(refusal("gid=10.0.0.2,qpn=1,psn=1,rkey=1").find("must be specified together"), std::string::npos);
   EXPECT_NE(refusal("").find("gid is missing"), std::string::npos);
 }
 

@@ -287,7 +287,7 @@ TEST_F(NeighboursTest, bad_settings_are_named) {
   };
   const NeighbourConfig good = config_;
   config_.mac = MacAddress::broadcast();
-  expect("ff:ff:ff:ff:ff:ff cannot be a host's MAC");
+  expect("ff:ff:ff:ff:ff:ff is not a valid MAC address of a host");
   config_ = good;
   config_.vlan_id = 4095;
   expect("VLAN 4095");
@@ -301,16 +301,16 @@ TEST_F(NeighboursTest, bad_settings_are_named) {
   expect("static neighbour 10.0.0.2");
   config_ = good;
   config_.addresses.push_back(*IpNetwork::parse("224.0.0.1/24"));
-  expect("224.0.0.1 is no address of a single host");
+  expect("224.0.0.1 is not a unicast host address");
   config_ = good;
   config_.capacity = 0;
   expect("0 entries");
   config_ = good;
   config_.attempts = 0;
-  expect("at least one attempt");
+  expect("attempts must be at least 1");
   config_ = good;
   config_.first_wait = 2s;
-  expect("the first no longer than the longest");
+  expect("the first wait at most the longest");
 }
 
 // Two hosts with random frame loss: finally both have resolved each other, and no buffer is lost.

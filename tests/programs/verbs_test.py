@@ -24,7 +24,7 @@ class Verbs(Programs):
 
     def test_a_child_that_uses_what_its_parent_opened_is_told_so(self):
         text = self.check("fork")
-        self.assertEqual(text.count("was forked from one that uses the RDMA device"), 1, text)
+        self.assertEqual(text.count("was forked from a process that uses the RDMA device"), 1, text)
 
     def test_threads_call_what_they_like(self):
         self.check("threads")

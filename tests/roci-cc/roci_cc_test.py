@@ -81,7 +81,7 @@ class Descriptions(Case):
         out = self.good("list")
         self.assertEqual(re.findall(r"^([a-z_]+) ", out, flags=re.MULTILINE), BUILT_IN)
         self.assertLessEqual(max(map(len, out.splitlines())), 100)
-        self.assertIn("needs CNPs of the peer", out)
+        self.assertIn("requires CNPs of the peer", out)
 
     def test_a_plugin_of_a_file_is_in_the_list(self):
         out = self.good("list", "--plugin", os.path.join(PLUGINS, "odd.so"))
@@ -91,7 +91,7 @@ class Descriptions(Case):
         for name in BUILT_IN:
             out = self.good("show", name)
             self.assertTrue(out.startswith(name + ": "), out)
-            for title in ("source", "code", "needs", "decides", "a flow", "parameters", "states", "reasons of changes"):
+            for title in ("source", "code", "requires", "decides", "flow state", "parameters", "states", "reasons of changes"):
                 self.assertRegex(out, rf"(?m)^{title}\b", name)
             self.assertLessEqual(max(map(len, out.splitlines())), 100, name)
             self.assertFalse(re.search(r" $", out, flags=re.MULTILINE), name)
@@ -106,12 +106,13 @@ class Descriptions(Case):
         self.assertEqual(self.good("show", "HPCC++"), self.good("show", "hpcc"))
         status, out, err = self.run_program("show", "hc3")
         self.assertEqual((status, out), (2, ""))
-        self.assertIn("HC3 is inside HiSilicon's hardware", err)
+        self.assertIn("HC3 is a proprietary algorithm of HiSilicon hardware", err)
 
     def test_what_there_is_not_is_one_sentence(self):
         status, out, err = self.run_program("show", "reno")
         self.assertEqual((status, out), (2, ""))
-        self.assertEqual(err, "roci-cc: there is no congestion control 'reno'; there are " + ", ".join(BUILT_IN) + "\n")
+        self.assertEqual(err, "roci-cc: unknown congestion control algorithm 'reno'; available are " +
+                         ", ".join(BUILT_IN) + "\n")
 
     def test_markdown_is_tables(self):
         out = self.good("list", "--markdown")
@@ -129,18 +130,18 @@ class Descriptions(Case):
 class Checks(Case):
     def test_a_sound_one_is_named(self):
         path = os.path.join(PLUGINS, "odd.so")
-        self.assertEqual(self.good("check", path), path + ": odd: a part of the line; 1 parameter, 0 bytes a flow\n")
+        self.assertEqual(self.good("check", path), path + ": odd: a part of the line; 1 parameter, 0 bytes per flow\n")
 
     def test_a_name_without_a_folder_is_a_file_of_this_folder(self):
         self.assertIn("odd.so: odd: ", self.good("check", "odd.so", cwd=PLUGINS))
 
     def test_what_is_wrong_is_one_sentence(self):
         for name, why in {
-                "odd_abi": "a plugin: it was made for version 99 of the plugin interface; this is version 1",
-                "odd_entry": "it does not export roci_cc_plugins()",
-                "odd_name": "a plugin: its name is not of lower-case letters, digits and '_'",
-                "odd_twice": "there is a plugin 'dcqcn' already",
-                "odd_standard": "plugin 'odd': the standard value of parameter 'part' is not within its range"}.items():
+                "odd_abi": "plugin: built for version 99 of the plugin interface; required is version 1",
+                "odd_entry": "does not export roci_cc_plugins()",
+                "odd_name": "plugin: the name is invalid; allowed are lower-case letters, digits and '_'",
+                "odd_twice": "the plugin name 'dcqcn' is already in use",
+                "odd_standard": "plugin 'odd': the default value of parameter 'part' is out of range"}.items():
             path = os.path.join(PLUGINS, name + ".so")
             status, out, err = self.run_program("check", path)
             self.assertEqual((status, out), (1, ""), name)
@@ -150,7 +151,7 @@ class Checks(Case):
     def test_standard_values_that_do_not_fit_together(self):
         path = os.path.join(PLUGINS, "odd_check.so")
         self.assertEqual(self.run_program("check", path), (
-            1, "", f"roci-cc: {path}: plugin 'odd' refuses its own standard values: nothing pleases it\n"))
+            1, "", f"roci-cc: {path}: plugin 'odd' rejects its default values: nothing pleases it\n"))
 
     def test_what_is_no_shared_object(self):
         path = os.path.join(self.folder, "x.so")
@@ -168,7 +169,7 @@ class Traces(Case):
     def test_the_same_decisions_are_0(self):
         path = self.trace(start(), event(2000), event(3000))
         self.assertEqual(self.good("replay", path),
-                         "1 flow, 2 events: every decision came out as it was recorded\n")
+                         "1 flow, 2 events: all decisions match the trace\n")
         with open(path, encoding="utf-8") as file:
             self.assertIn("1 flow, 2 events", self.good("replay", "-", data=file.read()))
 
@@ -176,20 +177,20 @@ class Traces(Case):
         path = self.trace(start(), event(2000), event(3000, window=9000), event(4000, gap_ns=1))
         status, out, err = self.run_program("replay", path)
         self.assertEqual((status, err), (1, ""))
-        self.assertEqual(out, "1 flow, 3 events: 2 decisions came out another way\nthe first: flow 1 (static_rate), "
+        self.assertEqual(out, "1 flow, 3 events: 2 decisions differ\nfirst difference: flow 1 (static_rate), "
                               "event 2: window is 9000 in the trace and no limit now\n")
 
     def test_flows_without_a_beginning(self):
         other = start(flow=2, kind="flow")
         path = self.trace(start(), other, event(2000), event(2000, flow=2))
         self.assertEqual(self.good("replay", path),
-                         "1 flow, 1 event: every decision came out as it was recorded\n"
-                         "1 event could not be run again: the beginnings of their flows were displaced\n")
+                         "1 flow, 1 event: all decisions match the trace\n"
+                         "1 event could not be replayed: the start records of their flows were overwritten\n")
         for lines, why in ([start(), other, event(2000, flow=2)],
-                           "the beginnings of the flows of its 1 event were displaced"), ([start()], "it has no event"):
+                           "the start records of the flows of its 1 event were overwritten"), ([start()], "it has no events"):
             path = self.trace(*lines)
             self.assertEqual(self.run_program("replay", path),
-                             (2, "", f"roci-cc: {path}: nothing in it can be run again: {why}\n"))
+                             (2, "", f"roci-cc: {path}: nothing can be replayed: {why}\n"))
 
     def test_what_was_recorded_in_real_time_comes_out_the_same(self):
         path = os.path.join(self.folder, "recorded.jsonl")
@@ -198,7 +199,7 @@ class Traces(Case):
                                    "--cc", *options], capture_output=True, text=True, timeout=120, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(self.good("replay", path),
-                             r"^2 flows, [1-9][0-9]* events: every decision came out as it was recorded\n$")
+                             r"^2 flows, [1-9][0-9]* events: all decisions match the trace\n$")
 
     def test_the_end_of_a_long_run_comes_out_the_same(self):
         path = os.path.join(self.folder, "long.jsonl")
@@ -209,8 +210,9 @@ class Traces(Case):
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read().count('"type":"start"'), 1, "that of the server, who was told nothing")
         # One or two of the 100 records are states, 51 records apart. The older state may be the oldest record.
-        told = re.fullmatch(r"2 flows, (\d+) events: every decision came out as it was recorded\n"
-                            r"(?:([1-9]\d*) events? could not be run again: the beginnings of their flows were displaced\n)?",
+        told = re.fullmatch(r"2 flows, (\d+) events: all decisions match the trace\n"
+                            r"(?:([1-9]\d*) events? could not be replayed: "
+                            r"the start records of their flows were overwritten\n)?",
                             self.good("replay", path))
         self.assertIsNotNone(told)
         again, without = (int(count or 0) for count in told.groups())
@@ -224,12 +226,12 @@ class Traces(Case):
                                "--cc", "odd", "--cc-plugin", plugin],
                               capture_output=True, text=True, timeout=120, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(" every decision came out as it was recorded\n", self.good("replay", path, "--plugin", plugin))
+        self.assertIn(" all decisions match the trace\n", self.good("replay", path, "--plugin", plugin))
 
     def test_plugins_of_files_are_run_again(self):
         path = self.trace(start("odd", parameters={"part": 0.01}), event(2000))
         self.assertEqual(self.run_program("replay", path)[0], 2)
-        self.assertIn("1 flow, 1 event: every", self.good("replay", path, "--plugin", os.path.join(PLUGINS, "odd.so")))
+        self.assertIn("1 flow, 1 event: all", self.good("replay", path, "--plugin", os.path.join(PLUGINS, "odd.so")))
 
     def test_what_cannot_be_read_is_one_sentence(self):
         gone = os.path.join(self.folder, "gone.jsonl")
@@ -237,10 +239,10 @@ class Traces(Case):
             self.assertEqual(self.run_program(command, gone), (2, "", f"roci-cc: {gone}: No such file or directory\n"))
             path = self.trace(start(), event(2000), event(1999))
             self.assertEqual(self.run_program(command, path),
-                             (2, "", f"roci-cc: {path}: line 4: the time of flow 1 goes back\n"))
+                             (2, "", f"roci-cc: {path}: line 4: the time of flow 1 decreases\n"))
             status, _, err = self.run_program(command, "-", data="")
             self.assertEqual(status, 2)
-            self.assertTrue(err.startswith("roci-cc: standard input: it is empty; "), err)
+            self.assertTrue(err.startswith("roci-cc: standard input: empty; "), err)
             status, _, err = self.run_program(command, self.folder)
             self.assertEqual((status, err.count("\n")), (2, 1), err)
 

@@ -102,14 +102,14 @@ class RociLab(unittest.TestCase):
         out, _ = self.lab("run", "small.yaml", "--out", "x", "--only", "dctcp")
         self.assertNotIn("both carry", out)
         self.assertIn("holds   the window is there", out)
-        self.assertIn("expectations of runs that are not there: 1", out)
+        self.assertIn("expectations of runs that were not executed: 1", out)
 
     def test_what_is_wrong_is_one_sentence(self):
         where = "roci-lab: small.yaml:"
         for change, sentence in {
             ("claim: both", "clam: both"): "18: expect[0]: the required key 'claim' is missing",
-            ("dctcp.windows", "dctpc.windows"): "19: expect[1].that: there is no run 'dctpc', only 'dcqcn', 'dctcp'",
-            ("> 1Gbps", "1Gbps"): "19: expect[1].that: one of <, <=, >, >= is wanted",
+            ("dctcp.windows", "dctpc.windows"): "19: expect[1].that: unknown run 'dctpc'; available are 'dcqcn', 'dctcp'",
+            ("> 1Gbps", "1Gbps"): "19: expect[1].that: one of <, <=, >, >=, surrounded by spaces, is required",
             ("rate: 25Gbps", "rate: 0"): "7: topology.link.rate: ",
             ("load: 0.5", "load: 0.5, laod: 1"): "10: traffic[0].laod is an unknown key",
         }.items():
@@ -120,12 +120,12 @@ class RociLab(unittest.TestCase):
             self.assertEqual(error.count("\n"), 1, error)
         self.file("small.yaml", SCENARIO)
         _, error = self.lab("run", "small.yaml", "--only", "tcp", status=2)
-        self.assertEqual(error, "roci-lab: --only names 'tcp', and the runs are: dcqcn, dctcp\n")
+        self.assertEqual(error, "roci-lab: --only: unknown run 'tcp'; available are: dcqcn, dctcp\n")
 
     def test_what_a_summary_does_not_have_does_not_hold(self):
         self.file("small.yaml", SCENARIO.replace("windows.late.traffic.long", "windows.late.traffic.lon"))
         out, _ = self.lab("run", "small.yaml", "--out", "x", status=1)
-        self.assertIn("FAILS   the window is there: its summary has no 'dctcp.windows.late.traffic.lon'", out)
+        self.assertIn("FAILS   the window is there: the summary has no 'dctcp.windows.late.traffic.lon'", out)
 
     def test_in_real_time_the_summaries_are_the_same_and_run_json_says_how(self):
         for mode in ("--real", "--virtual"):
@@ -142,10 +142,10 @@ class RociLab(unittest.TestCase):
 
     def test_real_time_is_for_one_run_at_a_time(self):
         _, error = self.lab("run", "small.yaml", "--real", "--jobs", "2", status=2)
-        self.assertEqual(error, "roci-lab: --real makes one run at a time: 2 jobs would make each other late\n")
+        self.assertEqual(error, "roci-lab: --real executes one run at a time; 2 jobs would delay each other\n")
         if MPIRUN:
             out, error = self.lab("run", "small.yaml", "--real", before=TWO_RANKS, status=2)
-            self.assertEqual(error.count("roci-lab: --real is for one process: 2 would make each other late\n"), 1, error)
+            self.assertEqual(error.count("roci-lab: --real requires one process; 2 would delay each other\n"), 1, error)
         self.assertEqual([path.name for path in self.path.iterdir()], ["small.yaml"])
 
     def test_real_ports_are_checked_before_anything_runs(self):
@@ -154,8 +154,8 @@ class RociLab(unittest.TestCase):
         self.lab("run", "small.yaml", "--out", "x")
         out, error = self.lab("run", "small.yaml", "--real", status=2)
         self.assertEqual(out, "")
-        self.assertEqual(error, "roci-lab: small.yaml:20: ports[0].devices: packets without their payload cannot go over "
-                         "a real wire; --real needs payload: carried\n")
+        self.assertEqual(error, "roci-lab: small.yaml:20: ports[0].devices: packets without payload cannot be sent "
+                         "through real ports; --real requires payload: carried\n")
         out, _ = self.lab("explain", "small.yaml")
         self.assertIn("real port  h0: net_null0, and leaf0: net_null1\n", out)
 
@@ -178,13 +178,13 @@ variants: [{name: short}, {name: long, set: {duration: 1h}}, {name: never}]
             process.send_signal(number)
             _, error = process.communicate(timeout=TIMEOUT)
             self.assertEqual(process.returncode, 130, error)
-            self.assertEqual(error, "roci-lab: stopped: 1 of 3 runs had ended and keep their results; nothing is written of "
-                             "the others\n")
+            self.assertEqual(error, "roci-lab: stopped: 1 of 3 runs were complete; the results of the others were not "
+                             "written\n")
             self.assertEqual(sorted(path.name for path in out.iterdir()), ["report.html", "short"])
 
     def test_explain_tells_and_runs_nothing(self):
         out, _ = self.lab("explain", "small.yaml", "--only", "dctcp")
-        for text in ("small: a small network", "6 hosts, 4 switches", "congestion control dctcp", "2 flows without end",
+        for text in ("small: a small network", "6 hosts, 4 switches", "congestion control dctcp", "2 flows of unlimited size",
                      "late: 200 us to 300 us", "the window is there"):
             self.assertIn(text, out)
         self.assertEqual([path.name for path in self.path.iterdir()], ["small.yaml"])

@@ -94,7 +94,7 @@ class Check(Case):
         self.assertEqual(len(files), 31)
         out = self.check(0, *files)
         line = next(line for line in out.splitlines() if "corrupt.pcap" in line)
-        self.assertRegex(line, r"9 RoCEv2 .* 8 good +1 bad .* ok; the bad ICRC is declared in the index: packet 2$")
+        self.assertRegex(line, r"9 RoCEv2 .* 8 good +1 bad .* ok; bad ICRC declared in the index: packet 2$")
         self.assertIn("31 files, 1463 RoCEv2 packets: ICRC 1462 good, 1 bad", out)
         self.assertRegex(out, r"\nRC_WRITE_MIDDLE +408\n")
 
@@ -120,7 +120,7 @@ class Check(Case):
             (first, UDP + 7, 1, "udp.checksum"),
             (first, BTH, 0x1D, "bth.opcode: 0x1d is not a known opcode"),
             (first, BTH + 1, 0x03, "bth.version: 3"),
-            (ack, BTH + 1, 0x10, "bth.pad_count: 1 is more than the bytes there are"),
+            (ack, BTH + 1, 0x10, "bth.pad_count: 1 exceeds the payload"),
             (first, BTH + 1, 0x10, "data.icrc"),  # The pad count is possible; the ICRC is wrong.
             (ack, BTH, 0x0C, "udp.length: too short for the headers of RC_READ_REQUEST"),
         ]
@@ -152,23 +152,23 @@ class Check(Case):
         self.write("INDEX.md", ("# heading\n\n| file | what | packets |\n|---|---|---|\n" + row.format(right)).encode())
         self.check(0, self.path("ud.pcap"))
         for wrong, told in [
-            (right.replace("3 RoCEv2", "4 RoCEv2"), "RoCEv2 packets: the index says 4, the capture has 3"),
-            (right.replace("bad 0", "bad 1"), "bad ICRCs: the index says 1, the capture has 0"),
-            (right.replace("frames 0", "frames 2"), "other frames: the index says 2, the capture has 0"),
-            (right.replace("ONLY 2", "ONLY 1"), "UD_SEND_ONLY: the index says 1, the capture has 2"),
-            (right + ", RC_ACK 5", "RC_ACK: the index says 5, the capture has 0"),
+            (right.replace("3 RoCEv2", "4 RoCEv2"), "RoCEv2 packets: 4 in the index, 3 in the capture"),
+            (right.replace("bad 0", "bad 1"), "bad ICRCs: 1 in the index, 0 in the capture"),
+            (right.replace("frames 0", "frames 2"), "other frames: 2 in the index, 0 in the capture"),
+            (right.replace("ONLY 2", "ONLY 1"), "UD_SEND_ONLY: 1 in the index, 2 in the capture"),
+            (right + ", RC_ACK 5", "RC_ACK: 5 in the index, 0 in the capture"),
         ]:
             self.write("INDEX.md", row.format(wrong).encode())
             self.assertIn(told, self.check(1, self.path("ud.pcap")))
         self.write("INDEX.md", row.format("3 RoCEv2, of which many").encode())
-        self.assertRegex(self.check(2, self.path("ud.pcap")), r"INDEX.md: line 1: .* cannot be read")
+        self.assertRegex(self.check(2, self.path("ud.pcap")), r"INDEX.md: line 1: .* is invalid")
         self.write("INDEX.md", b"| other.pcap | text | 1 RoCEv2, ICRC good 1, bad 0, other frames 0: RC_ACK 1 |\n")
         self.check(0, self.path("ud.pcap"))
 
     def test_packets_that_the_capture_cut_short_are_told_and_are_no_difference(self):
         path = self.write("cut.pcap", pcap_bytes(read_pcap("write.pcap"), snap=100))
         out = self.check(0, path)
-        self.assertIn("30 cut short by the capture, not checked", out)
+        self.assertIn("30 truncated by the capture, not checked", out)
         self.assertRegex(out, r"40 RoCEv2  ICRC +10 good")  # The ACKs fit.
         for snap in range(1, 100, 7):
             self.check(0, self.write("cut.pcap", pcap_bytes(read_pcap("write.pcap")[:3], snap=snap)))
@@ -176,7 +176,7 @@ class Check(Case):
     def test_a_frame_shorter_than_its_headers_say_is_a_difference(self):
         frames = read_pcap("write.pcap")
         path = self.write("short.pcap", pcap_bytes([frames[0], frames[1][:-1]]))
-        self.assertRegex(self.check(1, path), r"packet 2: frame: its \d+ bytes are fewer than its own headers say")
+        self.assertRegex(self.check(1, path), r"packet 2: frame: its \d+ bytes are fewer than the headers specify")
 
     def test_pcapng_reads_like_pcap(self):
         path = self.write("read.pcapng", pcapng_bytes(read_pcap("read.pcap")))
@@ -190,8 +190,8 @@ class Check(Case):
             (self.path("missing.pcap"), "No such file"),
             (self.write("text.pcap", b"this is not a capture, only text\n" * 5), "cannot be read as a pcap"),
             (self.write("empty.pcap", b""), "cannot be read as a pcap"),
-            (self.write("raw.pcap", pcap_bytes([], link=RAW_IP)), "link type RAW, but only Ethernet"),
-            (self.write("broken.pcap", data[:-7]), "breaks off behind packet 2"),
+            (self.write("raw.pcap", pcap_bytes([], link=RAW_IP)), "link type RAW; supported is Ethernet"),
+            (self.write("broken.pcap", data[:-7]), "truncated after packet 2"),
             (self.folder, "cannot be read as a pcap"),
         ]
         for path, why in rows:
@@ -237,7 +237,7 @@ def other_frames():
         (ipv4(1, b"\x08\x00" + bytes(6)), "ICMP echo request"),
         (ipv4(6, struct.pack(">HH", 1000, 22) + bytes(16)), "TCP 1000 to 22"),
         (ipv4(17, struct.pack(">HHHH", 68, 67, 8, 0)), "UDP 68 to 67"),
-        (ipv6(58, b"\x87\x00" + bytes(22)), "ICMPv6 neighbour solicitation"),
+        (ipv6(58, b"\x87\x00" + bytes(22)), "ICMPv6 neighbor solicitation"),
         (macs + b"\x88\xcc" + b"\x02\x07", "EtherType 0x88cc"),
         (macs, "truncated"),
     ]

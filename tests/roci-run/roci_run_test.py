@@ -192,15 +192,15 @@ class RociRun(unittest.TestCase):
         self.assertEqual(running, [str(self.switch_pid())])
 
     def test_lists_and_stops(self):
-        self.assertEqual(self.run_("--list").stdout, "there is no network on this machine yet\n")
+        self.assertEqual(self.run_("--list").stdout, "no networks\n")
         self.small("true")
         pid = self.switch_pid()
         self.assertRegex(self.run_("--list").stdout, rf"(?m)^small +{pid} +0/3  10\.77\.0\.0/16 +-$")
-        self.assertEqual(self.run_("--stop", "small").stdout, "the network 'small' has ended\n")
+        self.assertEqual(self.run_("--stop", "small").stdout, "network 'small' was stopped\n")
         self.assertTrue(wait_until(lambda: not is_alive(pid), 5), "it may still be giving back its memory")
         self.assertRegex(self.run_("--list").stdout, r"(?m)^small +ended +0/3")
-        self.assertEqual(self.run_("--stop", "small").stdout, "the network 'small' did not run\n")
-        self.expect_error("there is no network 'other'; there are: small", "--stop", "other")
+        self.assertEqual(self.run_("--stop", "small").stdout, "network 'small' was not running\n")
+        self.expect_error("unknown network 'other'; existing are: small", "--stop", "other")
 
     def test_the_switch_ends_by_itself_after_its_linger_time(self):
         self.config.write_text(SMALL.replace("60s", "1s"), encoding="utf-8")
@@ -208,7 +208,7 @@ class RociRun(unittest.TestCase):
         pid = self.switch_pid()
         self.assertTrue(wait_until(lambda: not is_alive(pid)))
         log = (self.runtime / "small" / "switch.log").read_text()
-        self.assertIn("roci-switch: 'small' ends: nobody is connected any more", log)
+        self.assertIn("roci-switch: 'small' exits: no process is connected", log)
         self.assertEqual(self.small("true").returncode, 0, "and starts again")
 
     def test_a_switch_that_was_killed_is_started_again(self):
@@ -222,7 +222,7 @@ class RociRun(unittest.TestCase):
     def test_another_description_of_a_network_that_runs_is_refused(self):
         self.small("true")
         self.config.write_text(SMALL.replace("places: 3", "places: 4"), encoding="utf-8")
-        self.expect_error("the network 'small' runs already, with another description", "--config", self.config, "true")
+        self.expect_error("the network 'small' is in use with another description", "--config", self.config, "true")
         self.assertEqual(self.run_("--net", "small", "true").returncode, 0, "by its name it is joined as it is")
 
     # --- Traffic
@@ -253,7 +253,7 @@ class RociRun(unittest.TestCase):
         self.assertFalse((self.runtime / "small" / "switch.pid").exists())
         self.assertRegex(self.run_("--list").stdout, r"(?m)^small +none +0/3 ")
         self.assertEqual(self.run_("--stop", "small").stdout,
-                         "the network 'small' has no switch; it ends with its last program\n")
+                         "network 'small' has no switch; it ends with its last process\n")
 
     def test_a_network_without_a_switch_serves_each_kind_of_congestion_control(self):
         self.config.write_text(DIRECT, encoding="utf-8")
@@ -266,9 +266,9 @@ class RociRun(unittest.TestCase):
         server = self.start(*self.perf(free_port()))
         self.assertTrue(wait_until(lambda: self.place_holders() == 1))
         self.config.write_text(DIRECT.replace("places: 3", "places: 4"), encoding="utf-8")
-        self.expect_error("the network 'small' runs already, with another description", "--config", self.config, "true")
+        self.expect_error("the network 'small' is in use with another description", "--config", self.config, "true")
         self.config.write_text(SMALL, encoding="utf-8")
-        self.expect_error("the network 'small' runs already, with another description", "--config", self.config, "true")
+        self.expect_error("the network 'small' is in use with another description", "--config", self.config, "true")
         server.kill()
         self.assertTrue(wait_until(lambda: self.place_holders() == 0))
         self.assertEqual(self.small("true").returncode, 0)
@@ -354,9 +354,9 @@ class RociRun(unittest.TestCase):
     # --- Errors
 
     def test_mistakes_are_one_sentence(self):
-        self.expect_error("which program?")
-        self.expect_error("there is no option '--nonsense'", "--nonsense", "true")
-        self.expect_error("cannot be a network's name", "--net", "../x", "true")
+        self.expect_error("PROGRAM is missing")
+        self.expect_error("unknown option '--nonsense'", "--nonsense", "true")
+        self.expect_error("is not a valid network name", "--net", "../x", "true")
         self.expect_error("--loss", "--loss", "2", "true")
         self.expect_error("--delay: ", "--delay", "soon", "true")
         self.expect_error("--identity: 'mlx5' is not VENDOR:PART", "--identity", "mlx5", "true")
@@ -379,12 +379,12 @@ class RociRun(unittest.TestCase):
         file.write_text("device: {name: mine0, port: {device: net_null0}, addresses: [10.0.0.1/24]}\n", encoding="utf-8")
         done = self.run_("--config", file, SHELL, "-c", "echo $ROCI_CONFIG $ROCI_NET; ls /sys/class/infiniband")
         self.assertEqual(done.stdout, f"{file}\nmine0\n", done.stderr)
-        self.expect_error("faults are injected by the switch of a network", "--config", file, "--loss", "0.1", "true")
+        self.expect_error("fault injection requires a network with a switch", "--config", file, "--loss", "0.1", "true")
 
     def test_a_runtime_folder_that_is_others_is_refused(self):
         self.runtime.mkdir(mode=0o777)
         self.runtime.chmod(0o777)
-        self.expect_error("may be written by other users", "true")
+        self.expect_error("is writable by other users", "true")
 
     def test_help_fits_a_terminal(self):
         done = self.run_("--help")

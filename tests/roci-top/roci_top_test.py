@@ -185,7 +185,7 @@ class RociTop(unittest.TestCase):
         done = self.top("--once", "--interval", "0.1", "--process", f"roci-{second.pid}-")
         self.assertNotIn("switch left", done.stdout)
         self.assertIn("switch right", done.stdout)
-        self.expect_nobody("no process of roci answers whose DPDK prefix begins with 'x'", "--process", "x")
+        self.expect_nobody("no Rocinante process found whose DPDK prefix starts with 'x'", "--process", "x")
 
     def expect_nobody(self, sentence, *options):
         for more in ([], ["--once"], ["--json"]):
@@ -195,14 +195,14 @@ class RociTop(unittest.TestCase):
             self.assertIn(sentence, done.stderr)
 
     def test_nobody_there_is_one_sentence_with_the_folder(self):
-        self.expect_nobody(f"no process of roci answers in {self.folder}/dpdk; a roci-switch")
+        self.expect_nobody(f"no Rocinante process found in {self.folder}/dpdk; processes of the same user")
 
     def test_what_a_killed_process_leaves_behind_is_nobody(self):
         process = self.start_switch()
         process.kill()
         process.wait()
         self.assertEqual(len(list(self.folder.glob("dpdk/*/dpdk_telemetry.v2"))), 1)
-        self.expect_nobody("no process of roci answers in")
+        self.expect_nobody("no Rocinante process found in")
 
     def test_a_process_that_does_not_answer_does_not_hold_up_the_others(self):
         self.start_switch()
@@ -216,7 +216,7 @@ class RociTop(unittest.TestCase):
             self.assertLess(time.monotonic() - begin, 10)
             said = json.loads(done.stdout)
             self.assertEqual((len(said["processes"]), said["silent_processes"]), (1, 1))
-            self.expect_nobody("and 1 are silent", "--process", "silent")
+            self.expect_nobody("(1 not responding)", "--process", "silent")
 
     def answer(self, place, answers):
         """Starts a process that answers telemetry requests as specified, until the test ends. It is not a Rocinante
@@ -313,7 +313,7 @@ class RociTop(unittest.TestCase):
         done = self.top()
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertEqual(done.stderr,
-                         "roci-top: standard output is no terminal for a live view; use --once or --json\n")
+                         "roci-top: standard output is not a terminal; use --once or --json\n")
 
     def test_a_bad_interval_is_an_error(self):
         for interval in ("0", "-1", "soon"):
@@ -391,7 +391,7 @@ class RociTop(unittest.TestCase):
         at = screen.wait_for(b"p1")
         process.terminate()
         process.wait(timeout=TIMEOUT)
-        at = screen.wait_for(b"no process of roci is there any more", at)
+        at = screen.wait_for(b"no Rocinante process found; waiting", at)
         self.start_switch("next")
         screen.wait_for(b"switch next", at)
         screen.press("q")

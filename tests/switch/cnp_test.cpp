@@ -336,10 +336,10 @@ TEST(CnpConfigText, is_read) {
 TEST(CnpConfigText, what_cannot_work_is_one_sentence) {
   const std::string start = "ports: [{name: a}]\n";
   const auto error = [&](const std::string& more) { return test::switch_text_error(start + more); };
-  EXPECT_NE(error("cnp: {spacing: 2s}").find("its spacing is not one of 0 to 1 s"), std::string::npos);
+  EXPECT_NE(error("cnp: {spacing: 2s}").find("spacing must be 0 to 1 s"), std::string::npos);
   EXPECT_NE(error("senders: {flows: 0}").find("flows"), std::string::npos);
   EXPECT_NE(error("cnp: {often: true}").find("often"), std::string::npos);
-  EXPECT_NE(error("classes: [{class: 7, notify: cnp, cnp: {threshold: 10us}}]").find("no rate"),
+  EXPECT_NE(error("classes: [{class: 7, notify: cnp, cnp: {threshold: 10us}}]").find("requires a rate"),
             std::string::npos);
   EXPECT_NE(error("classes: [{class: 7, notify: cnp, cnp: {key_flow: last}}]").find("sampled, heaviest"),
             std::string::npos);

@@ -431,7 +431,7 @@ TEST_F(EcmpTest, a_full_table_of_routes_is_a_switch_and_one_more_is_an_error) {
   spec.to = IpAddress::from_v4(0x14000000 + (16'384 << 8));
   EXPECT_EQ(way_of(spec), 0U);
   config.routes.push_back({net("30.0.0.0/8"), {hop(0)}});
-  EXPECT_EQ(check(config).error().message, "switch 's1': it has 16385 routes, allowed are 16384");
+  EXPECT_EQ(check(config).error().message, "switch 's1': has 16385 routes; the maximum is 16384");
 }
 
 const std::string kText = R"(
@@ -463,19 +463,22 @@ TEST(EcmpConfig, what_cannot_be_is_one_sentence) {
       {"- {prefix: 10.9.0.0/16}", "the required key 'via' is missing"},
       {"- {prefix: 10.9.0.0/16, via: {a: 1}}", "via must be a value or a list but is a map"},
       {"- {prefix: 10.9.0.0/16, via: [10.0.2.9, x]}", "via[1]: "},
-      {"- {prefix: 10.9.0.0/16, via: [" + many + "]}", "route 10.9.0.0/16 has 65 next hops, allowed are 64"},
+      {"- {prefix: 10.9.0.0/16, via: [" + many + "]}",
+       "route 10.9.0.0/16 has 65 next hops; the maximum is 64"},
       {"- {prefix: 10.9.0.0/16, via: [10.0.2.9, 10.7.0.1]}",
-       "route 10.9.0.0/16 via 10.7.0.1: no interface has an address in the network of the next hop"},
+       "route 10.9.0.0/16 via 10.7.0.1: the next hop is in no interface's network"},
       {"- {prefix: 10.9.0.0/16, via: [10.0.2.9, \"fd02::9\"]}",
        "route 10.9.0.0/16 via fd02::9 mixes IPv4 and IPv6"},
       {"- {prefix: 10.9.0.0/16, via: [10.0.2.9, 10.0.1.9, 10.0.2.9]}",
-       "route 10.9.0.0/16 via 10.0.2.9: the next hop is there twice"},
+       "route 10.9.0.0/16 via 10.0.2.9: duplicate next hop"},
       {"- {prefix: 10.9.0.0/16, via: 10.0.2.9}\n  - {prefix: 10.9.7.7/16, via: 10.0.1.9}",
-       "route 10.9.7.7/16 is there twice; a route with several next hops lists them: via: [10.0.2.9, "
-       "10.0.1.9]"},
-      {"- {prefix: 10.0.2.0/24, via: 10.0.1.9}", "route 10.0.2.0/24: interface 'right' has it already"},
-      {"- {prefix: 10.0.2.1/32, via: 10.0.1.9}", "route 10.0.2.1/32: interface 'right' has it already"},
-      {"- {prefix: 10.0.3.1/32, via: 10.0.1.9}", "route 10.0.3.1/32: interface 'right' has it already"},
+       "route 10.9.7.7/16: duplicate prefix; list several next hops in one route: via: [10.0.2.9, 10.0.1.9]"},
+      {"- {prefix: 10.0.2.0/24, via: 10.0.1.9}",
+       "route 10.0.2.0/24: the prefix is that of interface 'right', which is routed already"},
+      {"- {prefix: 10.0.2.1/32, via: 10.0.1.9}",
+       "route 10.0.2.1/32: the prefix is that of interface 'right', which is routed already"},
+      {"- {prefix: 10.0.3.1/32, via: 10.0.1.9}",
+       "route 10.0.3.1/32: the prefix is that of interface 'right', which is routed already"},
   };
   for (const auto& [routes, message] : rows) {
     const std::string error = switch_text_error(kText + "routes:\n  " + routes + "\n");
@@ -492,7 +495,7 @@ TEST(EcmpConfig, interfaces_have_so_many_addresses) {
   for (uint32_t i = 0; i <= kMostOwnAddresses; ++i)
     config.interfaces[0].addresses.push_back({IpAddress::from_v4(0x0a000001 + (i << 8)), 24});
   EXPECT_EQ(check(config).error().message,
-            "switch 's1': its interfaces have 4097 addresses, allowed are 4096");
+            "switch 's1': the interfaces have 4097 addresses; the maximum is 4096");
   config.interfaces[0].addresses.pop_back();
   EXPECT_TRUE(check(config));
 }

@@ -92,15 +92,15 @@ TEST_F(L3CnmAuthTest, clocks_that_are_apart_too_far_are_not_believed) {
 TEST_F(L3CnmAuthTest, what_cannot_be_is_refused) {
   SwitchConfig a = with_key(tor_a());
   a.notify.rate = 100'001;
-  EXPECT_EQ(
-      check(a).error().message,
-      "switch 'tor_a': signed CNMs are told apart by the time, so cnm_rate is at most 100000 with a cnm_key");
+  EXPECT_EQ(check(a).error().message,
+            "switch 'tor_a': signed CNMs are distinguished by time; cnm_rate must be at most 100000 with a "
+            "cnm_key");
   a = with_key(tor_a());
   a.notify.tolerance = 2h;
   EXPECT_FALSE(check(a));
   EXPECT_EQ(parse_sip_key("00112233445566778899aabbccddeefg").error().message,
-            "a key has 32 hexadecimal digits, and character 32 is none");
-  EXPECT_EQ(parse_sip_key("00").error().message, "a key has 32 hexadecimal digits, not 2 characters");
+            "a key must have 32 hexadecimal digits; character 32 is not one");
+  EXPECT_EQ(parse_sip_key("00").error().message, "a key must have 32 hexadecimal digits, not 2 characters");
   EXPECT_EQ(parse_sip_key("0102030405060708090a0B0C0D0E0F10").value(), kKey);
 }
 

@@ -156,20 +156,17 @@ TEST_F(L3CnmSaysTest, a_congested_tor_tells_such_hosts_itself) {
 TEST_F(L3CnmSaysTest, what_cannot_be_is_refused) {
   SwitchConfig s = spine();
   s.ports[1].classes[kClass].qcn.says.port = true;
-  EXPECT_EQ(
-      check(s).error().message,
-      "switch 'spine': port 'p1': class 5: it says its port's state as telemetry does, and the switch has "
-      "no telemetry");
+  EXPECT_EQ(check(s).error().message,
+            "switch 'spine': port 'p1': class 5: says: port requires telemetry of the switch");
   s = telling_spine({.rate_change = true});
   s.ports[1].rate = BitsPerSec{0};
   EXPECT_EQ(check(s).error().message,
-            "switch 'spine': port 'p1': class 5: it says rates, and the port has none");
+            "switch 'spine': port 'p1': class 5: the rates in says require a rate of the port");
   s = telling_spine({.ecn = true});
   s.ports[1].classes[kClass].qcn.l3 = false;
   EXPECT_EQ(
       check(s).error().message,
-      "switch 'spine': port 'p1': class 5: QCN says only the feedback without l3: layer 2 has no room for "
-      "`says`");
+      "switch 'spine': port 'p1': class 5: qcn: says requires l3; layer-2 CNMs contain only the feedback");
   s = telling_spine({.ecn = true});
   s.ports[1].classes[kClass].qcn.rtt = Nanos{0};
   EXPECT_FALSE(check(s));

@@ -197,13 +197,13 @@ TEST(QcnConfig, what_cannot_work_is_one_sentence) {
     return error_of(kPorts + "classes: [{class: 5, notify: qcn, qcn: {" + qcn + "}}]\n");
   };
   EXPECT_NE(of_class("weight: 3").find("power of two"), std::string::npos);
-  EXPECT_NE(of_class("qeq: 0").find("qeq is not one of"), std::string::npos);
-  EXPECT_NE(of_class("qeq: 20us").find("no rate"), std::string::npos);
-  EXPECT_NE(of_class("sample: 10").find("samples every"), std::string::npos);
+  EXPECT_NE(of_class("qeq: 0").find("qeq must be 1 byte"), std::string::npos);
+  EXPECT_NE(of_class("qeq: 20us").find("requires a rate"), std::string::npos);
+  EXPECT_NE(of_class("sample: 10").find("sample must be 1 KB"), std::string::npos);
   EXPECT_NE(of_class("l3: true").find("cnm_port"), std::string::npos);
   EXPECT_NE(of_class("threshold: 1").find("unknown key"), std::string::npos);
   EXPECT_NE(error_of(kPorts + "cnm_port: 4999\nclasses: [{class: 5, notify: qcn, qcn: {l3: true}}]\n")
-                .find("no interface"),
+                .find("requires an interface"),
             std::string::npos);
   EXPECT_NE(error_of(kPorts + "tor: {size: 4}\n").find("cnm_port"), std::string::npos);
   EXPECT_NE(error_of(kPorts + "classes: [{class: 5, notify: ecn}]\n").find("none, qcn, cnp"),

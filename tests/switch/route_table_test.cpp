@@ -270,7 +270,7 @@ TEST_F(RouteTables, as_many_as_are_allowed_fit_and_one_more_is_an_error) {
     EXPECT_EQ(full->find(many(v4, 20'001).back().prefix.address), 20'000);
     const auto over = RouteTable::create(many(v4, RouteTable::kMostEntries + 1));
     ASSERT_FALSE(over);
-    EXPECT_EQ(over.error().message, "32767 routes do not fit into a table of 32766");
+    EXPECT_EQ(over.error().message, "32767 routes exceed the maximum of 32766");
   }
 }
 

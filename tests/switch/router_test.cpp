@@ -362,12 +362,13 @@ struct BadConfig {
 
 TEST_F(RouterTest, what_a_configuration_may_not_say_is_one_sentence) {
   const BadConfig rows[] = {
-      {"no ports", [](SwitchConfig& c) { c.ports.clear(); }, "switch 's1': it has no ports"},
-      {"same name", [](SwitchConfig& c) { c.ports[1].name = "p0"; }, "switch 's1': port 'p0' is there twice"},
+      {"no ports", [](SwitchConfig& c) { c.ports.clear(); }, "switch 's1': at least one port is required"},
+      {"same name", [](SwitchConfig& c) { c.ports[1].name = "p0"; },
+       "switch 's1': port 'p0': duplicate name"},
       {"vlan 0", [](SwitchConfig& c) { c.ports[1].vlan = 0; },
-       "switch 's1': port 'p1': VLAN 0 is not one of 1 to 4094"},
+       "switch 's1': port 'p1': VLAN 0 is out of range; allowed are 1 to 4094"},
       {"same vlan", [](SwitchConfig& c) { c.interfaces[1].vlan = 10; },
-       "switch 's1': interface 'right': VLAN 10 has an interface already"},
+       "switch 's1': interface 'right': VLAN 10 already has an interface"},
       {"overlap", [](SwitchConfig& c) { c.interfaces[1].addresses[0] = net("10.0.0.1/16"); },
        "switch 's1': interface 'right': 10.0.0.1/16 overlaps 10.0.1.1/24"},
       {"no address", [](SwitchConfig& c) { c.interfaces[1].addresses.clear(); },
@@ -376,8 +377,7 @@ TEST_F(RouterTest, what_a_configuration_may_not_say_is_one_sentence) {
        [](SwitchConfig& c) {
          c.routes = {{net("10.9.0.0/16"), {ip("10.7.0.1")}}};
        },
-       "switch 's1': route 10.9.0.0/16 via 10.7.0.1: no interface has an address in the network of the next "
-       "hop"},
+       "switch 's1': route 10.9.0.0/16 via 10.7.0.1: the next hop is in no interface's network"},
       {"own hop",
        [](SwitchConfig& c) {
          c.routes = {{net("10.9.0.0/16"), {ip("10.0.1.1")}}};
@@ -389,9 +389,9 @@ TEST_F(RouterTest, what_a_configuration_may_not_say_is_one_sentence) {
        },
        "switch 's1': route 10.9.0.0/16 via fd01::2 mixes IPv4 and IPv6"},
       {"empty table", [](SwitchConfig& c) { c.mac_table_size = 0; },
-       "switch 's1': a MAC table of 0 entries is not one of 1 to 16777216"},
+       "switch 's1': mac_table: size 0 is out of range; allowed are 1 to 16777216"},
       {"multicast", [](SwitchConfig& c) { c.mac = MacAddress::broadcast(); },
-       "switch 's1': its MAC ff:ff:ff:ff:ff:ff is a multicast address"},
+       "switch 's1': mac: ff:ff:ff:ff:ff:ff is a multicast address"},
   };
   for (const BadConfig& row : rows) {
     SwitchConfig config = two_networks();

@@ -220,20 +220,18 @@ TEST_F(TorShapersTest, what_cannot_be_is_refused) {
               a.notify.port = 0;
               a.notify.tor_size = 0;
             }),
-            "switch 'tor_a': shapers follow what comes to cnm_port, and there is none");
+            "switch 'tor_a': shapers require cnm_port");
   EXPECT_EQ(said([](SwitchConfig& a) { a.shapers.push_back(a.shapers[0]); }),
-            "switch 'tor_a': shaper of class 5 to 10.0.2.0/24 is there twice");
-  EXPECT_EQ(
-      said([](SwitchConfig& a) { a.shapers[0].reaction.min = 1_Gbps; }),
-      "switch 'tor_a': shaper of class 5 to 10.0.2.0/24: reaction: min is not above 0 and below the shaper's "
-      "rate");
+            "switch 'tor_a': shaper of class 5 to 10.0.2.0/24: duplicate");
+  EXPECT_EQ(said([](SwitchConfig& a) { a.shapers[0].reaction.min = 1_Gbps; }),
+            "switch 'tor_a': shaper of class 5 to 10.0.2.0/24: reaction: min must be above 0 and below the "
+            "shaper's rate");
   EXPECT_EQ(said([](SwitchConfig& a) {
               a.ports[0].classes[kClass].lossless = {Bytes{400'000}, Bytes{1}, Bytes{500'000}};
               a.shapers[0].queue = 800_KiB;
             }),
-            "switch 'tor_a': shaper of class 5 to 10.0.2.0/24: xoff and headroom of port 'p0' are more than "
-            "its queue "
-            "holds");
+            "switch 'tor_a': shaper of class 5 to 10.0.2.0/24: xoff and headroom of port 'p0' exceed the "
+            "shaper's queue");
 }
 
 }  // namespace

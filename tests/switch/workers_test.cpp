@@ -231,8 +231,9 @@ TEST_F(WorkersTest, a_congested_queue_knows_senders_behind_another_worker) {
 TEST_F(WorkersTest, each_worker_has_a_port) {
   SwitchConfig config = ports(2);
   config.ports[1].worker = 2;
-  EXPECT_NE(check(config).error().message.find("worker 2 has a port, and one before it has none"),
-            std::string::npos);
+  EXPECT_NE(
+      check(config).error().message.find("worker 2 has a port, and a worker with a lower number has none"),
+      std::string::npos);
   config.ports[1].worker = kMostSwitchWorkers;
   EXPECT_NE(check(config).error().message.find("at most 16 workers"), std::string::npos);
 }

@@ -127,15 +127,14 @@ TEST_F(SwitchEndpointsTest, the_socket_gives_the_same_answers) {
   test::TelemetrySocket socket;
   EXPECT_EQ(socket.ask("/roci/switch/list"), R"({"/roci/switch/list":["s1"]})");
   EXPECT_EQ(socket.ask("/roci/switch/ports,s1"), R"({"/roci/switch/ports":["p0","p1"]})");
-  EXPECT_EQ(
-      socket.ask("/roci/switch/port,s9,p0"),
-      R"({"/roci/switch/port":"no port of switch 's1' is called 's9'; /roci/switch/ports names them"})");
+  EXPECT_EQ(socket.ask("/roci/switch/port,s9,p0"),
+            R"({"/roci/switch/port":"switch 's1' has no port 's9'; /roci/switch/ports lists the ports"})");
   EXPECT_NE(socket.ask("/roci/switch/port,p0").find(R"("rx_packets":1,)"), std::string::npos);
   // Dozens of entries fit into one answer, including the last one.
   EXPECT_NE(socket.ask("/roci/switch/port,p0").find(R"("drops/no_buffer":0)"), std::string::npos);
   endpoints_.reset();
   switch_.reset();
-  EXPECT_EQ(socket.ask("/roci/switch/list"), R"({"/roci/switch/list":"nobody answers this any more"})");
+  EXPECT_EQ(socket.ask("/roci/switch/list"), R"({"/roci/switch/list":"this endpoint was removed"})");
 }
 
 TEST_F(SwitchEndpointsTest, names_may_have_commas_and_begin_alike) {
@@ -170,8 +169,7 @@ TEST_F(SwitchEndpointsTest, faults_are_refused_unless_they_are_enabled) {
   make_switch(ports(2));
   const auto refused = endpoints_->set_faults("s1,p0,loss=1");
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message,
-            "faults are injected only when the switch has 'faults: {enabled: true}'");
+  EXPECT_EQ(refused.error().message, "fault injection requires 'faults: {enabled: true}' of the switch");
 }
 
 TEST_F(SwitchEndpointsTest, faults_are_switched_and_counted_where_they_are_enabled) {

@@ -81,15 +81,15 @@ class ReloadTest : public testing::Test {
 TEST_F(ReloadTest, the_same_file_changes_nothing) {
   const auto plan = plan_reload(read(kFile), read(kFile));
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->said, "nothing changed");
+  EXPECT_EQ(plan->said, "no change");
   EXPECT_TRUE(plan->marking.empty());
   EXPECT_TRUE(plan->faults.empty());
 }
 
 TEST_F(ReloadTest, what_means_the_same_is_no_change) {
-  EXPECT_EQ(said_to("rate: 10Gbps", "rate: 10000 Mbps"), "nothing changed");
-  EXPECT_EQ(said_to("      cn_tag: keep\n", ""), "nothing changed") << "the default";
-  EXPECT_EQ(said_to("qcn: {qeq: 30us}", "qcn: {qeq: 37500B}"), "nothing changed");
+  EXPECT_EQ(said_to("rate: 10Gbps", "rate: 10000 Mbps"), "no change");
+  EXPECT_EQ(said_to("      cn_tag: keep\n", ""), "no change") << "the default";
+  EXPECT_EQ(said_to("qcn: {qeq: 30us}", "qcn: {qeq: 37500B}"), "no change");
 }
 
 TEST_F(ReloadTest, every_part_of_marking_may_change) {
@@ -187,11 +187,10 @@ TEST_F(ReloadTest, everything_else_is_refused_by_its_key) {
        "switch.ports[0].classes: class 4: lossless"},
   };
   for (const Change& change : changes) {
-    EXPECT_EQ(
-        said_to(change.from, change.to),
-        "no: " + std::string{change.key} +
-            " cannot change while the switch runs; mark, drop, mark_at and average of classes can, and the "
-            "faults of ports where they are enabled");
+    EXPECT_EQ(said_to(change.from, change.to),
+              "no: " + std::string{change.key} +
+                  " cannot be changed by a reload; allowed are mark, drop, mark_at and average of classes, "
+                  "and the faults of ports where they are enabled");
   }
 }
 
@@ -200,7 +199,7 @@ TEST_F(ReloadTest, what_no_key_of_the_comparison_names_is_refused_all_the_same) 
   wanted.devices[1].promiscuous = false;
   const auto plan = plan_reload(read(kFile), wanted);
   ASSERT_FALSE(plan);
-  EXPECT_TRUE(plan.error().message.starts_with("something cannot change while the switch runs"));
+  EXPECT_TRUE(plan.error().message.starts_with("another setting cannot be changed by a reload"));
 }
 
 // A common mistake: one edit contains a permitted and a forbidden change.

@@ -93,15 +93,15 @@ class HostsTest : public testing::Test {
 
 TEST_F(HostsTest, eighty_columns) {
   EXPECT_EQ(text({.width = 80}),
-            "host     rx Gb/s tx Gb/s     QPs again/s drops/s    CE/s  CNP in CNP out\n"
+            "host     rx Gb/s tx Gb/s     QPs  retx/s drops/s    CE/s  CNP in CNP out\n"
             "client     1.000  10.000       3      25       7    1.5k      40       5\n"
             "  10.0.0.1/24; roci-perf 7, prefix roci-7-x\n"
             "  fullest ring: 3.0KB, peak 400KB of 1.0MB; per second: port/marked 1.2k\n"
             "  drops/s: rx_icrc_errors 7\n"
-            "  also/s: timeouts 2\n"
+            "  events/s: timeouts 2\n"
             "\n"
             "queue pairs of client in roci-perf 7: 3; r: READ responses\n"
-            "QP        state rx Gb/s tx Gb/s algorithm cc state  at Gb/s window  RTT us  CE %\n"
+            "QP        state rx Gb/s tx Gb/s algorithm cc state  cc Gb/s window  RTT us  CE %\n"
             "17        RTS     0.000   8.000 dcqcn     additive_   9.500      -    12.3   2.5\n"
             "18r       RTS         -   0.500 -         -               -      -       -     -\n"
             "16777214  RTS         -       - -         -               -      -       -     -\n");
@@ -174,7 +174,7 @@ TEST_F(HostsTest, states_are_told_when_they_differ_and_a_dead_link_always) {
   host().info.numbers["states/ERR"] = 2;
   EXPECT_NE(text({}).find("  queue pairs: ERR 2, RTS 9,998\n"), std::string::npos) << text({});
   host().info.numbers["link_up"] = 0;
-  EXPECT_NE(text({}).find("  the link is down\n"), std::string::npos);
+  EXPECT_NE(text({}).find("  link down\n"), std::string::npos);
 }
 
 TEST_F(HostsTest, queue_pairs_are_sorted_as_wanted) {

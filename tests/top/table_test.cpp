@@ -73,9 +73,9 @@ TEST_F(TableTest, eighty_columns) {
             "p1         0.000  10.000   0.000   1.000 [##    |  ]  244K  732K               0\n"
             " class 0           0.000           0.000 [         ]     0     0       0\n"
             " class 3          10.000           1.000 [##    |  ]  244K  732K   40.0k\n"
-            "    pauses/s: in 20, stood still 40%\n"
+            "    pauses/s: in 20, paused 40%\n"
             "p2         0.000   0.000   0.000   0.000 [         ]     0     0               0\n"
-            "  nobody is at the other end\n"
+            "  link down\n"
             "  cnm/s: sent 12\n");
 }
 

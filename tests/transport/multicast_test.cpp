@@ -128,7 +128,7 @@ TEST_F(Multicast, only_datagram_queue_pairs_attach_and_only_to_groups) {
   const Status host = a_->attach_multicast(gid_of("10.0.0.2"));
   ASSERT_FALSE(host);
   EXPECT_EQ(host.error().message,
-            "multicast: 10.0.0.2 is not the GID of a group; ff00::/8 and ::ffff:224.0.0.0/100 are");
+            "multicast: 10.0.0.2 is not a multicast GID; allowed are ff00::/8 and ::ffff:224.0.0.0/100");
   const Status never = a_->detach_multicast(group_);
   ASSERT_FALSE(never);
   EXPECT_EQ(never.error().code, EINVAL);

@@ -455,21 +455,20 @@ TEST_F(Xrc, what_is_not_there_cannot_be_posted_to_or_made) {
   init.qp_type = IBV_QPT_XRC_SEND;
   const auto refused = [](const auto& result) { return result ? std::string() : result.error().message; };
   EXPECT_EQ(refused(hosts_.b.pd->create_qp(&init, *hosts_.b.cq, *hosts_.b.cq, plain.get())),
-            "queue pair: XRC_SEND receives nothing, so it takes no shared receive queue");
+            "queue pair: XRC_SEND does not receive; a shared receive queue is not allowed");
   EXPECT_EQ(refused(domain_->create_target(&init)),
-            "XRC domain: its targets are queue pairs of type XRC_RECV, not of type 9");
+            "XRC domain: a target must be of type XRC_RECV, not of type 9");
   init.qp_type = IBV_QPT_XRC_RECV;
   EXPECT_EQ(refused(hosts_.b.pd->create_qp(&init, *hosts_.b.cq, *hosts_.b.cq)),
-            "queue pair: XRC_RECV is made by an XRC domain, and has no protection domain");
+            "queue pair: XRC_RECV is created by an XRC domain and has no protection domain");
   init.qp_type = IBV_QPT_RC;
   EXPECT_EQ(refused(hosts_.b.pd->create_qp(&init, *hosts_.b.cq, *hosts_.b.cq, srqs_[0].get())),
-            "queue pair: an XRC shared receive queue is for the targets of its domain");
+            "queue pair: an XRC shared receive queue is allowed only for XRC_RECV targets");
   ibv_srq_init_attr srq{};
   srq.attr.max_wr = 1;
-  EXPECT_EQ(
-      refused(hosts_.a.pd->create_srq(&srq, *domain_, *hosts_.a.cq)),
-      "shared receive queue: its XRC domain, its completion queue and its protection domain must belong to "
-      "the same device");
+  EXPECT_EQ(refused(hosts_.a.pd->create_srq(&srq, *domain_, *hosts_.a.cq)),
+            "shared receive queue: the XRC domain, the completion queue and the protection domain must "
+            "belong to the same device");
 }
 
 TEST_F(Xrc, query_tells_what_each_end_is_and_has) {
