@@ -23,6 +23,8 @@ enum class TimeStamps : uint8_t { kNone, kMonotonic };
 class CompletionChannel {
  public:
   ~CompletionChannel();
+  CompletionChannel(const CompletionChannel&) = delete;
+  CompletionChannel& operator=(const CompletionChannel&) = delete;
   // Readable while events wait, for poll() and its kin; not to be read or closed. O_NONBLOCK on it is the caller's.
   [[nodiscard]] int fd() const;
   // As ibv_get_cq_event without waiting: names the completion queue of the oldest event; none when none waits. The
@@ -40,16 +42,18 @@ class CompletionChannel {
 class CompletionQueue {
  public:
   ~CompletionQueue();
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
   [[nodiscard]] uint32_t number() const;   // in events
   [[nodiscard]] uint32_t entries() const;  // completions it holds
   // As ibv_poll_cq: up to `count` completions into `out`; the number, or -1 after an overflow. Drives the device
   // under Progress::kApplication when the queue is empty.
-  int poll(int count, ibv_wc* out);
+  [[nodiscard]] int poll(int count, ibv_wc* out);
   // The same, with the time of each in ns of CLOCK_MONOTONIC, of Progress::kExternal of the runner's clock; of a queue without
   // time stamps 0.
-  int poll(int count, ibv_wc* out, uint64_t* stamps);
+  [[nodiscard]] int poll(int count, ibv_wc* out, uint64_t* stamps);
   // As ibv_resize_cq, beside all other calls: keeps what waits, and fails when more waits than would fit.
-  Status resize(int entries);
+  [[nodiscard]] Status resize(int entries);
 
   // The next completion (the next solicited or failed one) is an event on the channel, once (IBTA 11.4.2.2). One that
   // waits already is none: ask, then poll, then sleep. A request for solicited ones does not weaken one for all.

@@ -107,11 +107,15 @@ class Device {
  public:
   // Makes a device of a port. Fails on a bad address, on a port whose MTU cannot carry a path MTU of 256, and when
   // memory for the buffers runs out.
-  static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port, const DeviceConfig& config);
+  [[nodiscard]] static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port,
+                                                              const DeviceConfig& config);
   // The same with buffers of a pool that others use too, which hold a frame of the port's MTU each; tx_buffers says nothing then.
-  static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port, const DeviceConfig& config,
-                                                std::shared_ptr<MbufPool> buffers);
+  [[nodiscard]] static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port,
+                                                              const DeviceConfig& config,
+                                                              std::shared_ptr<MbufPool> buffers);
   ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
   // Another user of the same device, as a second ibv_open_device in a process: asynchronous events of what is made through it,
   // and those of the port, come here; everything else is shared. Fails when the system has no file descriptor to give.
   [[nodiscard]] Result<std::unique_ptr<Device>> share() const;
@@ -124,16 +128,16 @@ class Device {
   [[nodiscard]] Result<uint16_t> query_pkey(int index) const;  // there is one: 0xffff, in host order
   [[nodiscard]] int gid_count() const;
 
-  Result<std::unique_ptr<ProtectionDomain>> allocate_pd();
+  [[nodiscard]] Result<std::unique_ptr<ProtectionDomain>> allocate_pd();
   // `entries`: at least 1, at most max_cqe of query_device(). `context` comes back in the queue's events, which go to
   // `channel` when they are about completions.
-  Result<std::unique_ptr<CompletionQueue>> create_cq(int entries, void* context = nullptr,
-                                                     CompletionChannel* channel = nullptr,
-                                                     TimeStamps stamps = TimeStamps::kNone);
+  [[nodiscard]] Result<std::unique_ptr<CompletionQueue>> create_cq(int entries, void* context = nullptr,
+                                                                   CompletionChannel* channel = nullptr,
+                                                                   TimeStamps stamps = TimeStamps::kNone);
   // As ibv_open_xrcd without a file: nobody else has the domain.
-  Result<std::unique_ptr<XrcDomain>> open_xrc_domain();
+  [[nodiscard]] Result<std::unique_ptr<XrcDomain>> open_xrc_domain();
   // Fails when the system has no file descriptor to give.
-  Result<std::unique_ptr<CompletionChannel>> create_channel();
+  [[nodiscard]] Result<std::unique_ptr<CompletionChannel>> create_channel();
 
   // As ibv_get_async_event without waiting: the oldest asynchronous event, none when none waits. At most 1024 wait;
   // one that waits already is not queued again, and one that finds the queue full is lost and counted (events_lost).
@@ -144,7 +148,7 @@ class Device {
 
   // Finds the MAC of a peer and waits for it up to `timeout`, driving the device meanwhile unless progress is
   // kExternal. Fails when nobody answers.
-  Status resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout);
+  [[nodiscard]] Status resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout);
 
   // One round of the poll loop under Progress::kApplication; for applications that wait without polling a
   // completion queue. Returns whether anything was done.
@@ -172,31 +176,36 @@ class Device {
 class ProtectionDomain {
  public:
   ~ProtectionDomain();
+  ProtectionDomain(const ProtectionDomain&) = delete;
+  ProtectionDomain& operator=(const ProtectionDomain&) = delete;
   // `access` is a set of ibv_access_flags; remote write needs local write (IBTA 11.2.8.2). The memory stays the
   // caller's and should outlive the region (DeviceConfig::guard_memory). It must be mapped, and writable for access other than
   // remote read: EFAULT otherwise, as from the Linux kernel; with IBV_ACCESS_ON_DEMAND it need not be yet, so all addresses
   // can be one region, from null on with a length of SIZE_MAX. Length 0 is allowed; address + length must not wrap.
   // Work requests name its bytes by address, or from 0 on with IBV_ACCESS_ZERO_BASED.
-  Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length, int access);
+  [[nodiscard]] Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length,
+                                                                      int access);
   // The same, named from `iova` on (ibv_reg_mr_iova).
-  Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length, uint64_t iova,
-                                                        int access);
+  [[nodiscard]] Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length,
+                                                                      uint64_t iova, int access);
   // As ibv_alloc_mw: a window that gives access to nothing until it is bound.
-  Result<std::unique_ptr<MemoryWindow>> allocate_window(ibv_mw_type type);
+  [[nodiscard]] Result<std::unique_ptr<MemoryWindow>> allocate_window(ibv_mw_type type);
   // RC, UC, UD or XRC_SEND; capabilities come back in `init->cap` (at least what was asked). With a shared receive queue the
   // queue pair has none of its own, and init->cap.max_recv_* come back as 0; init->srq is not used and must be null.
   // XRC_SEND receives nothing: recv_cq is not used, and a shared receive queue not taken. XRC_RECV is made by an XrcDomain.
-  Result<std::unique_ptr<QueuePair>> create_qp(ibv_qp_init_attr* init, CompletionQueue& send_cq,
-                                               CompletionQueue& recv_cq, SharedReceiveQueue* srq = nullptr);
+  [[nodiscard]] Result<std::unique_ptr<QueuePair>> create_qp(ibv_qp_init_attr* init, CompletionQueue& send_cq,
+                                                             CompletionQueue& recv_cq,
+                                                             SharedReceiveQueue* srq = nullptr);
   // What init->attr holds is what there is afterwards (max_sge at least 1). srq_limit is not looked at, as in
   // ibv_create_srq: an empty queue would be below any limit.
-  Result<std::unique_ptr<SharedReceiveQueue>> create_srq(ibv_srq_init_attr* init);
+  [[nodiscard]] Result<std::unique_ptr<SharedReceiveQueue>> create_srq(ibv_srq_init_attr* init);
   // The same for the targets of an XRC domain, which messages name by its xrc_number(); what arrives completes in `cq`.
-  Result<std::unique_ptr<SharedReceiveQueue>> create_srq(ibv_srq_init_attr* init, XrcDomain& domain,
-                                                         CompletionQueue& cq);
+  [[nodiscard]] Result<std::unique_ptr<SharedReceiveQueue>> create_srq(ibv_srq_init_attr* init,
+                                                                       XrcDomain& domain,
+                                                                       CompletionQueue& cq);
   // Checks the address and does not wait for its MAC: the first datagram there starts the search and waits for it;
   // Device::resolve() does it beforehand. A group's GID is allowed.
-  Result<std::unique_ptr<AddressHandle>> create_address_handle(const ibv_ah_attr& attr);
+  [[nodiscard]] Result<std::unique_ptr<AddressHandle>> create_address_handle(const ibv_ah_attr& attr);
 
  private:
   friend class Device;
@@ -210,6 +219,8 @@ class ProtectionDomain {
 class QueuePair {
  public:
   ~QueuePair();
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
   [[nodiscard]] uint32_t qp_num() const;
   [[nodiscard]] ibv_qp_state state() const;
 
@@ -218,13 +229,13 @@ class QueuePair {
   // wait for it; Device::resolve() does. One that is reset and connected again to the same peer should begin with PSNs far
   // from those it had: packets of its former life that are still under way would pass for new ones, and a peer that has taken
   // such a packet acknowledges what was never sent, until the retries are spent (what TimeWait is for, IBTA 12.9).
-  Status modify(const ibv_qp_attr& attr, int mask);
+  [[nodiscard]] Status modify(const ibv_qp_attr& attr, int mask);
   void query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const;
 
   // Which congestion control it has: a profile of the device, an algorithm, "window" or "none". Once it is connected (from RTR on) its
   // algorithm begins anew with it. Fails, with everything as it was, on a name that there is not; on UD, which has none; where the
   // peer does not give what is needed and the profile has no fallback; and on one that was connected with "window" or "none".
-  Status set_congestion_control(const std::string& name);
+  [[nodiscard]] Status set_congestion_control(const std::string& name);
   // The name of what it has.
   [[nodiscard]] std::string congestion_control() const;
 
@@ -233,24 +244,24 @@ class QueuePair {
   // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD (of 8 aligned bytes), BIND_MW, LOCAL_INV; others EOPNOTSUPP. UC has no
   // READ, no atomics and no SEND_WITH_INV, UD only has SENDs, of one packet, XRC_RECV has nothing to post: EINVAL otherwise.
   // XRC_SEND has what RC has; each request names in qp_type.xrc.remote_srqn the peer's shared receive queue.
-  int post_send(ibv_send_wr* list, ibv_send_wr** bad);
-  int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
+  [[nodiscard]] int post_send(ibv_send_wr* list, ibv_send_wr** bad);
+  [[nodiscard]] int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
   // As post_send, but all of the list or nothing (ibv_wr_complete).
-  int post_send_all(ibv_send_wr* list);
+  [[nodiscard]] int post_send_all(ibv_send_wr* list);
   // Whether everything that it has to send at once has been handed to the port: requests as far as its window allows, and
   // answers. To be waited for, driving the device, before a queue pair is destroyed whose peer may still wait for an
   // acknowledgement.
   [[nodiscard]] bool settled() const;
   // As ibv_bind_mw, for windows of type 1: posts a bind, after which the window has its next key; 0 or an errno. A
   // length of 0 unbinds.
-  int bind_window(MemoryWindow& window, const ibv_mw_bind& bind);
+  [[nodiscard]] int bind_window(MemoryWindow& window, const ibv_mw_bind& bind);
 
   // As ibv_attach_mcast and ibv_detach_mcast, for UD: a copy of each datagram to the group comes here, also of those
   // that this host sends. The group's GID is an IPv6 one, or an IPv4 one in mapped form. ENOMEM when the device is in
   // 8192 groups, or the group has 240 members here. Who sends needs not be attached. Nothing tells the network: a
   // switch that filters multicast must be told by IGMP or MLD from outside.
-  Status attach_multicast(const ibv_gid& group);
-  Status detach_multicast(const ibv_gid& group);
+  [[nodiscard]] Status attach_multicast(const ibv_gid& group);
+  [[nodiscard]] Status detach_multicast(const ibv_gid& group);
 
  private:
   friend class ProtectionDomain;
@@ -259,10 +270,10 @@ class QueuePair {
             std::shared_ptr<CompletionRing> send_cq, std::shared_ptr<CompletionRing> recv_cq,
             std::shared_ptr<SharedReceiveRing> srq, std::shared_ptr<XrcDomainCore> domain = nullptr);
   template <class Change>
-  Status change_group(const ibv_gid& group, Change change);
-  Status modify_with_token(const ibv_qp_attr& attr, int mask);
+  [[nodiscard]] Status change_group(const ibv_gid& group, Change change);
+  [[nodiscard]] Status modify_with_token(const ibv_qp_attr& attr, int mask);
   void meet_peer();
-  Status change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mask);
+  [[nodiscard]] Status change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mask);
 
   std::shared_ptr<Host> host_;
   std::shared_ptr<CompletionRing> send_cq_, recv_cq_;

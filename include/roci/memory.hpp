@@ -17,6 +17,8 @@ class ProtectionDomain;
 class MemoryRegion {
  public:
   ~MemoryRegion();  // from here on every access with its keys fails, and with those of windows bound to it
+  MemoryRegion(const MemoryRegion&) = delete;
+  MemoryRegion& operator=(const MemoryRegion&) = delete;
   [[nodiscard]] void* address() const { return verbs_.addr; }
   [[nodiscard]] size_t length() const { return verbs_.length; }
   [[nodiscard]] uint32_t lkey() const { return verbs_.lkey; }
@@ -25,10 +27,11 @@ class MemoryRegion {
   [[nodiscard]] uint64_t iova() const { return iova_; }
 
   // As ibv_dereg_mr: what the destructor does, but EBUSY while windows are bound to the region (IBTA 11.2.8.4).
-  Status deregister();
+  [[nodiscard]] Status deregister();
   // As ibv_rereg_mr: `flags` is a set of ibv_rereg_mr_flags that says which of the arguments count. The keys stay.
   // Nothing is changed on error (IBV_REREG_MR_ERR_INPUT in ibv_rereg_mr's words); EBUSY while windows are bound.
-  Status reregister(int flags, const ProtectionDomain* pd, void* address, size_t length, int access);
+  [[nodiscard]] Status reregister(int flags, const ProtectionDomain* pd, void* address, size_t length,
+                                  int access);
 
   // For ibv_mw_bind_info::mr.
   [[nodiscard]] ibv_mr* verbs() { return &verbs_; }
@@ -52,6 +55,8 @@ class MemoryRegion {
 class MemoryWindow {
  public:
   ~MemoryWindow();
+  MemoryWindow(const MemoryWindow&) = delete;
+  MemoryWindow& operator=(const MemoryWindow&) = delete;
   [[nodiscard]] ibv_mw_type type() const { return verbs_.type; }
   // Type 1: the key that the last bind_window() gives it. Type 2: the key of its allocation, for ibv_inc_rkey().
   [[nodiscard]] uint32_t rkey() const { return verbs_.rkey; }

@@ -29,17 +29,19 @@ class SharedReceiveQueue {
  public:
   // Queue pairs that still use the queue keep what they need of it; destroy() refuses instead.
   ~SharedReceiveQueue();
+  SharedReceiveQueue(const SharedReceiveQueue&) = delete;
+  SharedReceiveQueue& operator=(const SharedReceiveQueue&) = delete;
   [[nodiscard]] uint32_t number() const;  // in asynchronous events
   // As ibv_get_srq_num: what messages name it by, 24 bits; 0 for one that is not of an XRC domain.
   [[nodiscard]] uint32_t xrc_number() const;
 
   // As ibv_post_srq_recv: 0, or ENOMEM (full) or EINVAL (too many pieces) with *bad at the request that was not taken.
-  int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
+  [[nodiscard]] int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
 
   // `mask` is a set of ibv_srq_attr_mask. IBV_SRQ_MAX_WR resizes to exactly max_wr, which must hold what waits.
   // IBV_SRQ_LIMIT arms the limit: once fewer than srq_limit requests wait, IBV_EVENT_SRQ_LIMIT_REACHED is raised and the
   // limit is 0 again. That is at once when fewer are there already. Nothing is changed on error.
-  Status modify(const ibv_srq_attr& attr, int mask);
+  [[nodiscard]] Status modify(const ibv_srq_attr& attr, int mask);
   [[nodiscard]] ibv_srq_attr query() const;
 
  private:

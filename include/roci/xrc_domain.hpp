@@ -20,13 +20,15 @@ class XrcDomain {
  public:
   // What is in the domain goes on; destroy() refuses instead.
   ~XrcDomain();
+  XrcDomain(const XrcDomain&) = delete;
+  XrcDomain& operator=(const XrcDomain&) = delete;
 
   // A queue pair of type XRC_RECV: it answers an XRC_SEND queue pair, and has no queue, completion queue or protection
   // domain of its own. A message takes its receive request from the shared receive queue that it names, which must be of
   // this domain, and may touch what that one's protection domain holds, as far as the target's access flags allow. A
   // message that names any other queue is an invalid request. Of `init` qp_type, which must be XRC_RECV, and qp_context
   // count; init->cap comes back as 0.
-  Result<std::unique_ptr<QueuePair>> create_target(ibv_qp_init_attr* init);
+  [[nodiscard]] Result<std::unique_ptr<QueuePair>> create_target(ibv_qp_init_attr* init);
 
  private:
   friend class Device;

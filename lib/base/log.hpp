@@ -4,18 +4,11 @@
 
 #include <spdlog/logger.h>
 
-#include <string_view>
-
-#include "base/result.hpp"
-
 namespace roci {
 
 // The logger "roci" on standard error. Its level is `warn` so that a library inside somebody else's program
 // stays quiet; the environment variable ROCI_LOG (trace, debug, info, warn, error, off) sets another one at
 // first use. Any thread.
 spdlog::logger& log();
-
-// Sets the level by the same names.
-Status set_log_level(std::string_view name);
 
 }  // namespace roci

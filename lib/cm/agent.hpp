@@ -127,7 +127,6 @@ class Connection final : private Timer {
   [[nodiscard]] uint32_t local_id() const { return local_id_; }
   [[nodiscard]] uint32_t remote_id() const { return remote_id_; }
   [[nodiscard]] const Route& route() const { return route_; }
-  [[nodiscard]] bool is_active() const { return active_; }
   [[nodiscard]] Qpn local_queue_pair() const { return local_qp_; }
   [[nodiscard]] Qpn remote_queue_pair() const { return remote_qp_; }
 
@@ -147,7 +146,6 @@ class Connection final : private Timer {
   }
 
   State state_ = State::kIdle;
-  bool active_ = false;
   bool xrc_ = false;                       // its REP says the queue pair as an EE context
   bool orphan_ = false;                    // destroyed by its user; goes when it has said what is to be said
   uint8_t tries_ = 0;                      // of messages beyond the first

@@ -73,7 +73,6 @@ class NeighbourTable {
 
   [[nodiscard]] uint32_t size() const { return size_; }
   [[nodiscard]] uint32_t capacity() const { return static_cast<uint32_t>(slots_.size()) - 1; }
-  [[nodiscard]] uint64_t evictions() const { return evictions_; }
   template <class Visit>
   void for_each(Visit visit) {
     for (size_t i = 1; i <= used_; ++i) {
@@ -93,7 +92,6 @@ class NeighbourTable {
   std::vector<uint32_t> buckets_;  // first slot of each chain; a power of two of them
   uint32_t used_ = 0;              // slots 1 to used_ have been given out once
   uint32_t size_ = 0;
-  uint64_t evictions_ = 0;
 };
 
 // Keeps an entry in its table, for a queue pair that sends to it. Must go before the table. Not thread-safe:
