@@ -15,6 +15,8 @@ struct AttachedAddress;
 class AddressHandle {
  public:
   ~AddressHandle();
+  AddressHandle(const AddressHandle&) = delete;
+  AddressHandle& operator=(const AddressHandle&) = delete;
   // For ibv_send_wr::wr.ud.ah.
   [[nodiscard]] ibv_ah* handle() const;
 

@@ -23,6 +23,8 @@ enum class TimeStamps : uint8_t { kNone, kMonotonic };
 class CompletionChannel {
  public:
   ~CompletionChannel();
+  CompletionChannel(const CompletionChannel&) = delete;
+  CompletionChannel& operator=(const CompletionChannel&) = delete;
   // Readable while events are pending, for poll() etc.; the caller must not read or close it, and may set O_NONBLOCK.
   [[nodiscard]] int fd() const;
   // As ibv_get_cq_event without blocking: returns the completion queue of the oldest event, or nullopt. Destruction of
@@ -40,16 +42,18 @@ class CompletionChannel {
 class CompletionQueue {
  public:
   ~CompletionQueue();
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
   [[nodiscard]] uint32_t number() const;   // identifies the queue in events
   [[nodiscard]] uint32_t entries() const;  // capacity
   // As ibv_poll_cq: stores up to `count` completions in `out` and returns their number, or -1 after an overflow. Polls
   // the device under Progress::kApplication if the queue is empty.
-  int poll(int count, ibv_wc* out);
+  [[nodiscard]] int poll(int count, ibv_wc* out);
   // The same, with the time of each completion in ns: of CLOCK_MONOTONIC, or of the runner's clock under
   // Progress::kExternal. 0 if the queue has no time stamps.
-  int poll(int count, ibv_wc* out, uint64_t* stamps);
+  [[nodiscard]] int poll(int count, ibv_wc* out, uint64_t* stamps);
   // As ibv_resize_cq, concurrently with all other calls. Keeps pending completions; fails if they exceed `entries`.
-  Status resize(int entries);
+  [[nodiscard]] Status resize(int entries);
 
   // Requests one event on the channel for the next completion, or for the next solicited or failed one (IBTA 11.4.2.2).
   // Completions that are already pending raise no event: call this, then poll, then block. A request for solicited

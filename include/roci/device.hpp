@@ -109,11 +109,15 @@ class Device {
  public:
   // Creates a device on a port. Fails on an invalid address, on a port whose MTU cannot carry a path MTU of 256, and if
   // the buffers cannot be allocated.
-  static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port, const DeviceConfig& config);
+  [[nodiscard]] static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port,
+                                                              const DeviceConfig& config);
   // The same, with a shared buffer pool whose buffers hold a frame of the port's MTU. config.tx_buffers is ignored.
-  static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port, const DeviceConfig& config,
-                                                std::shared_ptr<MbufPool> buffers);
+  [[nodiscard]] static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port,
+                                                              const DeviceConfig& config,
+                                                              std::shared_ptr<MbufPool> buffers);
   ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
   // Another handle of the same device, as a second ibv_open_device in a process. Asynchronous events of objects created
   // through it, and those of the port, are delivered to it; everything else is shared. Fails if no file descriptor is
   // available.
@@ -128,16 +132,16 @@ class Device {
   [[nodiscard]] Result<uint16_t> query_pkey(int index) const;  // the only one is 0xffff, in host order
   [[nodiscard]] int gid_count() const;
 
-  Result<std::unique_ptr<ProtectionDomain>> allocate_pd();
+  [[nodiscard]] Result<std::unique_ptr<ProtectionDomain>> allocate_pd();
   // `entries`: 1 to max_cqe of query_device(). `context` is returned in the queue's events; completion events go to
   // `channel`.
-  Result<std::unique_ptr<CompletionQueue>> create_cq(int entries, void* context = nullptr,
-                                                     CompletionChannel* channel = nullptr,
-                                                     TimeStamps stamps = TimeStamps::kNone);
+  [[nodiscard]] Result<std::unique_ptr<CompletionQueue>> create_cq(int entries, void* context = nullptr,
+                                                                   CompletionChannel* channel = nullptr,
+                                                                   TimeStamps stamps = TimeStamps::kNone);
   // As ibv_open_xrcd without a file: the domain is not shared with other processes.
-  Result<std::unique_ptr<XrcDomain>> open_xrc_domain();
+  [[nodiscard]] Result<std::unique_ptr<XrcDomain>> open_xrc_domain();
   // Fails if no file descriptor is available.
-  Result<std::unique_ptr<CompletionChannel>> create_channel();
+  [[nodiscard]] Result<std::unique_ptr<CompletionChannel>> create_channel();
 
   // As ibv_get_async_event without blocking: returns the oldest asynchronous event, or nullopt. At most 1024 are
   // queued. An event that is already queued is not queued again; one that finds the queue full is dropped and counted
@@ -148,7 +152,7 @@ class Device {
 
   // Resolves the MAC address of a peer and waits for it up to `timeout`; polls the device meanwhile, except under
   // Progress::kExternal. Fails if the peer does not answer.
-  Status resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout);
+  [[nodiscard]] Status resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout);
 
   // Runs one round of the poll loop under Progress::kApplication, for applications that wait without polling a
   // completion queue. Returns whether there was work.
@@ -176,6 +180,8 @@ class Device {
 class ProtectionDomain {
  public:
   ~ProtectionDomain();
+  ProtectionDomain(const ProtectionDomain&) = delete;
+  ProtectionDomain& operator=(const ProtectionDomain&) = delete;
   // Registers memory of the caller, which should remain mapped as long as the region exists
   // (DeviceConfig::guard_memory). `access` is a set of ibv_access_flags; remote write requires local write (IBTA
   // 11.2.8.2).
@@ -184,27 +190,30 @@ class ProtectionDomain {
   // length of SIZE_MAX.
   // Length 0 is allowed; address + length must not wrap. Work requests address its bytes by virtual address, or from 0
   // with IBV_ACCESS_ZERO_BASED.
-  Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length, int access);
+  [[nodiscard]] Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length,
+                                                                      int access);
   // The same, with addresses from `iova` in work requests (ibv_reg_mr_iova).
-  Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length, uint64_t iova,
-                                                        int access);
+  [[nodiscard]] Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length,
+                                                                      uint64_t iova, int access);
   // As ibv_alloc_mw: a window that permits no access until it is bound.
-  Result<std::unique_ptr<MemoryWindow>> allocate_window(ibv_mw_type type);
+  [[nodiscard]] Result<std::unique_ptr<MemoryWindow>> allocate_window(ibv_mw_type type);
   // Creates a queue pair of type RC, UC, UD or XRC_SEND. `init->cap` is set to the actual capabilities, at least those
   // requested. With a shared receive queue init->cap.max_recv_* are set to 0; init->srq is not used and must be null.
   // XRC_SEND does not receive: recv_cq is not used, and a shared receive queue is rejected. XRC_RECV is created by
   // XrcDomain.
-  Result<std::unique_ptr<QueuePair>> create_qp(ibv_qp_init_attr* init, CompletionQueue& send_cq,
-                                               CompletionQueue& recv_cq, SharedReceiveQueue* srq = nullptr);
+  [[nodiscard]] Result<std::unique_ptr<QueuePair>> create_qp(ibv_qp_init_attr* init, CompletionQueue& send_cq,
+                                                             CompletionQueue& recv_cq,
+                                                             SharedReceiveQueue* srq = nullptr);
   // init->attr is set to the actual attributes (max_sge at least 1). As in ibv_create_srq, srq_limit is ignored,
   // because an empty queue is below any limit.
-  Result<std::unique_ptr<SharedReceiveQueue>> create_srq(ibv_srq_init_attr* init);
+  [[nodiscard]] Result<std::unique_ptr<SharedReceiveQueue>> create_srq(ibv_srq_init_attr* init);
   // The same for the targets of an XRC domain; messages contain its xrc_number(). Its completions go to `cq`.
-  Result<std::unique_ptr<SharedReceiveQueue>> create_srq(ibv_srq_init_attr* init, XrcDomain& domain,
-                                                         CompletionQueue& cq);
+  [[nodiscard]] Result<std::unique_ptr<SharedReceiveQueue>> create_srq(ibv_srq_init_attr* init,
+                                                                       XrcDomain& domain,
+                                                                       CompletionQueue& cq);
   // Validates the address and does not wait for its MAC: the first datagram starts the resolution and waits for it;
   // Device::resolve() does it beforehand. The GID of a multicast group is allowed.
-  Result<std::unique_ptr<AddressHandle>> create_address_handle(const ibv_ah_attr& attr);
+  [[nodiscard]] Result<std::unique_ptr<AddressHandle>> create_address_handle(const ibv_ah_attr& attr);
 
  private:
   friend class Device;
@@ -218,6 +227,8 @@ class ProtectionDomain {
 class QueuePair {
  public:
   ~QueuePair();
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
   [[nodiscard]] uint32_t qp_num() const;
   [[nodiscard]] ibv_qp_state state() const;
 
@@ -227,14 +238,14 @@ class QueuePair {
   // A queue pair that is reset and connected to the same peer again should start with PSNs far from the previous ones.
   // Otherwise packets of the previous connection that are still in flight are accepted as new ones. The peer then
   // acknowledges packets that were never sent, until the retries are exhausted (purpose of TimeWait, IBTA 12.9).
-  Status modify(const ibv_qp_attr& attr, int mask);
+  [[nodiscard]] Status modify(const ibv_qp_attr& attr, int mask);
   void query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const;
 
   // Selects the congestion control: a profile of the device, an algorithm, "window" or "none". On a connected queue
   // pair (from RTR) the algorithm restarts. Fails, without a change, on an unknown name, on UD, and if the peer does
   // not meet the requirements and the profile has no fallback. Also fails if it selects an algorithm for a queue pair
   // that was connected with "window" or "none".
-  Status set_congestion_control(const std::string& name);
+  [[nodiscard]] Status set_congestion_control(const std::string& name);
   // Name of the selected congestion control.
   [[nodiscard]] std::string congestion_control() const;
 
@@ -244,24 +255,24 @@ class QueuePair {
   // EINVAL for opcodes that the type does not have: UC has no READ, atomics and SEND_WITH_INV; UD has only SENDs of one
   // packet; XRC_RECV has none. XRC_SEND has those of RC; qp_type.xrc.remote_srqn specifies the peer's shared receive
   // queue.
-  int post_send(ibv_send_wr* list, ibv_send_wr** bad);
-  int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
+  [[nodiscard]] int post_send(ibv_send_wr* list, ibv_send_wr** bad);
+  [[nodiscard]] int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
   // As post_send, but posts the whole list or nothing (ibv_wr_complete).
-  int post_send_all(ibv_send_wr* list);
+  [[nodiscard]] int post_send_all(ibv_send_wr* list);
   // Whether all packets that may be sent now have been passed to the port: requests as far as the window allows, and
   // responses. If the peer may still wait for an acknowledgment, poll the device until this is true before destroying
   // the queue pair.
   [[nodiscard]] bool settled() const;
   // As ibv_bind_mw, for windows of type 1: posts a bind, which gives the window its next key; 0 or an errno. Length 0
   // unbinds.
-  int bind_window(MemoryWindow& window, const ibv_mw_bind& bind);
+  [[nodiscard]] int bind_window(MemoryWindow& window, const ibv_mw_bind& bind);
 
   // As ibv_attach_mcast and ibv_detach_mcast, for UD: the queue pair receives a copy of each datagram to the group,
   // including those of this host. The GID is an IPv6 address or a mapped IPv4 address. A sender need not be attached.
   // ENOMEM if the device is in 8192 groups, or the group has 240 members on this device.
   // Not implemented: IGMP and MLD. A switch that filters multicast must be configured separately.
-  Status attach_multicast(const ibv_gid& group);
-  Status detach_multicast(const ibv_gid& group);
+  [[nodiscard]] Status attach_multicast(const ibv_gid& group);
+  [[nodiscard]] Status detach_multicast(const ibv_gid& group);
 
  private:
   friend class ProtectionDomain;
@@ -270,10 +281,10 @@ class QueuePair {
             std::shared_ptr<CompletionRing> send_cq, std::shared_ptr<CompletionRing> recv_cq,
             std::shared_ptr<SharedReceiveRing> srq, std::shared_ptr<XrcDomainCore> domain = nullptr);
   template <class Change>
-  Status change_group(const ibv_gid& group, Change change);
-  Status modify_with_token(const ibv_qp_attr& attr, int mask);
+  [[nodiscard]] Status change_group(const ibv_gid& group, Change change);
+  [[nodiscard]] Status modify_with_token(const ibv_qp_attr& attr, int mask);
   void meet_peer();
-  Status change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mask);
+  [[nodiscard]] Status change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mask);
 
   std::shared_ptr<Host> host_;
   std::shared_ptr<CompletionRing> send_cq_, recv_cq_;

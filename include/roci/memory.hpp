@@ -18,6 +18,8 @@ class MemoryRegion {
  public:
   // After this every access with the region's keys fails, as does access through windows bound to it.
   ~MemoryRegion();
+  MemoryRegion(const MemoryRegion&) = delete;
+  MemoryRegion& operator=(const MemoryRegion&) = delete;
   [[nodiscard]] void* address() const { return verbs_.addr; }
   [[nodiscard]] size_t length() const { return verbs_.length; }
   [[nodiscard]] uint32_t lkey() const { return verbs_.lkey; }
@@ -26,10 +28,11 @@ class MemoryRegion {
   [[nodiscard]] uint64_t iova() const { return iova_; }
 
   // As ibv_dereg_mr: as the destructor, but fails with EBUSY while windows are bound to the region (IBTA 11.2.8.4).
-  Status deregister();
+  [[nodiscard]] Status deregister();
   // As ibv_rereg_mr: `flags` is a set of ibv_rereg_mr_flags that selects the arguments used. The keys do not change.
   // Fails with EBUSY while windows are bound. On error nothing changes (IBV_REREG_MR_ERR_INPUT of ibv_rereg_mr).
-  Status reregister(int flags, const ProtectionDomain* pd, void* address, size_t length, int access);
+  [[nodiscard]] Status reregister(int flags, const ProtectionDomain* pd, void* address, size_t length,
+                                  int access);
 
   // For ibv_mw_bind_info::mr.
   [[nodiscard]] ibv_mr* verbs() { return &verbs_; }
@@ -54,6 +57,8 @@ class MemoryRegion {
 class MemoryWindow {
  public:
   ~MemoryWindow();
+  MemoryWindow(const MemoryWindow&) = delete;
+  MemoryWindow& operator=(const MemoryWindow&) = delete;
   [[nodiscard]] ibv_mw_type type() const { return verbs_.type; }
   // Type 1: key of the last bind_window(). Type 2: key of the allocation, for ibv_inc_rkey().
   [[nodiscard]] uint32_t rkey() const { return verbs_.rkey; }

@@ -30,18 +30,20 @@ class SharedReceiveQueue {
  public:
   // Queue pairs that still use the queue keep the data that they need; destroy() fails instead.
   ~SharedReceiveQueue();
+  SharedReceiveQueue(const SharedReceiveQueue&) = delete;
+  SharedReceiveQueue& operator=(const SharedReceiveQueue&) = delete;
   [[nodiscard]] uint32_t number() const;  // identifies the queue in asynchronous events
   // As ibv_get_srq_num: number of the queue in messages, 24 bits; 0 if it is not of an XRC domain.
   [[nodiscard]] uint32_t xrc_number() const;
 
   // As ibv_post_srq_recv: 0, or ENOMEM (full) or EINVAL (too many SGEs) with *bad at the first request not accepted.
-  int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
+  [[nodiscard]] int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
 
   // `mask` is a set of ibv_srq_attr_mask. IBV_SRQ_MAX_WR resizes to exactly max_wr, which must hold the pending
   // requests. IBV_SRQ_LIMIT arms the limit: when fewer than srq_limit requests are pending, IBV_EVENT_SRQ_LIMIT_REACHED
   // is raised and the limit becomes 0. The event is raised at once if fewer are pending already. On error nothing
   // changes.
-  Status modify(const ibv_srq_attr& attr, int mask);
+  [[nodiscard]] Status modify(const ibv_srq_attr& attr, int mask);
   [[nodiscard]] ibv_srq_attr query() const;
 
  private:

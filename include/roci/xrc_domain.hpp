@@ -20,13 +20,15 @@ class XrcDomain {
  public:
   // Objects of the domain continue to work; destroy() fails instead.
   ~XrcDomain();
+  XrcDomain(const XrcDomain&) = delete;
+  XrcDomain& operator=(const XrcDomain&) = delete;
 
   // Creates a queue pair of type XRC_RECV, the responder of an XRC_SEND queue pair. It has no receive queue, completion
   // queue or protection domain. A message takes its receive request from the SRQ that it specifies, which must be of
   // this domain; another queue is an invalid request. The message may access memory of the SRQ's protection domain, as
   // far as the target's access flags allow. Of `init`, qp_type (XRC_RECV) and qp_context are used; init->cap
   // is set to 0.
-  Result<std::unique_ptr<QueuePair>> create_target(ibv_qp_init_attr* init);
+  [[nodiscard]] Result<std::unique_ptr<QueuePair>> create_target(ibv_qp_init_attr* init);
 
  private:
   friend class Device;

@@ -46,14 +46,4 @@ spdlog::logger& log() {
   return *kLogger;
 }
 
-Status set_log_level(std::string_view name) {
-  const auto level = find_level(name);
-  if (!level) {
-    return fail("\"" + std::string(name) +
-                "\" is not a log level; allowed are trace, debug, info, warn, error and off");
-  }
-  log().set_level(*level);
-  return {};
-}
-
 }  // namespace roci

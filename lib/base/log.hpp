@@ -4,18 +4,11 @@
 
 #include <spdlog/logger.h>
 
-#include <string_view>
-
-#include "base/result.hpp"
-
 namespace roci {
 
 // Logger "roci" on standard error. Its level is `warn`, so that a library is quiet in a third-party program; the
 // environment variable ROCI_LOG (trace, debug, info, warn, error, off) sets another level at first use. May be called
 // by any thread.
 spdlog::logger& log();
-
-// Sets the level, by the names of ROCI_LOG.
-Status set_log_level(std::string_view name);
 
 }  // namespace roci

@@ -131,7 +131,6 @@ class Connection final : private Timer {
   [[nodiscard]] uint32_t local_id() const { return local_id_; }
   [[nodiscard]] uint32_t remote_id() const { return remote_id_; }
   [[nodiscard]] const Route& route() const { return route_; }
-  [[nodiscard]] bool is_active() const { return active_; }
   [[nodiscard]] Qpn local_queue_pair() const { return local_qp_; }
   [[nodiscard]] Qpn remote_queue_pair() const { return remote_qp_; }
 
@@ -151,7 +150,6 @@ class Connection final : private Timer {
   }
 
   State state_ = State::kIdle;
-  bool active_ = false;
   bool xrc_ = false;              // its REP contains the queue pair as EE context number
   bool orphan_ = false;           // destroyed by its user; the agent frees it after the disconnection
   uint8_t tries_ = 0;             // retransmissions of a message

@@ -111,7 +111,6 @@ class TopologyBuilder {
   Result<Topology> finish();
 
  private:
-  Result<Cable::End> end_of(const std::string& name, uint32_t cable);
   Topology topology_;
 };
 

@@ -174,10 +174,4 @@ const MemoryArea* MemoryTable::find_region(MemoryKey key) const {
   return entry == nullptr || entry->is_window() || entry->region().key != key ? nullptr : &entry->region();
 }
 
-size_t MemoryTable::count_in(PdNumber pd) const {
-  size_t count = 0;
-  table_.for_each([&](uint32_t, const MemoryEntry& entry) { count += entry.pd == pd ? 1 : 0; });
-  return count;
-}
-
 }  // namespace roci

@@ -120,7 +120,6 @@ class MemoryTable {
   [[nodiscard]] const MemoryArea* find_region(MemoryKey key) const;
 
   [[nodiscard]] size_t size() const { return table_.size(); }
-  [[nodiscard]] size_t count_in(PdNumber pd) const;
 
  private:
   [[nodiscard]] Status check_room() const;

@@ -30,7 +30,6 @@ Neighbour* NeighbourTable::insert(const IpAddress& address) {
     if (index == kNone) return nullptr;
     unlink(slots_[index]);
     remove_from_bucket(slots_[index]);
-    ++evictions_;
   }
   Neighbour& entry = slots_[index];
   const uint32_t version = entry.version + 1;

@@ -74,7 +74,6 @@ class NeighbourTable {
 
   [[nodiscard]] uint32_t size() const { return size_; }
   [[nodiscard]] uint32_t capacity() const { return static_cast<uint32_t>(slots_.size()) - 1; }
-  [[nodiscard]] uint64_t evictions() const { return evictions_; }
   template <class Visit>
   void for_each(Visit visit) {
     for (size_t i = 1; i <= used_; ++i) {
@@ -94,7 +93,6 @@ class NeighbourTable {
   std::vector<uint32_t> buckets_;  // first slot of each chain; a power of two
   uint32_t used_ = 0;              // slots 1 to used_ have been used
   uint32_t size_ = 0;
-  uint64_t evictions_ = 0;
 };
 
 // Reference that keeps an entry in its table, for a queue pair that sends to it. Must be destroyed before the table.

@@ -46,12 +46,6 @@ UdpOutcome check_udp(const UdpLocation& found, std::span<const uint8_t> head) {
 
 }  // namespace
 
-std::string_view udp_outcome_name(UdpOutcome outcome) {
-  constexpr std::string_view kNames[kUdpOutcomeCount] = {"found",  "not UDP",     "truncated",
-                                                         "bad IP", "IP fragment", "bad UDP"};
-  return kNames[static_cast<unsigned>(outcome)];
-}
-
 UdpLocation find_udp(std::span<const uint8_t> head, uint32_t frame_length) {
   UdpLocation found;
   uint16_t type =

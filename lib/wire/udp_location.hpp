@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "wire/headers.hpp"
 
@@ -18,8 +17,6 @@ enum class UdpOutcome : uint8_t {
   kFragment,   // an IP fragment
   kBadUdp,     // length differs from that of IP
 };
-inline constexpr unsigned kUdpOutcomeCount = 6;
-std::string_view udp_outcome_name(UdpOutcome outcome);
 
 struct UdpLocation {
   UdpOutcome outcome = UdpOutcome::kNotUdp;
