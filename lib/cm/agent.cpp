@@ -297,6 +297,7 @@ Result<Connection*> Agent::connect(const Route& route, CmRequest request, uint32
                                    EventHandler& handler, Nanos now) {
   if (by_id_.size() >= limits_.connections) return fail("connection limit reached", ENOMEM);
   Connection* connection = make(route, &handler);
+  connection->active_ = true;
   connection->xrc_ = request.transport == CmTransport::kExtended;
   connection->local_qp_ = request.queue_pair;
   connection->lifetime_ = request.primary.ack_timeout > 0 ? request.primary.ack_timeout - 1 : 0;
@@ -398,6 +399,7 @@ Result<Connection*> Agent::ask(const Route& route, CmServiceRequest request, uin
                                uint8_t response_timeout, uint8_t tries, EventHandler& handler, Nanos now) {
   if (by_id_.size() >= limits_.connections) return fail("connection limit reached", ENOMEM);
   Connection* connection = make(route, &handler);
+  connection->active_ = true;
   connection->lifetime_ = lifetime;
   connection->response_timeout_ = response_timeout;
   connection->tries_ = tries;

@@ -150,6 +150,7 @@ class Connection final : private Timer {
   }
 
   State state_ = State::kIdle;
+  bool active_ = false;           // sent the REQ
   bool xrc_ = false;              // its REP contains the queue pair as EE context number
   bool orphan_ = false;           // destroyed by its user; the agent frees it after the disconnection
   uint8_t tries_ = 0;             // retransmissions of a message
