@@ -78,7 +78,7 @@ def write_budgets(budgets):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workload", nargs="*", help="only these")
-    parser.add_argument("--program", default="build/release/bin/roci-budget")
+    parser.add_argument("--program", default="build/lto/bin/roci-budget")
     parser.add_argument("--keep", metavar="FOLDER", help="leave callgrind's files there, for callgrind_annotate")
     parser.add_argument("--update", metavar="REASON", help="write what was counted into budget.yaml, for this reason")
     options = parser.parse_args()

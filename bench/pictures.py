@@ -2,7 +2,7 @@
 """Draws what bench/pictures/*.cpp measure in virtual time: one SVG for each experiment, with gnuplot.
 
     ./roci build release --target roci-pfc-over-time
-    python3 bench/pictures.py --program build/release/bin/roci-pfc-over-time --out docs/pictures
+    python3 bench/pictures.py --program build/lto/bin/roci-pfc-over-time --out docs/pictures
 
 The same program gives the same bytes each time, so a picture that changes says that the switch has."""
 

@@ -28,7 +28,7 @@ class Failed(Exception):
 class Place:
     """The values of the names in braces in a command."""
 
-    def __init__(self, folder=ROOT / "build/release/bin", seconds=2, cores=None):
+    def __init__(self, folder=ROOT / "build/lto/bin", seconds=2, cores=None):
         self.folder = folder
         self.seconds = seconds
         self.cores = cores or two_cores()
