@@ -143,9 +143,9 @@ constexpr roci_cc_label kReasons[] = {
 constexpr double kOne = 1024;    // unit of alpha and g
 constexpr double kThere = 1e-3;  // relative distance from the maximum rate that counts as reached
 // Maximum steps per event: CNPs, or periods that expired without an event.
-constexpr uint32_t kMostSteps = 64;
-constexpr uint32_t kMostStage = 1U << 20;
-constexpr uint32_t kMostFeedback = 63;
+constexpr uint32_t kMaxSteps = 64;
+constexpr uint32_t kMaxStage = 1U << 20;
+constexpr uint32_t kMaxFeedback = 63;
 
 struct State {
   double rate;             // bit/s
@@ -190,9 +190,9 @@ class ReactionPoint {
     const uint64_t period = byte_period();
     if (period == 0 || s_.increase_due == 0) return;
     s_.sent += bytes;
-    for (uint32_t i = 0; i < kMostSteps && s_.sent >= period && s_.increase_due != 0; ++i) {
+    for (uint32_t i = 0; i < kMaxSteps && s_.sent >= period && s_.increase_due != 0; ++i) {
       s_.sent -= period;
-      s_.byte_stage = std::min(s_.byte_stage + 1, kMostStage);
+      s_.byte_stage = std::min(s_.byte_stage + 1, kMaxStage);
       rise();
     }
     s_.sent %= period;
@@ -217,7 +217,7 @@ class ReactionPoint {
       cut_at_end_of_period();
       return;
     }
-    for (uint32_t i = 0; i < std::min(count, kMostSteps); ++i) {
+    for (uint32_t i = 0; i < std::min(count, kMaxSteps); ++i) {
       if (p_[kAlphaFirst] != 0) raise_alpha();
       cut(kCut);
       if (p_[kAlphaFirst] == 0) raise_alpha();
@@ -225,14 +225,14 @@ class ReactionPoint {
     s_.alpha_since = now_;
   }
 
-  void take_notice(const roci_cc_notice& notice) {
-    if (p_[kNoticeAlpha] == 0 || notice.feedback == 0) return;
-    if (notice.feedback > kMostFeedback) {
+  void take_cnm(const roci_cc_cnm& cnm) {
+    if (p_[kNoticeAlpha] == 0 || cnm.feedback == 0) return;
+    if (cnm.feedback > kMaxFeedback) {
       out_.reason = kImplausible;
       return;
     }
     if (!s_.known) begin();
-    s_.alpha = rounded(kOne * notice.feedback / kMostFeedback);
+    s_.alpha = rounded(kOne * cnm.feedback / kMaxFeedback);
     s_.alpha_since = now_;
     s_.cnp_counts = 0;
     if (by_cnp()) {
@@ -321,11 +321,11 @@ class ReactionPoint {
 
   [[nodiscard]] uint64_t time_period() const { return static_cast<uint64_t>(p_[kTimeReset]); }
 
-  // Applies at most kMostSteps periods; after a longer time without an event the remaining ones are skipped.
+  // Applies at most kMaxSteps periods; after a longer time without an event the remaining ones are skipped.
   void rise_until(uint64_t then) {
-    for (uint32_t i = 0; i < kMostSteps && s_.increase_due != 0 && s_.increase_due <= then; ++i) {
+    for (uint32_t i = 0; i < kMaxSteps && s_.increase_due != 0 && s_.increase_due <= then; ++i) {
       s_.increase_due += time_period();
-      s_.time_stage = std::min(s_.time_stage + 1, kMostStage);
+      s_.time_stage = std::min(s_.time_stage + 1, kMaxStage);
       rise();
     }
     if (s_.increase_due != 0 && s_.increase_due <= then) s_.increase_due = then + time_period();
@@ -392,7 +392,7 @@ void event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, co
   ReactionPoint point(*static_cast<State*>(state), *flow, parameters, event->now_ns, *decision);
   point.count(event->sent_bytes);
   point.pass_time();
-  if ((event->kinds & ROCI_CC_ON_NOTICE) != 0) point.take_notice(event->notice);
+  if ((event->kinds & ROCI_CC_ON_CNM) != 0) point.take_cnm(event->cnm);
   if ((event->kinds & ROCI_CC_ON_CNP) != 0) point.take_cnps(event->cnps);
   point.publish((event->kinds & ROCI_CC_ON_SENT) != 0);
 }

@@ -96,9 +96,9 @@ constexpr double kThere = 1e-3;  // relative distance from the maximum rate that
 // A target above this multiple of the rate is divided by kTargetCut in the first cycle (802.1Q 32.12.2).
 constexpr double kTargetTooFar = 10;
 constexpr double kTargetCut = 8;
-constexpr uint32_t kMostSteps = 64;  // maximum cycles per event; they may have expired without an event
-constexpr uint32_t kMostStage = 1U << 20;
-constexpr uint32_t kMostFeedback = 63;
+constexpr uint32_t kMaxSteps = 64;  // maximum cycles per event; they may have expired without an event
+constexpr uint32_t kMaxStage = 1U << 20;
+constexpr uint32_t kMaxFeedback = 63;
 
 struct State {
   double rate;          // bit/s
@@ -129,9 +129,9 @@ class ReactionPoint {
   }
 
   void count(uint64_t bytes) {
-    for (uint32_t i = 0; i < kMostSteps && s_.due != 0 && bytes >= s_.bytes_left; ++i) {
+    for (uint32_t i = 0; i < kMaxSteps && s_.due != 0 && bytes >= s_.bytes_left; ++i) {
       bytes -= s_.bytes_left;
-      s_.byte_stage = std::min(s_.byte_stage + 1, kMostStage);
+      s_.byte_stage = std::min(s_.byte_stage + 1, kMaxStage);
       s_.bytes_left = byte_cycle();
       rise();
     }
@@ -139,23 +139,23 @@ class ReactionPoint {
   }
 
   void pass_time() {
-    for (uint32_t i = 0; i < kMostSteps && s_.due != 0 && s_.due <= now_; ++i) {
-      s_.time_stage = std::min(s_.time_stage + 1, kMostStage);
+    for (uint32_t i = 0; i < kMaxSteps && s_.due != 0 && s_.due <= now_; ++i) {
+      s_.time_stage = std::min(s_.time_stage + 1, kMaxStage);
       s_.due += time_cycle();
       rise();
     }
     if (s_.due != 0 && s_.due <= now_) s_.due = now_ + time_cycle();
   }
 
-  void take_notice(const roci_cc_notice& notice) {
-    if (p_[kObeyRates] != 0 && notice.available != 0) {
-      set_rate(static_cast<double>(notice.available));
-    } else if (p_[kObeyRates] != 0 && notice.rate_change != 0) {
-      set_rate(s_.rate + static_cast<double>(notice.rate_change));
-    } else if (notice.feedback > kMostFeedback) {
+  void take_cnm(const roci_cc_cnm& cnm) {
+    if (p_[kObeyRates] != 0 && cnm.available != 0) {
+      set_rate(static_cast<double>(cnm.available));
+    } else if (p_[kObeyRates] != 0 && cnm.rate_change != 0) {
+      set_rate(s_.rate + static_cast<double>(cnm.rate_change));
+    } else if (cnm.feedback > kMaxFeedback) {
       out_.reason = kImplausible;
-    } else if (notice.feedback != 0) {
-      slow_down(notice.feedback);
+    } else if (cnm.feedback != 0) {
+      slow_down(cnm.feedback);
     }
   }
 
@@ -256,7 +256,7 @@ void event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, co
   ReactionPoint point(*static_cast<State*>(state), *flow, parameters, event->now_ns, *decision);
   point.count(event->sent_bytes);
   point.pass_time();
-  if ((event->kinds & ROCI_CC_ON_NOTICE) != 0) point.take_notice(event->notice);
+  if ((event->kinds & ROCI_CC_ON_CNM) != 0) point.take_cnm(event->cnm);
   point.publish((event->kinds & ROCI_CC_ON_SENT) != 0);
 }
 

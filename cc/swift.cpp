@@ -109,7 +109,7 @@ struct State {
 };
 static_assert(sizeof(State) == 48);
 
-constexpr uint32_t kLongest = 1'000'000'000;  // ns: maximum sample and maximum gap
+constexpr uint32_t kMax = 1'000'000'000;  // ns: maximum sample and maximum gap
 
 bool looks_at_host(const roci_cc_flow& flow, const double* p) {
   return (flow.provides & ROCI_CC_NEEDS_HOST_DELAY) != 0 && p[kHostTarget] > 0;
@@ -154,8 +154,8 @@ double left_by(double delay, double aim, const double* p) { return 1 - p[kBeta] 
 
 void sampled(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
              roci_cc_decision& d) {
-  const double network = std::min(event.rtt_ns, kLongest);
-  const double host = std::min(event.peer_delay_ns, kLongest);
+  const double network = std::min(event.rtt_ns, kMax);
+  const double host = std::min(event.peer_delay_ns, kMax);
   if (event.rtt_ns == 0) return;
   s.rtt_ns = static_cast<uint32_t>(network + host);
   if (event.hops > 0) s.hops = event.hops;
@@ -212,7 +212,7 @@ void decide(const State& s, const roci_cc_flow& flow, const double* p, roci_cc_d
   if (window >= 1) return;
   const double aim = target(s, flow, p) + (looks_at_host(flow, p) ? p[kHostTarget] : 0);
   const double rtt = s.rtt_ns > 0 ? std::min<double>(s.rtt_ns, aim) : static_cast<double>(flow.base_rtt_ns);
-  d.gap_ns = static_cast<uint64_t>(std::min<double>(rtt / window, kLongest));
+  d.gap_ns = static_cast<uint64_t>(std::min<double>(rtt / window, kMax));
   d.state = kSubpacket;
 }
 

@@ -50,7 +50,7 @@ enum Parameter {
   kHaiRun,
   kHaiFactor,
   kSegment,
-  kLeastFactor,
+  kMinFactor,
   kMinRate,
   kStartRate,
   kParameterCount
@@ -168,7 +168,7 @@ void update(State& s, const roci_cc_flow& flow, uint32_t rtt_ns, const double* p
     decision->state = kGradient;
     decision->reason = kGradientCut;
   }
-  rate = std::max(rate, s.rate * p[kLeastFactor]);
+  rate = std::max(rate, s.rate * p[kMinFactor]);
   s.rate = std::clamp(rate, std::min(p[kMinRate], line), line);
 }
 

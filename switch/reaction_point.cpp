@@ -32,7 +32,7 @@ void ReactionPoint::slow_down(uint8_t feedback, BitsPerSec sending, Nanos now) {
   begin(sending);
   // In a series of decreases without a cycle in between, the target is the rate before the first one.
   if (byte_stage_ != 0 || time_stage_ != 0) target_ = rate_;
-  const double decrease = std::min(config_.gd * feedback, kMostDecrease);
+  const double decrease = std::min(config_.gd * feedback, kMaxDecrease);
   rate_ = std::max(rate_ * (1 - decrease), bits(config_.min));
   start_over(now);
 }

@@ -35,7 +35,7 @@ struct ReactionConfig {
 class ReactionPoint {
  public:
   // Maximum decrease of the rate at once (rpgMinDecFac).
-  static constexpr double kMostDecrease = 0.5;
+  static constexpr double kMaxDecrease = 0.5;
 
   // `line`: rate at which the limit ends. `seed` of the lengths of cycles, which vary by 15 %.
   ReactionPoint(const ReactionConfig& config, BitsPerSec line, uint64_t seed);

@@ -15,7 +15,7 @@ CnmLink TorFlow::answer(const MacAddress& own) const {
 }
 
 uint64_t FlowHash::operator()(const FiveTuple& key, uint64_t salt) const {
-  FlowMix mix{salt};
+  FlowHash mix{salt};
   mix.add(key.source.bytes);
   mix.add(key.destination.bytes);
   mix.add(static_cast<uint64_t>(key.source_port) << 32 | static_cast<uint64_t>(key.destination_port) << 16 |

@@ -48,7 +48,7 @@ Status read_switch_section(ConfigNode& node, SwitchFile& file) {
     return section.optional("seed", file.injection.seed);
   }));
   ROCI_TRY(node.optional("shared_memory", file.shared_memory));
-  ROCI_TRY(node.optional("last_words", file.last_words));
+  ROCI_TRY(node.optional("crash_notices", file.crash_notices));
   ROCI_TRY(read_switch(node, file.sw, [&](ConfigNode& item, size_t) { return read_port(item, file); }));
   ROCI_TRY(check_shared_memory(node, file));
   uint32_t workers = 0;

@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
-#include "roci-top/asker.hpp"
 #include "roci-top/queue_pair_choice.hpp"
 #include "roci-top/snapshot.hpp"
+#include "roci-top/telemetry_client.hpp"
 
 namespace roci::top {
 
@@ -29,7 +29,7 @@ class Processes {
  private:
   struct Known {
     explicit Known(size_t queue_pairs) : choice(queue_pairs) {}
-    std::optional<Asker> asker;
+    std::optional<TelemetryClient> client;
     QueuePairChoice choice;
     std::string program;
     Nanos not_before{0};  // no requests before, after a missing reply

@@ -10,7 +10,7 @@ namespace roci::top {
 namespace {
 
 struct Row {
-  const QueuePairSeen* qp;
+  const QueuePairSample* qp;
   const Counted* before;  // null if there is no earlier sample
 
   [[nodiscard]] double rate(const std::string& counter) const {
@@ -109,7 +109,9 @@ constexpr size_t kWide = 153, kMore = 5;
 constexpr size_t kShortText = 6;
 constexpr size_t kName = 9;  // eight digits and a letter
 
-std::string name_of(const QueuePairSeen& qp) { return std::to_string(qp.number) + (qp.responses ? "r" : ""); }
+std::string name_of(const QueuePairSample& qp) {
+  return std::to_string(qp.number) + (qp.responses ? "r" : "");
+}
 
 template <class Text>
 Line line_of(const std::string& name, const Look& look, Line::Style style, Text text) {
@@ -124,7 +126,7 @@ Line line_of(const std::string& name, const Look& look, Line::Style style, Text 
 }
 
 // "queue pairs of client in roci-perf 7: 64 of 10,000, the busiest"
-std::string title(const ProcessSeen& process, const HostSeen& host, bool responses) {
+std::string title(const ProcessSeen& process, const HostSample& host, bool responses) {
   const uint64_t all = host.info.number("queue_pairs");
   std::string text = "queue pairs of " + host.name + " in " + process.program + " " +
                      std::to_string(process.pid) + ": " + grouped(host.chosen);
@@ -135,10 +137,10 @@ std::string title(const ProcessSeen& process, const HostSeen& host, bool respons
   return text + (responses ? "; r: READ responses" : "");
 }
 
-std::vector<Row> rows_of(const HostSeen& host, const HostSeen* before, Sort sort) {
+std::vector<Row> rows_of(const HostSample& host, const HostSample* before, Sort sort) {
   std::vector<Row> rows;
-  for (const QueuePairSeen& qp : host.queue_pairs) {
-    const QueuePairSeen* old = find_queue_pair(before, qp);
+  for (const QueuePairSample& qp : host.queue_pairs) {
+    const QueuePairSample* old = find_queue_pair(before, qp);
     if (qp.shown) rows.push_back({&qp, old == nullptr ? nullptr : &old->counted});
   }
   std::ranges::stable_sort(rows, std::ranges::greater{}, [sort](const Row& row) {
@@ -159,8 +161,8 @@ std::vector<Row> rows_of(const HostSeen& host, const HostSeen* before, Sort sort
 
 }  // namespace
 
-void add_queue_pairs(std::vector<Line>& lines, const ProcessSeen& process, const HostSeen& host,
-                     const HostSeen* before, const Look& look) {
+void add_queue_pairs(std::vector<Line>& lines, const ProcessSeen& process, const HostSample& host,
+                     const HostSample* before, const Look& look) {
   const std::vector<Row> rows = rows_of(host, before, look.sort);
   if (rows.empty()) return;
   const bool responses = std::ranges::any_of(rows, [](const Row& row) { return row.qp->responses; });

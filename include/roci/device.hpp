@@ -86,7 +86,7 @@ struct DeviceConfig {
   // For simulations: RC packets have real headers and lengths, but no payload. Nothing is copied, no ICRC is computed
   // or verified, and the content of memory regions does not change. Must be set on both peers; otherwise received data
   // is undefined.
-  bool without_payload = false;
+  bool header_only = false;
   // Maximum number of queue pairs, and of memory regions and windows together; creation beyond it fails with ENOMEM. At
   // most 2^23 each.
   uint32_t max_qp = 1U << 23;

@@ -22,7 +22,7 @@
 #include "engine/congestion_flows.hpp"
 #include "engine/flow_control.hpp"
 #include "engine/flow_count.hpp"
-#include "engine/hand_over.hpp"
+#include "engine/handoff.hpp"
 #include "engine/worker.hpp"
 #include "memory/memory_table.hpp"
 #include "port/port.hpp"
@@ -175,7 +175,7 @@ class alignas(64) Host final : public Poller {
   MemoryTable memory_;
   std::unique_ptr<EventRouter> events_;
   std::shared_ptr<MbufPool> tx_pool_;
-  HandOver hand_over_;
+  Handoff hand_over_;
   FlowCounts flows_;
   FlowControl flow_control_;
   CongestionFlows congestion_flows_;

@@ -50,7 +50,7 @@ Status check_capabilities(const ibv_qp_init_attr& init) {
 // Copies the settings of the device.
 void take_settings(QueuePairConfig& config, Host& host) {
   const DeviceConfig& of = host.config();
-  if (of.without_payload && is_reliable(config.type)) {
+  if (of.header_only && is_reliable(config.type)) {
     config.contents = RoceWriter::Contents::kHeaders;
   } else if (!host.port().capabilities().needs_icrc) {
     config.contents = RoceWriter::Contents::kWithoutIcrc;

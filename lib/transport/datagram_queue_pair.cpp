@@ -31,7 +31,7 @@ bool DatagramQueuePair::transmit(TransportContext& context, uint32_t budget) {
   }
   if (state() == IBV_QPS_SQE) flush_sends(context);
   // Between calls no datagram is in flight.
-  note_drained(context);
+  on_drained(context);
   for (; budget > 0 && state() == IBV_QPS_RTS && !send_queue.empty(); --budget) {
     const SendWqe& wqe = send_queue.at(send_queue.head());
     const PathSource::Answer path = context.paths.find(*wqe.address, context.now);
@@ -40,8 +40,8 @@ bool DatagramQueuePair::transmit(TransportContext& context, uint32_t budget) {
       context.counters.add(Counter::kTxUnreachable);
     } else {
       const SendOutcome outcome = send_one(context, *path.writer, wqe);
-      if (outcome == SendOutcome::kNoRoom) return true;
-      if (outcome == SendOutcome::kGivenUp) {
+      if (outcome == SendOutcome::kBackpressure) return true;
+      if (outcome == SendOutcome::kAborted) {
         stop_sending(context, IBV_WC_LOC_PROT_ERR);
         return false;
       }

@@ -28,11 +28,11 @@ enum class HopsOf : uint8_t { kRequests, kResponses, kProbe };
 struct EchoedHops {
   uint64_t echoes = 0;  // accepted so far
   Nanos heard{0};       // time of reception of the last one
-  Nanos age{0};         // time between the packet's arrival at the peer and the echo; kLongestAge: longer
+  Nanos age{0};         // time between the packet's arrival at the peer and the echo; kMaxAge: longer
   uint8_t flags = 0;    // of IntEchoHeader
   PacketHops path;
 
-  static constexpr Nanos kLongestAge{65'535'000};
+  static constexpr Nanos kMaxAge{65'535'000};
 };
 
 // The latest report that a switch has sent itself.

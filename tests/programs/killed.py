@@ -44,7 +44,7 @@ BOUND = 100  # ms from a kill to the reports of the peer process
 NET = "killed"
 CONFIG = f"net: {{name: {NET}, connection_manager: {{response_timeout: 67ms, retries: 3}}}}\n"
 # docs/roci-run.md, Network folder; a network without a switch
-FILES = ("net.yaml", ".net.yaml", "join.lock", "places", "last-words")
+FILES = ("net.yaml", ".net.yaml", "join.lock", "places", "crash-notices")
 
 
 class Due(Exception):
@@ -595,7 +595,7 @@ def main():
             pair.results.add_time("this process: delay of a sleep of 5 ms", delay * 1e9)
         left = pair.left_behind() + [f"/dev/shm has {name}" for name in set(os.listdir("/dev/shm")) - shm]
         print(f"\n{done} times in {time.monotonic() - begin:.0f} s, seed {options.seed}\n\n{pair.results.table()}\n")
-        print(f"files with crash notifications: {pair.count_files('r', NET, 'last-words')}; run-time directories of DPDK: "
+        print(f"files with crash notifications: {pair.count_files('r', NET, 'crash-notices')}; run-time directories of DPDK: "
               f"{pair.count_files('dpdk')}; segments of shared memory, one after another: "
               f"{len(pair.memory | pair.memory_before)}")
         for sentence in (*pair.results.late, *left):
