@@ -1,6 +1,6 @@
 #include "engine/congestion_flows.hpp"
 
-#include "wire/flow_mix.hpp"
+#include "wire/flow_hasher.hpp"
 
 namespace roci {
 
@@ -70,7 +70,7 @@ CongestionFlows::Slot* CongestionFlows::slot(uint16_t flow) const {
 }
 
 uint64_t CongestionFlows::hash_of(const SentFlow& sent) const {
-  FlowHash mix{salt_};
+  FlowHasher mix{salt_};
   mix.add(sent.source.bytes);
   mix.add(sent.destination.bytes);
   mix.add(uint64_t{sent.remote_qp.value()} << 16 | sent.udp_source_port);

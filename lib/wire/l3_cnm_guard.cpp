@@ -3,7 +3,7 @@
 #include <bit>
 #include <span>
 
-#include "wire/flow_mix.hpp"
+#include "wire/flow_hasher.hpp"
 
 namespace roci {
 
@@ -19,7 +19,7 @@ L3CnmGuard::Verdict L3CnmGuard::take(const CongestionPointId& point, uint32_t se
 
   uint64_t bridge = 0;
   for (const uint8_t byte : point.bridge.bytes) bridge = bridge << 8 | byte;
-  FlowHash mix(salt_);
+  FlowHasher mix(salt_);
   mix.add(point.queue.get());
   mix.add(bridge);
   const size_t sets = slots_.size() / kWays;

@@ -4,7 +4,7 @@
 
 #include "wire/aeth.hpp"
 #include "wire/extensions.hpp"
-#include "wire/flow_mix.hpp"
+#include "wire/flow_hasher.hpp"
 #include "wire/telemetry_header.hpp"
 #include "wire/udp_location.hpp"
 
@@ -24,7 +24,7 @@ std::optional<Qpn> source_in_block(std::span<const uint8_t> block) {
 }  // namespace
 
 uint64_t RoceFlowHash::operator()(const RoceFlow& flow, uint64_t salt) const {
-  FlowHash mix{salt};
+  FlowHasher mix{salt};
   mix.add(flow.source.bytes);
   mix.add(flow.destination.bytes);
   mix.add(flow.queue_pair.value());

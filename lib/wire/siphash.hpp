@@ -1,5 +1,5 @@
 // SipHash-2-4 with a 64-bit result (Aumasson and Bernstein, "SipHash: a fast short-input PRF"), the keyed MAC of the
-// wire extensions. Too slow for hash tables (flow_mix.hpp).
+// wire extensions. Too slow for hash tables (flow_hasher.hpp).
 //
 // The input may be passed in pieces, so callers need not copy it together. Nothing is allocated.
 #pragma once

@@ -8,9 +8,9 @@
 
 namespace roci {
 
-class FlowHash {
+class FlowHasher {
  public:
-  explicit constexpr FlowHash(uint64_t salt) : value_(salt) {}
+  explicit constexpr FlowHasher(uint64_t salt) : value_(salt) {}
 
   constexpr void add(uint64_t word) {
     value_ = (value_ ^ word) * 0x9e3779b97f4a7c15;  // 2^64 / golden ratio: spreads into the top bits
