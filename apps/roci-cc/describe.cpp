@@ -54,7 +54,8 @@ TextTable parameters_of(const roci_cc_plugin& plugin, const Look& look) {
 TextTable labels(const char* heading, const roci_cc_label* labels, uint32_t count, const Look& look) {
   TextTable table;
   if (look.markdown) table.headings = {heading, "Meaning"};
-  for (uint32_t i = 0; i < count; ++i) table.rows.push_back({code(labels[i].name, look), labels[i].description});
+  for (uint32_t i = 0; i < count; ++i)
+    table.rows.push_back({code(labels[i].name, look), labels[i].description});
   return table;
 }
 

@@ -6,7 +6,8 @@ namespace roci {
 
 bool CommandSlot::post(Command& command) {
   Command* none = nullptr;
-  return posted_.compare_exchange_strong(none, &command, std::memory_order_release, std::memory_order_relaxed);
+  return posted_.compare_exchange_strong(none, &command, std::memory_order_release,
+                                         std::memory_order_relaxed);
 }
 
 bool CommandSlot::withdraw(Command& command) {

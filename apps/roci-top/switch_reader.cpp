@@ -18,8 +18,8 @@ Status read_port(TelemetryClient& client, const std::string& of, PortSample& por
   const uint64_t used = port.counted.number("used_classes");
   for (unsigned number = 0; number < kClasses; ++number) {
     if ((used >> number & 1U) == 0) continue;
-    ROCI_TRY(
-        read_counted(client, "/roci/switch/class," + of + "," + std::to_string(number), port.classes[number]));
+    ROCI_TRY(read_counted(client, "/roci/switch/class," + of + "," + std::to_string(number),
+                          port.classes[number]));
   }
   return {};
 }

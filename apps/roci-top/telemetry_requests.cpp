@@ -7,7 +7,8 @@ namespace roci::top {
 // Limit for replies of other processes; more than exist in practice.
 constexpr size_t kMaxNames = 1024;
 
-Result<std::vector<std::string>> read_names(TelemetryClient& client, const std::string& question, bool paged) {
+Result<std::vector<std::string>> read_names(TelemetryClient& client, const std::string& question,
+                                            bool paged) {
   std::vector<std::string> names;
   for (;;) {
     const auto answer = client.request(paged ? question + "," + std::to_string(names.size()) : question);

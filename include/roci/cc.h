@@ -61,7 +61,7 @@ struct roci_cc_parameter {
 
 /* Name of a state or of a reason. */
 struct roci_cc_label {
-  const char* name;    /* lower case, digits, '_' */
+  const char* name;        /* lower case, digits, '_' */
   const char* description; /* one line */
 };
 

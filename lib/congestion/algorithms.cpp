@@ -65,7 +65,8 @@ Status check_parameters(const roci_cc_plugin& plugin) {
     if (!names.insert(p.name).second) return fail("duplicate parameter '" + std::string(p.name) + "'");
     if (p.unit == nullptr || p.description == nullptr)
       return fail("parameter '" + std::string(p.name) + "' has no unit or description");
-    if (!std::isfinite(p.min) || !std::isfinite(p.max) || !(p.min <= p.default_value && p.default_value <= p.max))
+    if (!std::isfinite(p.min) || !std::isfinite(p.max) ||
+        !(p.min <= p.default_value && p.default_value <= p.max))
       return fail("the default value of parameter '" + std::string(p.name) + "' is out of range");
   }
   return {};

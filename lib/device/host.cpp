@@ -90,6 +90,14 @@ Status check_tables(const DeviceConfig& config) {
     return fail("device " + config.name + ": max_mr " + std::to_string(config.max_mr) +
                 " is out of range; 1 to " + std::to_string(MemoryTable::kMax) + " is allowed");
   }
+  for (const auto& [name, value] : {std::pair{"max_pd", config.max_pd},
+                                    {"max_cq", config.max_cq},
+                                    {"max_srq", config.max_srq},
+                                    {"max_ah", config.max_ah}}) {
+    if (value >= 1 && value <= kMaxObjects) continue;
+    return fail("device " + config.name + ": " + name + " " + std::to_string(value) +
+                " is out of range; 1 to " + std::to_string(kMaxObjects) + " is allowed");
+  }
   return {};
 }
 
@@ -175,6 +183,7 @@ Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gid
       gids_(std::move(gids)),
       ids_(config_.seed),
       memory_(ids_, config_.max_mr),
+      objects_({config_.max_pd, config_.max_cq, config_.max_srq, config_.max_ah}),
       tx_pool_(std::move(tx_pool)),
       hand_over_(config_.workers, std::max<uint32_t>(port_->queues(), 1)),
       flows_(config_.workers),

@@ -17,6 +17,7 @@
 #include "congestion/profile.hpp"
 #include "device/events.hpp"
 #include "device/limits.hpp"
+#include "device/object_limits.hpp"
 #include "device/polling_helper.hpp"
 #include "device/waiting_helper.hpp"
 #include "engine/congestion_flows.hpp"
@@ -86,6 +87,12 @@ class alignas(64) Host final : public Poller {
   Result<std::unique_ptr<AttachedQueuePair>> attach(Make&& make);
   void detach(AttachedQueuePair& qp);  // the caller holds the worker's token
   [[nodiscard]] uint32_t queue_pairs() const { return queue_pairs_.load(std::memory_order_relaxed); }
+  // Counts an object of another kind. ENOMEM at its limit.
+  [[nodiscard]] Status take(LimitedObject kind) {
+    Status counted = objects_.take(kind);
+    return counted ? counted : fail(counted.error().within("device " + config_.name));
+  }
+  void release(LimitedObject kind) { objects_.release(kind); }
 
   // Lock of all workers' tokens, for state shared by the workers, such as the memory table.
   class AllWorkers {
@@ -173,6 +180,7 @@ class alignas(64) Host final : public Poller {
   std::vector<Gid> gids_;
   IdSource ids_;
   MemoryTable memory_;
+  ObjectLimits objects_;
   std::unique_ptr<EventRouter> events_;
   std::shared_ptr<MbufPool> tx_pool_;
   Handoff hand_over_;

@@ -13,6 +13,7 @@ inline constexpr uint32_t kMaxInline = 1024;  // bytes
 inline constexpr uint32_t kMaxCqEntries = 1U << 22;
 // Half of the number space, so that a random number is free at the second attempt on average.
 inline constexpr uint32_t kMaxQueuePairs = 1U << 23;
+inline constexpr uint32_t kMaxObjects = 1U << 23;  // of other kinds, each
 inline constexpr uint32_t kMaxWorkers = 16;
 inline constexpr uint32_t kMaxControlCores = 16;
 inline constexpr Nanos kMaxBurst{100'000};  // of congestion control: how early packets may be sent

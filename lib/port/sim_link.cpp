@@ -9,8 +9,8 @@ namespace roci {
 // The port at one end: it sends on one direction of the link and receives from the other.
 class SimLink::End : public Port {
  public:
-  End(std::string name, MacAddress mac, uint16_t mtu, uint16_t queues, const std::atomic<bool>& up, Channel& out,
-      Channel& in)
+  End(std::string name, MacAddress mac, uint16_t mtu, uint16_t queues, const std::atomic<bool>& up,
+      Channel& out, Channel& in)
       : name_(std::move(name)), mac_(mac), up_(up), out_(out), in_(in) {
     for (uint16_t i = 1; i < queues; ++i) others_.push_back(std::make_unique<Queue>(*this, i));
     capabilities_.mtu = mtu;
