@@ -194,7 +194,7 @@ def run_groups(groups, programs, options, behind, place):
     failed = len({one.figure for result in results for case in result.cases for one in case.failed})
     failed += sum(result.failed for result in program_results)
     if failed:
-        print(f"roci: bench: {failed} figures could not be measured; 'failed:' above says why", file=sys.stderr)
+        print(f"roci: bench: {failed} figures could not be measured; see 'failed:' above for the reasons", file=sys.stderr)
     return 1 if failed else 0
 
 

@@ -133,7 +133,7 @@ class Process:
     def last_words(self):
         errors, output = ([line.strip() for line in self.text(kind).splitlines() if line.strip()] for kind in ("err", "out"))
         complaints = [line for line in errors + output if COMPLAINT.search(line)]
-        return (complaints or errors or output or ["it said nothing"])[-1][:300]
+        return (complaints or errors or output or ["no output"])[-1][:300]
 
 
 def end_all():
