@@ -109,7 +109,7 @@ class alignas(64) QueuePairCore {
   // the destination, and the destination is contiguous. Applications must not read the buffer before the message is
   // complete. A packet with a wrong ICRC does not advance the expected PSN, so its data is overwritten.
   virtual uint8_t* place_of(const MemoryTable& /*memory*/, const FrameView& /*view*/) { return nullptr; }
-  // Sends at most `budget` packets. True when more can be sent as soon as there is budget, a buffer and room in the
+  // Sends at most `budget` packets. True when more can be sent as soon as there is budget, a buffer and space in the
   // port. False when the queue pair waits for its peer, its application or its deadline.
   virtual bool transmit(TransportContext& context, uint32_t budget) = 0;
   [[nodiscard]] virtual Nanos deadline() const = 0;
