@@ -237,7 +237,7 @@ def main(arguments):
         print("\n".join((packages if options.packages else unpacked)(groups, options.compare is not None)))
         return 0
     if behind and (groups or not programs):
-        print("roci: bench: what stands behind '--' goes to Google Benchmark programs, so name only those: "
+        print("roci: bench: arguments after '--' are passed to Google Benchmark programs; specify only these benchmarks: "
               f"{', '.join(benchmarks.names())}", file=sys.stderr)
         return 2
     for number in (signal.SIGTERM, signal.SIGHUP):

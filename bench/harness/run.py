@@ -152,7 +152,7 @@ def wait_until_ready(server, ready, port):
         if not kind:
             return
         if server.child.poll() is not None:
-            raise Failed(f"the server ended before its client came: {server.last_words()}")
+            raise Failed(f"the server exited before its client started: {server.last_words()}")
         if time.monotonic() > deadline:
             raise Failed(f"the server was not ready after {READY_LIMIT} s")
         time.sleep(0.01)
