@@ -281,7 +281,7 @@ extern "C" const roci_cc_plugin roci_cc_ldcp = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "ldcp",
-    .summary = "window adjusted by each acknowledgement, also below one packet; does not require PFC",
+    .summary = "window adjusted by each acknowledgment, also below one packet; does not require PFC",
     .source = "draft-dai-tsvwg-pfc-free-congestion-control-01, sections 2 and 3.1",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_CE_COUNT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_GAP |
                     ROCI_CC_USES_ECN,

@@ -9,7 +9,7 @@
 //        target = base_target + hops * hop_target + clamp(a / sqrt(window) + b, 0, fs_range)
 //
 // with a and b such that the last term is 0 at fs_max_window and fs_range at fs_min_window (3.1 and 3.5). Flows with
-// small windows, of which there are many, thus tolerate a longer queue. The host's target has no such terms.
+// small windows, which are numerous, thus tolerate a longer queue. The host's target has no such terms.
 //
 // Units: packets, ns. State: 48 bytes: both windows with the times of their last reduction, round trip, consecutive
 // time-outs, packets acknowledged without a sample, hops.
@@ -18,7 +18,7 @@
 //  - The default of base_target is 1.25 base round trips, which includes the hops: hop_target is 0. fs_range is a
 //    multiple of base_target, as in the simulator htsim (5). The paper gives no host_target.
 //  - The initial window is line rate * base round trip.
-//  - Each reduction stores its time, whatever its cause. Published implementations do not store it after a reduction by
+//  - Each reduction stores its time, for any cause. Published implementations do not store it after a reduction by
 //    delay, and then reduce with each ACK of one round trip.
 //  - The round trip for "once per round trip" and for the gap includes network and host. For the gap it is limited to
 //    the sum of the targets: at the minimum window after an incast, a gap is 100 round trips of milliseconds, and the

@@ -22,7 +22,7 @@ namespace roci {
 struct ReactionConfig {
   uint32_t threshold = 5;     // cycles of fast recovery
   Nanos time_reset = 15ms;    // half of it after `threshold` cycles
-  Bytes byte_reset{150'000};  // likewise
+  Bytes byte_reset{150'000};  // as above
   BitsPerSec ai = 5_Mbps;
   BitsPerSec hai = 50_Mbps;
   BitsPerSec min = 5_Mbps;

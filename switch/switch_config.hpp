@@ -26,7 +26,7 @@ struct SwitchPortConfig {
   std::string name;
   BitsPerSec rate{0};              // of the line; 0: as fast as the port accepts frames
   Bytes queue = 1_MiB;             // limit of all classes together
-  uint32_t queue_frames = 4096;    // likewise in frames, so that small frames cannot use all buffers
+  uint32_t queue_frames = 4096;    // the same in frames, so that small frames cannot use all buffers
   uint16_t vlan = kDefaultVlan;    // of untagged frames, received and sent
   bool all_tagged = true;          // carries all other VLANs tagged
   std::vector<uint16_t> tagged{};  // if all_tagged is off: VLANs that it carries tagged
@@ -115,7 +115,7 @@ struct SwitchShaperConfig {
   uint8_t traffic_class = 0;
   BitsPerSec rate{0};            // at which it does not limit: that of the path
   Bytes queue = 1_MiB;           // limit of waiting frames, in bytes
-  uint32_t queue_frames = 4096;  // likewise in frames
+  uint32_t queue_frames = 4096;  // the same in frames
   AqmConfig aqm{};
   std::optional<QcnConfig> qcn{};  // if set, attached hosts are notified of the shaper's queue
   ReactionConfig reaction{};

@@ -211,7 +211,7 @@ class Command {
                 return {};
               });
     add_.text("--packets-per-ack",
-              "Maximum number of packets received together that one acknowledgement covers [64, or set by "
+              "Maximum number of packets received together that one acknowledgment covers [64, or set by "
               "the configuration file]",
               "N", kPlace, [this](const std::string& value) -> Status {
                 const auto whole = parse_whole(value);

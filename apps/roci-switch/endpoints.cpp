@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxPorts = 1024;
 
-// Finds the name that `parameters` consists of or begins with, followed by a comma, and removes both. Names may contain
+// Finds the name that `parameters` consists of or starts with, followed by a comma, and removes both. Names may contain
 // commas: the longest match counts. Nothing if no name matches.
 template <class NameOf>
 std::optional<size_t> take(std::string_view& parameters, size_t count, NameOf name_of) {

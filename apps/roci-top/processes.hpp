@@ -18,7 +18,7 @@ namespace roci::top {
 // Keeps connections between snapshots. Owned by one thread.
 class Processes {
  public:
-  // `folder`: DPDK's runtime folder (telemetry/runtime_folder.hpp). Processes whose file prefix does not begin with
+  // `folder`: DPDK's runtime folder (telemetry/runtime_folder.hpp). Processes whose file prefix does not start with
   // `prefix` are ignored. `queue_pairs`: number of queue pairs per host that are shown.
   Processes(std::filesystem::path folder, std::string prefix, size_t queue_pairs)
       : folder_(std::move(folder)), prefix_(std::move(prefix)), queue_pairs_(queue_pairs) {}

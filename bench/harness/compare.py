@@ -14,7 +14,7 @@ from harness.run import Failed, Place, Process, ROOT, run
 NO_DIFFERENCE = "no difference shown"
 # With fewer rounds, equal performance too often gives only ratios above or only below 1: with 5 rounds once in 16
 # comparisons.
-ENOUGH_ROUNDS, TOO_FEW_ROUNDS = 5, "too few rounds to tell"
+ENOUGH_ROUNDS, TOO_FEW_ROUNDS = 5, "too few rounds for a result"
 PLACING = "--cores"  # CPU affinity; omitted for both if the other revision lacks it
 
 
@@ -141,7 +141,7 @@ def compare_figures(group, rounds, places, adapt, tell, run_one):
         command = adapt(figure.command)
         program = own_program(command)
         if program is None:
-            row.error = "it runs no program of ours"
+            row.error = "it runs no program of Rocinante"
         elif not (places["before"].folder / program).exists():
             row.error = f"that revision has no {program}"
         else:

@@ -174,7 +174,7 @@ struct roci_cc_event {
 enum {
   ROCI_CC_SEND_PROBE = 1,          /* send an RTT probe now; it replaces an unanswered one */
   ROCI_CC_TELEMETRY_NEXT = 2,      /* insert a telemetry header into the next packet */
-  ROCI_CC_TELEMETRY_ONLY_ASKED = 4 /* and into no other packet, whatever the configuration; stays set */
+  ROCI_CC_TELEMETRY_ONLY_ASKED = 4 /* and into no other packet, for any configuration; stays set */
 };
 
 /* Decision of a plugin. It stays in force until it is changed: each call receives the current one and may change it. */
@@ -184,7 +184,7 @@ struct roci_cc_decision {
   uint64_t window;
   uint64_t rate; /* bit/s; the gate raises values below 100,000 to 100,000 */
   /* minimum time between the departures of two packets, limited to 10 s. For READ responses the effective interval
-   * is at most 1 ms, whatever rate and gap_ns are, because the requester has a time-out */
+   * is at most 1 ms, for any rate and gap_ns, because the requester has a time-out */
   uint64_t gap_ns;
   /* sequence: new packets below it are Not-ECT, so that switches drop them instead of marking them
    * (draft-dai-tsvwg-pfc-free-congestion-control 2.3). Exceptions: the last packet before the window or the work is
@@ -242,7 +242,7 @@ struct roci_cc_plugin {
   uint32_t capabilities; /* set of ROCI_CC_NEEDS_ and ROCI_CC_USES_ */
   /* state of a flow at the sender, at most ROCI_CC_MAX_STATE; aligned to 8, zeroed before start() */
   uint16_t state_bytes;
-  uint16_t receiver_state_bytes; /* state at the receiver, likewise; 0 without receive() */
+  uint16_t receiver_state_bytes; /* state at the receiver, as above; 0 without receive() */
 
   const struct roci_cc_parameter* parameters;
   uint32_t parameter_count;

@@ -173,7 +173,7 @@ std::string needs_text(uint32_t needs) {
     std::string_view text;
   };
   constexpr std::array kNeeds{
-      Need{ROCI_CC_NEEDS_ACK, "acknowledgements"},
+      Need{ROCI_CC_NEEDS_ACK, "acknowledgments"},
       Need{ROCI_CC_NEEDS_CE_COUNT, "CE mark counts"},
       Need{ROCI_CC_NEEDS_CNP, "CNPs of the peer"},
       Need{ROCI_CC_NEEDS_CNM, "congestion notification messages (congestion_notification)"},

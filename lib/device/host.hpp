@@ -192,7 +192,7 @@ class alignas(64) Host final : public Poller {
   MulticastTable groups_;
   XrcReceiveQueues xrc_queues_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  RetiredAddresses retired_addresses_;  // refer to neighbours of the workers
+  RetiredAddresses retired_addresses_;  // refer to neighbors of the workers
   std::vector<std::unique_ptr<WorkerPoller>> pollers_;
   AllWorkers all_workers_{*this};
   std::atomic<uint32_t> queue_pairs_{0};

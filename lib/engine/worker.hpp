@@ -293,7 +293,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // Of the port. Null if the port does not know its peers' processes,
   // and with several workers, because it is for one thread.
   PeerPresence* const peer_presence_;
-  Placement* const placement_;  // likewise
+  Placement* const placement_;  // as above
   uint32_t full_in_a_row_ = 0;  // number of consecutive rounds with a full receive burst
   const MacAddress mac_;        // of the port
   const uint64_t mac_bits_;     // mac_ as an integer

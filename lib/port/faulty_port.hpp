@@ -50,7 +50,7 @@ struct PortFaultCounters {
   Counter down_tx{0};  // sent while down
 };
 
-// A sequence of independent events, each of which happens with the same probability. The gaps between events that
+// A sequence of independent events; each happens with the same probability. The gaps between events that
 // happen are distributed geometrically, so only these events need a random number.
 class RareEvent {
  public:

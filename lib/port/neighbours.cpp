@@ -61,13 +61,13 @@ Result<std::unique_ptr<Neighbours>> Neighbours::create(NeighbourConfig config, F
                 " is out of range; allowed are 1 to 4094, and 0 for none");
   }
   if (config.capacity == 0 || config.capacity > kMaxNeighbours) {
-    return fail("the neighbour table cannot have " + std::to_string(config.capacity) +
+    return fail("the neighbor table cannot have " + std::to_string(config.capacity) +
                 " entries; 1 to 1048576 are allowed");
   }
   if (config.attempts == 0 || config.first_wait <= 0ns || config.longest_wait < config.first_wait ||
       config.failed_hold < 0ns || config.reachable_time < 0ns) {
     return fail(
-        "neighbours: attempts must be at least 1, waits above 0, and the first wait at most the longest");
+        "neighbors: attempts must be at least 1, waits above 0, and the first wait at most the longest");
   }
   auto neighbours = std::unique_ptr<Neighbours>(new Neighbours(std::move(config), sink));
   ROCI_TRY(neighbours->add_own_and_static());
@@ -89,7 +89,7 @@ Status Neighbours::add_own_and_static() {
   for (const IpNetwork& own : config_.addresses) ROCI_TRY(add(own.address, config_.mac));
   for (const StaticNeighbour& known : config_.static_entries) {
     if (!is_usable(known.mac)) {
-      return fail("static neighbour " + known.address.to_string() + ": the MAC address " +
+      return fail("static neighbor " + known.address.to_string() + ": the MAC address " +
                   known.mac.to_string() + " is not unicast");
     }
     ROCI_TRY(add(known.address, known.mac));

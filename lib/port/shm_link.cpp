@@ -40,7 +40,7 @@ struct ShmLink::DirectFrame {
     return *reinterpret_cast<DirectFrame*>(rte_mbuf_buf_addr(const_cast<rte_mbuf*>(&frame), frame.pool));
   }
   // Called by DPDK when the frame is freed.
-  static void on_free(void* /*room*/, void* frame) {
+  static void on_free(void* /*buffer*/, void* frame) {
     const auto& direct = *static_cast<DirectFrame*>(frame);
     if (direct.link != nullptr) direct.link->cancel(direct);
   }

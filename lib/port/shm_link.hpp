@@ -65,7 +65,7 @@ class ShmLink {
   // The frame must have the length that was passed to begin().
   Written commit(rte_mbuf& frame);
 
-  // Makes the written and committed frames visible to the reader, up to the first frame that was begun and not
+  // Makes the written and committed frames visible to the reader, up to the first frame that was started and not
   // committed. The caller then calls ShmSlotOwner::notify().
   void publish();
   // Whether the frames since the last call must wake a reader that does not wait for acknowledgments: a frame that is

@@ -8,7 +8,7 @@ namespace roci {
 namespace {
 
 constexpr uint32_t kQkeyOfQueuePair =
-    0x8000'0000;  // IBTA 10.2.5: a request with this bit asks for the queue pair's own
+    0x8000'0000;  // IBTA 10.2.5: a request with this bit uses the queue pair's own
 constexpr uint32_t kLargestMtu = 4096;
 
 // `sl` of a RoCE datagram's completion, as mlx5 sets it and UCX 1.13 reads it: UDP, and the IP version.

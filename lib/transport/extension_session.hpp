@@ -26,7 +26,7 @@ namespace roci {
 struct ExtensionTerms {
   uint32_t capabilities = 0;  // common to both; the low 16 bits are the types permitted in a received block
   bool may_send = false;      // the peer has confirmed that it accepts blocks and private opcodes
-  // Types in requests and READ responses. The MTU has room for them in addition to a full payload.
+  // Types in requests and READ responses. The MTU has space for them in addition to a full payload.
   uint16_t on_data = 0;
   uint16_t on_feedback = 0;  // types in acknowledgments, if they have a value to report
   uint32_t keeps = 0;        // window of this responder's reorder buffer, packets; a power of two, 0: none

@@ -111,7 +111,7 @@ class alignas(64) QueuePairCore {
   virtual uint8_t* payload_target(const MemoryTable& /*memory*/, const FrameView& /*view*/) {
     return nullptr;
   }
-  // Sends at most `budget` packets. True when more can be sent as soon as there is budget, a buffer and room in the
+  // Sends at most `budget` packets. True when more can be sent as soon as there is budget, a buffer and space in the
   // port. False when the queue pair waits for its peer, its application or its deadline.
   virtual bool transmit(TransportContext& context, uint32_t budget) = 0;
   [[nodiscard]] virtual Nanos deadline() const = 0;

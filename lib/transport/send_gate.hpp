@@ -98,7 +98,7 @@ class SendGate {
     if (gap_ > Nanos{0}) next_ = std::max(next_, now + gap_);
     if (longest_wait != kNever) next_ = std::min(next_, now + longest_wait);
   }
-  // Nothing to send, or not permitted to: the pace starts anew afterwards.
+  // Nothing to send, or not permitted to: the pace starts again afterwards.
   void pause() {
     opens_at_ = kNever;
     running_ = false;

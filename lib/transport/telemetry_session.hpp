@@ -48,7 +48,7 @@ struct SwitchReport {
 class TelemetrySession {
  public:
   // `echo_hops`: maximum in an INT-ECHO, as negotiated. `longest`: maximum IP packet of the port and the peer, bytes,
-  // minus the room for further hops.
+  // minus the space for further hops.
   TelemetrySession(const HostTelemetryConfig& config, uint8_t echo_hops, uint32_t longest);
   // Allocated in the arena of its queue pair; null when there is no memory.
   static void* operator new(size_t bytes, SparseArena& arena) noexcept { return arena.take(bytes); }

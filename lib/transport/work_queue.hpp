@@ -71,7 +71,7 @@ struct RecvWqe {
   uint32_t sge_count = 0;
   [[nodiscard]] const ibv_sge* sges() const { return reinterpret_cast<const ibv_sge*>(this + 1); }
   [[nodiscard]] std::span<const ibv_sge> pieces() const { return {sges(), sge_count}; }
-  // Copies a posted request. The slot has room for `max_sge` elements; false when the request has more.
+  // Copies a posted request. The slot has space for `max_sge` elements; false when the request has more.
   bool fill(const ibv_recv_wr& wr, uint32_t max_sge);
   // Copies the request of another slot, whose elements fit.
   void copy(const RecvWqe& other) {

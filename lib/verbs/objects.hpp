@@ -1,4 +1,4 @@
-// Objects of the handles that programs hold. Each object begins with rdma-core's struct, whose layout is the ABI,
+// Objects of the handles that programs hold. Each object starts with rdma-core's struct, whose layout is the ABI,
 // followed by the object of the C++ API.
 #pragma once
 
@@ -97,7 +97,7 @@ class UnackedEvents {
 };
 
 struct Cq {
-  ibv_cq_ex verbs{};  // begins like ibv_cq
+  ibv_cq_ex verbs{};  // starts like ibv_cq
   std::unique_ptr<CompletionQueue> queue;
   Channel* channel = nullptr;
   UnackedEvents completion_events{verbs.mutex, verbs.cond, verbs.comp_events_completed};
@@ -137,7 +137,7 @@ struct SendList {
 };
 
 struct Qp {
-  ibv_qp_ex verbs{};  // begins like ibv_qp
+  ibv_qp_ex verbs{};  // starts like ibv_qp
   std::unique_ptr<QueuePair> queue_pair;
   UnackedEvents async_events{verbs.qp_base.mutex, verbs.qp_base.cond, verbs.qp_base.events_completed};
   // Null if the queue pair's type has none.

@@ -20,7 +20,7 @@ class SipHash {
  public:
   explicit SipHash(const SipKey& key);
   void update(std::span<const uint8_t> bytes);
-  // Returns the result as a number, of which the paper writes the bytes in little-endian order. No update() may follow.
+  // Returns the result as a number. The paper writes its bytes in little-endian order. No update() may follow.
   [[nodiscard]] uint64_t finish();
 
  private:

@@ -567,11 +567,11 @@ class Pair:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=pathlib.Path, help="folder with roci-run and killed-check")
-    parser.add_argument("--times", type=int, default=200, help="kills and stops (200)")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32), help="of all that is drawn")
-    parser.add_argument("--hold", action="store_true", help="waits for Enter after a failure, while the processes are there")
-    parser.add_argument("--check", type=pathlib.Path, help="killed-check, if elsewhere")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="ends after so many seconds")
+    parser.add_argument("--times", type=int, default=200, help="number of kills and stops (200)")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32), help="seed of all random numbers")
+    parser.add_argument("--hold", action="store_true", help="wait for Enter after a failure, before the processes are stopped")
+    parser.add_argument("--check", type=pathlib.Path, help="path of killed-check, if it is not in the folder")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this number of seconds")
     options = parser.parse_args()
     run = options.bin.resolve() / "roci-run"
     check = (options.check or options.bin / "killed-check").resolve()
