@@ -12,8 +12,8 @@ namespace roci {
 namespace {
 
 // Maximum length of a copy for other workers: ARP and ND messages, CNMs, and the front of a frame of a flow.
-constexpr uint32_t kMaxToldBytes = 256;
-static_assert(kMaxL3CnmFrame <= kMaxToldBytes);
+constexpr uint32_t kMaxNotifiedBytes = 256;
+static_assert(kMaxL3CnmFrame <= kMaxNotifiedBytes);
 
 uint8_t lossless_of(const ClassConfigs& classes) {
   unsigned lossless = 0;
@@ -379,7 +379,7 @@ bool SwitchWorker::tell_others(const SwitchHandoff& what) {
     if (to == number_) continue;
     SwitchHandoff one = what;
     if (what.packet.frame != nullptr)
-      one.packet.frame = rte_pktmbuf_copy(what.packet.frame, pool(), 0, kMaxToldBytes);
+      one.packet.frame = rte_pktmbuf_copy(what.packet.frame, pool(), 0, kMaxNotifiedBytes);
     const bool is_whole = what.packet.frame == nullptr || one.packet.frame != nullptr;
     if (is_whole && shared_.rings.between(number_, to).push({&one, 1}) == 1) continue;
     rte_pktmbuf_free(one.packet.frame);

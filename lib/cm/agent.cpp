@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint8_t kDisconnectTries = 1;  // a peer that does not answer DREQ is regarded as disconnected
 constexpr Nanos kCrowdedPatience{5'000'000'000};
-constexpr uint32_t kMaxStrangersTold = 1024;  // more unanswered connections get no crash notification
+constexpr uint32_t kMaxUnknownPeersAnswered = 1024;  // more unanswered connections get no crash notification
 constexpr Nanos kNotNowWait{1'000'000};       // retransmission after a send that was not possible
 // Time for which SIDR_REPs are kept. A peer that did not receive one retransmits every 4.3 s, as Linux does.
 constexpr Nanos kAnswerMemory = 2 * duration_of(20);
@@ -193,7 +193,7 @@ void Agent::keep_crash_notice(Connection& connection) {
   // a frame.
   const bool is_strangers =
       connection.state_ == State::kRequestReceived || connection.state_ == State::kReplySent;
-  const bool is_flooded = unanswered_ + unready_ > kMaxStrangersTold;
+  const bool is_flooded = unanswered_ + unready_ > kMaxUnknownPeersAnswered;
   if (const auto mad = is_strangers && is_flooded ? std::nullopt : crash_notice(connection); mad) {
     connection.crash_notice_ = sender_.keep(connection.crash_notice_, connection.route_, build_cm_mad(*mad));
   } else if (connection.crash_notice_ != Sender::kNotKept) {

@@ -155,7 +155,7 @@ ShmLink::Written ShmLink::write(const rte_mbuf& frame) {
 }
 
 rte_mbuf* ShmLink::begin(uint32_t frame_bytes, const MbufPool& pool) {
-  if (next_begun_ - first_begun_ == kMaxBegun) return nullptr;
+  if (next_begun_ - first_begun_ == kMaxUnfinished) return nullptr;
   rte_mbuf* const frame = spares_ != 0 ? spare_[spares_ - 1] : rte_pktmbuf_alloc(pool.get());
   if (frame == nullptr) return nullptr;
   const uint64_t position = out.position();

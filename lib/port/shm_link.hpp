@@ -80,7 +80,7 @@ class ShmLink {
 
  private:
   // Power of two; larger than the number of frames that a worker stages.
-  static constexpr uint32_t kMaxBegun = 128;
+  static constexpr uint32_t kMaxUnfinished = 128;
   static constexpr uint32_t kMaxSpare = 64;
 
   struct Begun {
@@ -89,14 +89,14 @@ class ShmLink {
   };
   struct DirectFrame;
   struct InPlaceFrame;
-  [[nodiscard]] Begun& begun(uint32_t number) { return begun_[number & (kMaxBegun - 1)]; }
+  [[nodiscard]] Begun& begun(uint32_t number) { return begun_[number & (kMaxUnfinished - 1)]; }
   void cancel(const DirectFrame& frame);
   void note_written(const rte_mbuf& frame, uint64_t end);
   rte_mbuf* refer_to(std::span<const uint8_t> record, const MbufPool& pool);
 
   uint64_t malformed_ = 0;  // total at the last take_malformed()
   bool urgent_ = false;
-  std::array<Begun, kMaxBegun> begun_{};
+  std::array<Begun, kMaxUnfinished> begun_{};
   uint32_t first_begun_ = 0, next_begun_ = 0;  // indices into begun_, which wrap
   std::array<rte_mbuf*, kMaxSpare> spare_{};   // committed mbufs, for reuse
   uint32_t spares_ = 0;
