@@ -106,7 +106,8 @@ def main():
         sys.exit(f"seed_archive: {error}")
     except OSError as error:
         sys.exit(f"seed_archive: {error.filename}: {error.strerror}")
-    print(f"{sys.argv[2]}: {count} inputs")
+    if sys.argv[1] == "pack":  # The build runs `unpack`.
+        print(f"{sys.argv[2]}: {count} inputs")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of seed_archive.py."""
+"""Tests of seed_archive.py, and of the archives in the source tree."""
 
 import hashlib
 import os
@@ -13,6 +13,7 @@ import zipfile
 import seed_archive
 
 HERE = pathlib.Path(__file__).parent
+CORPUS = HERE / "corpus"
 INPUTS = [b"", b"\0" * 100, b"frame", bytes(range(256))]
 EXPECTED_SHA256 = "6797798da790583f99809670a1a2360078091e57faac98da343bf53083d46837"  # of the archive of INPUTS
 
@@ -96,7 +97,7 @@ class SeedArchive(unittest.TestCase):
             self.assertEqual(files_in(out), {name_of(INPUTS[0]): INPUTS[0]})
 
     def test_no_single_damaged_byte_gives_a_traceback_or_other_contents(self):
-        seed_archive.pack(self.archive, write_inputs(self.folder / "in", INPUTS))
+        seed_archive.pack(self.archive, write_inputs(self.folder / "in", [b"", b"frame"]))
         good = self.archive.read_bytes()
         right = seed_archive.contents(self.archive)
         for at in range(len(good)):
@@ -119,6 +120,21 @@ class SeedArchive(unittest.TestCase):
         self.assertIn("frame_seed_corpus.zip: No such file", self.fails("unpack", self.archive, self.folder / "out"))
         self.assertIn("in: No such file", self.fails("pack", self.archive, self.folder / "in"))
         self.assertFalse(self.archive.exists())
+
+
+class ArchivesOfTheTree(unittest.TestCase):
+    def test_each_is_what_pack_writes(self):
+        archives = sorted(CORPUS.glob("*_seed_corpus.zip"))
+        self.assertTrue(archives)
+        for archive in archives:
+            inputs = seed_archive.contents(archive)
+            self.assertEqual(hashlib.sha256(seed_archive.archive_of(inputs)).digest(),
+                             hashlib.sha256(archive.read_bytes()).digest(), archive.name)
+            self.assertEqual([name for name, data in inputs.items() if name != name_of(data)], [], archive.name)
+
+    def test_unnamed_inputs_are_in_the_archives_only(self):
+        loose = [path.relative_to(CORPUS) for path in CORPUS.rglob("*") if seed_archive.UNNAMED.fullmatch(path.name)]
+        self.assertEqual(loose, [], "name them, or move them to build/fuzz/corpus/NAME and run './roci fuzz NAME --keep'")
 
 
 if __name__ == "__main__":
