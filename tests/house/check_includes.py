@@ -118,6 +118,8 @@ def why_not_ours(room, target):
     """Returns the reason why `room` may not include the project file `target`, or None if it may."""
     to = room_of(target)
     if to == room:
+        if room == "cc" and target.suffix == ".hpp":
+            return None  # headers that the built-in plugins share
         return "a plugin includes roci/cc.h alone" if room in PLUGIN_ROOMS else None
     if to == "api":
         allowed = API_FOR_ROOM.get(str(target.relative_to("include")))

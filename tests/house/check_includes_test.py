@@ -23,6 +23,8 @@ SOUND_HOUSE = {
     "lib/engine/worker.hpp": '#include "transport/requester.hpp"\n#include "congestion/flow.hpp"\n',
     "lib/device/device.cpp": '#include "roci/device.hpp"\n#include "engine/worker.hpp"\n',
     "cc/static_rate.c": "#include <roci/cc.h>\n#include <math.h>\n",
+    "cc/plugin.hpp": "#include <span>\n#include <roci/cc.h>\n",
+    "cc/qcn.cpp": '#include "cc/plugin.hpp"\n',
     "examples/cc-plugin/half.c": "#include <roci/cc.h>\n",
     "examples/common/tcp.h": "#include <stddef.h>\n",
     "examples/kv-store/client.cpp": '#include "../common/tcp.h"\n#include "roci/device.hpp"\n',
@@ -83,6 +85,10 @@ class CheckIncludes(unittest.TestCase):
                      "<spdlog/spdlog.h>", "<rte_mbuf.h>"):
             for name in ("cc/dcqcn.c", "examples/other/x.c"):
                 self.expect_complaint(f"{name}:1", "", {name: f"#include {text}\n"})
+
+    def test_headers_of_built_in_plugins_are_for_these(self):
+        for name in ("examples/other/x.c", "switch/x.cpp", "lib/congestion/x.cpp"):
+            self.expect_complaint(f"{name}:1", "may not include cc", {name: '#include "cc/plugin.hpp"\n'})
 
     def test_examples_of_programs_see_what_users_see(self):
         for name, text in (("kv-store/x.cpp", '"base/types.hpp"'), ("kv-store/x.cpp", "<rte_mbuf.h>"),
