@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""clang-tidy over every .cpp of the product in a compilation database, in parallel, remembering what passed.
+"""Runs clang-tidy for every .cpp file of a compilation database that is not a test, in parallel, with a cache.
 
-Tests are left out: two compilers with warnings as errors and the sanitizers look at them, and they would double the time.
-The database is that of a build which compiles several files at a time (ROCI_UNITY), so these are read several at a time.
+Tests are excluded: two compilers with warnings as errors and the sanitizers check them, and they would double the time.
+With ROCI_UNITY, the database contains the generated files that include several sources.
 
-A file is looked at again only when its preprocessed text (with comments, where NOLINT lives), its command line or
-.clang-tidy changed since it last passed; what is remembered is the hash of the three, as an empty file in the cache
-folder.
+A file that has passed is checked again only if its preprocessed text (including comments, for NOLINT), its command line
+or .clang-tidy has changed. The cache folder contains an empty file per passed file, named by the hash of the three.
 """
 
 import argparse
@@ -25,7 +24,7 @@ PRODUCT = ("lib", "switch", "cc", "apps", "bench")
 
 
 def preprocess_command(entry):
-    """The entry's compiler command, turned into one that prints the preprocessed text."""
+    """Converts the compiler command of an entry into one that prints the preprocessed text."""
     words = shlex.split(entry["command"]) if "command" in entry else list(entry["arguments"])
     if pathlib.Path(words[0]).name == "ccache":
         words = words[1:]
@@ -43,7 +42,7 @@ def preprocess_command(entry):
 def fingerprint(entry):
     text = subprocess.run(preprocess_command(entry), cwd=entry["directory"], capture_output=True, check=False)
     if text.returncode != 0:
-        return None  # clang-tidy will say why
+        return None  # clang-tidy reports the reason
     config = (ROOT / ".clang-tidy").read_bytes()
     command = " ".join(preprocess_command(entry)).encode()
     return hashlib.sha256(b"\0".join([config, command, text.stdout])).hexdigest()
@@ -67,7 +66,7 @@ def look_at(entry, build, cache):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     arguments.add_argument("--build", type=pathlib.Path, required=True, help="folder with compile_commands.json")
-    arguments.add_argument("--cache", type=pathlib.Path, required=True, help="folder for the marks of what passed")
+    arguments.add_argument("--cache", type=pathlib.Path, required=True, help="cache folder")
     arguments.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments.add_argument("--slowest", type=int, default=0, help="print this many of the slowest files")
     options = arguments.parse_args()
@@ -78,7 +77,7 @@ def main():
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["directory"], entry["file"]).resolve()
         if any(path.is_relative_to(base / folder) for base in (build, ROOT) for folder in PRODUCT):
-            entries.setdefault(path, entry)  # a file built into two targets is looked at once
+            entries.setdefault(path, entry)  # a file of two targets is checked once
 
     bad, fresh, times = 0, 0, []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
@@ -90,7 +89,7 @@ def main():
                 print(f"{path.relative_to(ROOT)}:\n{complaints}", flush=True)
     for seconds, path in sorted(times, reverse=True)[: options.slowest]:
         print(f"    {seconds:6.1f} s  {path}")
-    print(f"    {len(entries)} files, {fresh} of them new or changed, {bad} with complaints")
+    print(f"    {len(entries)} files, {fresh} of them new or changed, {bad} with findings")
     return 1 if bad else 0
 
 

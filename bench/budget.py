@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Instructions that the data path takes, counted by callgrind, against the budgets in bench/budget.yaml.
+"""Compares the instructions of the data path, counted by callgrind, with the budgets in bench/budget.yaml.
 
-Wall time on a shared machine says little about a change of a few percent; the number of instructions is the same in
-every run. So this is what CI holds the data path to: a workload that takes over 3 % more than its budget fails, and the
-budget is changed by hand or with --update, together with the reason.
+The number of instructions is the same in every run, whereas wall time on a shared machine varies by more than a few
+percent. A workload that exceeds its budget by more than 3 % fails. The budget is changed by hand or with --update,
+together with the reason.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def counted(program, names, keep=None):
                 figures[trigger.group(1)] = int(total.group(1)) / count, int(total.group(1)) / packets
         for name in messages:
             if name not in figures:
-                fail(f"callgrind left no counts of {name}")
+                fail(f"callgrind wrote no counts of {name}")
         return {name: figures[name] for name in messages}
 
 
@@ -61,7 +61,7 @@ def read_budgets():
     for name, entry in budgets.items():
         unknown = set(entry) - {"instructions", "reason"}
         if unknown or not isinstance(entry.get("instructions"), int) or not entry.get("reason"):
-            fail(f"{BUDGETS.name}: {name} must have 'instructions', a whole number, and 'reason', and nothing else")
+            fail(f"{BUDGETS.name}: {name} must have only 'instructions', an integer, and 'reason'")
     return budgets
 
 
@@ -77,15 +77,15 @@ def write_budgets(budgets):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workload", nargs="*", help="only these")
-    parser.add_argument("--program", default="build/release/bin/roci-budget")
-    parser.add_argument("--keep", metavar="FOLDER", help="leave callgrind's files there, for callgrind_annotate")
-    parser.add_argument("--update", metavar="REASON", help="write what was counted into budget.yaml, for this reason")
+    parser.add_argument("workload", nargs="*", help="workloads to count; default: all")
+    parser.add_argument("--program", default="build/lto/bin/roci-budget")
+    parser.add_argument("--keep", metavar="FOLDER", help="keep the output files of callgrind in FOLDER, for callgrind_annotate")
+    parser.add_argument("--update", metavar="REASON", help="write the counted instructions to budget.yaml, with this reason")
     options = parser.parse_args()
     budgets = read_budgets()
     unknown = set(options.workload) - set(budgets)
     if unknown and not options.update:
-        fail(f"no workload '{', '.join(sorted(unknown))}'; there are: {', '.join(budgets)}")
+        fail(f"unknown workload '{', '.join(sorted(unknown))}'; allowed: {', '.join(budgets)}")
     figures = counted(options.program, options.workload, options.keep)
 
     over = []
@@ -104,9 +104,9 @@ def main():
         return
     if not options.workload:
         for name in sorted(set(budgets) - set(figures)):
-            fail(f"{BUDGETS.name} has {name}, which is no workload")
+            fail(f"{BUDGETS.name} has {name}, which is not a workload")
     if over:
-        fail(f"over budget by more than {TOLERANCE:.0%}: {', '.join(over)}. Make it cheaper, or say why it must cost more "
+        fail(f"over budget by more than {TOLERANCE:.0%}: {', '.join(over)}. Reduce the cost, or change the budget "
              "with bench/budget.py --update REASON")
 
 

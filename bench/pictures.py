@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Draws what bench/pictures/*.cpp measure in virtual time: one SVG for each experiment, with gnuplot.
+"""Draws the results of bench/pictures/*.cpp, measured in virtual time: one SVG per experiment, with gnuplot.
 
     ./roci build release --target roci-pfc-over-time
-    python3 bench/pictures.py --program build/release/bin/roci-pfc-over-time --out docs/pictures
+    python3 bench/pictures.py --program build/lto/bin/roci-pfc-over-time --out docs/pictures
 
-The same program gives the same bytes each time, so a picture that changes says that the switch has."""
+The same program produces the same bytes in every run. A changed picture means that the behavior of the switch has
+changed."""
 
 import argparse
 import pathlib
@@ -65,8 +66,8 @@ def script(experiment: str, tables: dict[str, str], out: pathlib.Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", required=True, help="roci-pfc-over-time")
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("docs/pictures"), help="a folder")
+    parser.add_argument("--program", required=True, help="path of roci-pfc-over-time")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("docs/pictures"), help="output folder")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     for experiment in PICTURES:
@@ -75,9 +76,9 @@ def main() -> None:
         try:
             drawn = subprocess.run(["gnuplot"], input=script(experiment, tables, out), text=True, check=False)
         except FileNotFoundError:
-            sys.exit("pictures: gnuplot is not installed: apt-get install gnuplot-nox")
+            sys.exit("pictures: gnuplot is not installed; install the Debian package gnuplot-nox")
         if drawn.returncode != 0:
-            sys.exit(f"pictures: gnuplot has failed on {out}")
+            sys.exit(f"pictures: gnuplot failed for {out}")
         print(f"{out}: " + ", ".join(f"{WAYS[way]} {dropped(table)} dropped" for way, table in tables.items()))
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Where the nanoseconds of a message go: samples the two threads of a roci-perf run and adds them up by stage.
+"""CPU time per packet and stage: samples the two threads of a roci-perf run and adds up the samples by stage.
 
-perf record samples by the CPU clock, which virtual machines have too. Each sample of our program is resolved to the
-chain of inlined functions at its address; stage_table.py says which stage that is. A line of the output is a thread, a
-stage, and nanoseconds of CPU time of that thread for each packet that the requester sent.
+perf record samples by the CPU clock, which virtual machines also have. Each sample of the program is resolved to the
+chain of inlined functions at its address; stage_table.py determines the stage. An output line has a thread, a stage,
+and the nanoseconds of CPU time of that thread per packet that the requester sent.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def read_frames(text):
         if re.fullmatch(r"0x[0-9a-f]+", line):
             current, function = frames.setdefault(int(line, 16), []), None
         elif current is None:
-            raise Unmeasured("addr2line's output does not begin with an address")
+            raise Unmeasured("addr2line: the output does not start with an address")
         elif function is None:
             function = line
         else:
@@ -100,7 +100,7 @@ def under_way(samples, process):
     busy = [sample.seconds for sample, stage in samples
             if sample.thread == process and stage in (stage_table.REQUESTER, stage_table.HEADERS)]
     if not busy:
-        raise Unmeasured("the first thread of the program is in no sample a requester")
+        raise Unmeasured("no sample of the program's first thread is in the requester")
     return [(sample, stage) for sample, stage in samples if busy[0] <= sample.seconds <= busy[-1]]
 
 
@@ -109,22 +109,22 @@ def add_up(samples, process, packets):
     program's first thread, the responder is the busiest other thread. The remaining threads are helpers, which
     sleep."""
     if packets <= 0:
-        raise Unmeasured("roci-perf sent nothing")
+        raise Unmeasured("roci-perf sent no packets")
     samples = under_way(sorted(samples), process)
     counts = collections.defaultdict(collections.Counter)
     for sample, stage in samples:
         counts[sample.thread][stage] += 1
     others = [thread for thread in counts if thread != process]
     if not others:
-        raise Unmeasured("there are samples of one thread only")
+        raise Unmeasured("perf: samples of one thread only; samples of two threads are required")
     table = {}
     for name, thread in ((REQUESTER, process), (RESPONDER, max(others, key=lambda one: counts[one].total()))):
         total = counts[thread].total()
         if total < ENOUGH:
-            raise Unmeasured(f"{total} samples of the {name}'s thread say nothing; it takes {ENOUGH}, so run longer")
+            raise Unmeasured(f"{total} samples of the {name}'s thread; at least {ENOUGH} are required, so run longer")
         if counts[thread][REST] > MOST_REST * total:
-            raise Unmeasured(f"no stage is known for {counts[thread][REST] / total:.0%} of the {name}'s samples, at most "
-                             f"{MOST_REST:.0%} may be so; bench/stage_table.py lacks rules (--unknown lists what for)")
+            raise Unmeasured(f"no stage is known for {counts[thread][REST] / total:.0%} of the {name}'s samples; the maximum is "
+                             f"{MOST_REST:.0%}; add rules to bench/stage_table.py (--unknown lists the code without a rule)")
         table[name] = {stage: counts[thread][stage] * PERIOD / packets for stage in STAGES}
         table[name] = {TOTAL: total * PERIOD / packets, **table[name]}
     return table
@@ -135,7 +135,7 @@ def packets_sent(text):
     try:
         return int(json.loads(text)["counters"]["tx_frames"])
     except (ValueError, KeyError, TypeError) as problem:
-        raise Unmeasured("roci-perf's JSON does not say how many frames it sent") from problem
+        raise Unmeasured("roci-perf: the JSON output has no counter tx_frames") from problem
 
 
 def lines(table):
@@ -150,7 +150,7 @@ def output_of(words, given=None):
     except OSError as problem:
         raise Unmeasured(f"'{words[0]}' cannot be started: {problem.strerror}") from problem
     if done.returncode != 0:
-        said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()] or ["it said nothing"]
+        said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()] or ["no output"]
         raise Unmeasured(f"'{' '.join(words[:2])}' ended with {done.returncode}: {said[-1].strip()}")
     return done.stdout
 
@@ -189,10 +189,10 @@ def main(arguments):
     parser = argparse.ArgumentParser(prog="stages.py", allow_abbrev=False, description=__doc__,
                                      usage="stages.py --program ROCI_PERF [--unknown] ARGUMENT...",
                                      formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     epilog="All other arguments are roci-perf's: a test, --loopback, --cores A,B, --json. "
-                                            "Exit status: 0 measured, 1 not.")
-    parser.add_argument("--program", required=True, help="roci-perf")
-    parser.add_argument("--unknown", action="store_true", help="instead of the table, what no stage is known for")
+                                     epilog="All other arguments are passed to roci-perf: a test, --loopback, --cores A,B, --json. "
+                                            "Exit status: 0 on success, 1 if the run cannot be measured.")
+    parser.add_argument("--program", required=True, help="path of roci-perf")
+    parser.add_argument("--unknown", action="store_true", help="list the code without a stage instead of the table")
     options, rest = parser.parse_known_args(arguments)
     try:
         staged, process, frames, packets = profile(options.program, rest)

@@ -146,9 +146,9 @@ constexpr roci_cc_label kReasons[] = {
 
 constexpr Reason kReasonOf[] = {kReleased, kRecovered, kAdded, kHyperAdded};  // an increase, by rp::Phase
 
-constexpr double kOne = 1024;       // unit of alpha and g
-constexpr uint32_t kMostCnps = 64;  // per event
-constexpr uint32_t kMostFeedback = 63;
+constexpr double kOne = 1024;      // unit of alpha and g
+constexpr uint32_t kMaxCnps = 64;  // per event
+constexpr uint32_t kMaxFeedback = 63;
 
 struct State {
   double current_rate;     // bit/s: RC
@@ -232,7 +232,7 @@ class ReactionPoint {
       cut_at_end_of_period();
       return;
     }
-    for (uint32_t i = 0; i < std::min(count, kMostCnps); ++i) {
+    for (uint32_t i = 0; i < std::min(count, kMaxCnps); ++i) {
       if (p_[kAlphaFirst] != 0) raise_alpha();
       cut(kCut);
       if (p_[kAlphaFirst] == 0) raise_alpha();
@@ -240,14 +240,14 @@ class ReactionPoint {
     s_.alpha_since = now_;
   }
 
-  void take_notice(const roci_cc_notice& notice) {
-    if (p_[kNoticeAlpha] == 0 || notice.feedback == 0) return;
-    if (notice.feedback > kMostFeedback) {
+  void take_cnm(const roci_cc_cnm& cnm) {
+    if (p_[kNoticeAlpha] == 0 || cnm.feedback == 0) return;
+    if (cnm.feedback > kMaxFeedback) {
       out_.reason = kImplausible;
       return;
     }
     if (!s_.known) begin();
-    s_.alpha = rounded(kOne * notice.feedback / kMostFeedback);
+    s_.alpha = rounded(kOne * cnm.feedback / kMaxFeedback);
     s_.alpha_since = now_;
     s_.cnp_counts = 0;
     if (by_cnp()) {
@@ -372,7 +372,7 @@ void event(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const
   ReactionPoint point(s, flow, p, event.now_ns, decision);
   point.count(event.sent_bytes);
   point.pass_time();
-  if ((event.kinds & ROCI_CC_ON_NOTICE) != 0) point.take_notice(event.notice);
+  if ((event.kinds & ROCI_CC_ON_CNM) != 0) point.take_cnm(event.cnm);
   if ((event.kinds & ROCI_CC_ON_CNP) != 0) point.take_cnps(event.cnps);
   point.publish((event.kinds & ROCI_CC_ON_SENT) != 0);
 }

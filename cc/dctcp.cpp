@@ -132,7 +132,7 @@ void acknowledged(State& s, const roci_cc_flow& flow, const roci_cc_event& event
   d.reason = kMarked;
 }
 
-// A loss halves the window, whatever alpha is; once per window.
+// A loss halves the window, independent of alpha; once per window.
 void lost(State& s, const roci_cc_event& event, const double* p, roci_cc_decision& d) {
   if (event.acked < s.recovered) return;
   s.window = s.threshold = std::max(s.window / 2, least(p));

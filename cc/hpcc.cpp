@@ -199,9 +199,9 @@ enum Outcome { kKept, kChanged, kMeasured, kNoHop, kImpossible };
 // Lines 1 to 10. Updates U if `*measured` becomes true: for kMeasured, and possibly for kImpossible.
 Outcome measure(State& s, const Model& m, const roci_cc_path& path, uint64_t now, bool* measured) {
   *measured = false;
-  const uint32_t hops = std::min<uint32_t>(std::min<uint32_t>(path.hops, ROCI_CC_MOST_HOPS), kHops);
+  const uint32_t hops = std::min<uint32_t>(std::min<uint32_t>(path.hops, ROCI_CC_MAX_HOPS), kHops);
   if (hops == 0) return kNoHop;
-  const roci_cc_hop* hop = path.hop + (std::min<uint32_t>(path.hops, ROCI_CC_MOST_HOPS) - hops);
+  const roci_cc_hop* hop = path.hop + (std::min<uint32_t>(path.hops, ROCI_CC_MAX_HOPS) - hops);
   const double between = 4 * m.packet * m.t / s.window;
   const double longest = std::min(std::max(1000 * m.t, between), kSecond);
   const bool paused = s.hops > 0 && static_cast<double>(now - s.kept_ns) > longest;
@@ -424,7 +424,7 @@ void on_event_granted(State& s, const roci_cc_flow& flow, const roci_cc_event& e
 // Queueing delay of a received packet on its path, ns, computed from its hops.
 double waited(const roci_cc_path& path) {
   double sum = 0;
-  for (uint32_t i = 0; i < std::min<uint32_t>(path.hops, ROCI_CC_MOST_HOPS); ++i)
+  for (uint32_t i = 0; i < std::min<uint32_t>(path.hops, ROCI_CC_MAX_HOPS); ++i)
     if (path.hop[i].rate != 0) sum += 8e9 * path.hop[i].queue_bytes / static_cast<double>(path.hop[i].rate);
   return sum;
 }

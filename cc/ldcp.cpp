@@ -115,7 +115,7 @@ struct State {
 };
 static_assert(sizeof(State) == 32);
 
-constexpr double kLongest = 1e9;  // ns: maximum gap, and maximum round trip used for it
+constexpr double kMax = 1e9;  // ns: maximum gap, and maximum round trip used for it
 
 uint64_t plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
@@ -132,11 +132,11 @@ double initial_window(const roci_cc_flow& flow, const double* p) {
 double round_trip(const State& s, const roci_cc_flow& flow, const double* p) {
   const auto base = static_cast<double>(flow.base_rtt_ns);
   const bool measured = p[kSubpacketRtt] != 0 || flow.base_rtt_ns == 0;
-  return std::min(measured ? std::max<double>(base, s.rtt_ns) : base, kLongest);
+  return std::min(measured ? std::max<double>(base, s.rtt_ns) : base, kMax);
 }
 
 void sample(State& s, uint32_t rtt_ns) {
-  if (rtt_ns > 0) s.rtt_ns = std::min(rtt_ns, static_cast<uint32_t>(kLongest));
+  if (rtt_ns > 0) s.rtt_ns = std::min(rtt_ns, static_cast<uint32_t>(kMax));
 }
 
 double grown(double window, uint32_t packets, const double* p) {
@@ -245,7 +245,7 @@ void decide(const State& s, const roci_cc_flow& flow, uint64_t now, const double
   uint64_t random = flow.seed ^ now;
   const double within = static_cast<double>(roci_cc_random(&random) >> 11) * 0x1p-53;  // [0, 1)
   const double gap = rtt / s.window * (1 + p[kJitter] * (2 * within - 1));
-  d.gap_ns = static_cast<uint64_t>(std::min(gap, kLongest));
+  d.gap_ns = static_cast<uint64_t>(std::min(gap, kMax));
 }
 
 const char* check(const roci_cc_flow* flow, const double* p) {
@@ -277,7 +277,7 @@ void on_event(State& s, const roci_cc_flow& flow, const roci_cc_event& event, co
 
 extern "C" constinit const roci_cc_plugin roci_cc_ldcp = roci::cc::plugin<State, start, on_event>({
     .name = "ldcp",
-    .summary = "window adjusted by each acknowledgement, also below one packet; does not require PFC",
+    .summary = "window adjusted by each acknowledgment, also below one packet; does not require PFC",
     .source = "draft-dai-tsvwg-pfc-free-congestion-control-01, sections 2 and 3.1",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_CE_COUNT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_GAP |
                     ROCI_CC_USES_ECN,

@@ -92,9 +92,9 @@ constexpr roci_cc_label kReasons[] = {
     {"implausible", "an unexpected answer, or one with a round-trip time of 0, was ignored"},
 };
 
-constexpr uint32_t kMostDoublings = 8;  // of the probe time-out
-constexpr uint32_t kMostCnps = 64;      // per event, if each is proportional to the remaining window
-constexpr double kLeastLeft = 0.5;      // of the window, after a CNP that counts for several packets
+constexpr uint32_t kMaxDoublings = 8;  // of the probe time-out
+constexpr uint32_t kMaxCnps = 64;      // per event, if each is proportional to the remaining window
+constexpr double kMinLeft = 0.5;       // of the window, after a CNP that counts for several packets
 
 struct State {
   double window;      // packets: cw
@@ -167,16 +167,16 @@ class Sender {
       return;
     }
     const double intervals = p_[kCnpInterval] / static_cast<double>(s_.rtt);
-    for (uint32_t i = 0; i < std::min(count, kMostCnps); ++i) {
+    for (uint32_t i = 0; i < std::min(count, kMaxCnps); ++i) {
       const double taken = p_[kBeta] * std::max(1.0, s_.window * intervals);
-      s_.window = std::max(s_.window - taken, s_.window * kLeastLeft);
+      s_.window = std::max(s_.window - taken, s_.window * kMinLeft);
     }
   }
 
   void pass_time() {
     if (s_.give_up == 0 || s_.give_up > now_) return;
     if (s_.rtt != 0 && p_[kMeasuredRtt] != 0) s_.rtt = std::max(s_.rtt, patience());
-    s_.misses = std::min(s_.misses + 1, kMostDoublings);
+    s_.misses = std::min(s_.misses + 1, kMaxDoublings);
     out_.reason = kAskedAgain;
     ask_if_sending();
   }

@@ -98,7 +98,7 @@ constexpr roci_cc_label kReasons[] = {
 
 constexpr Reason kReasonOf[] = {kReleased, kRecovered, kAdded, kHyperAdded};  // an increase, by rp::Phase
 
-constexpr uint32_t kMostFeedback = 63;
+constexpr uint32_t kMaxFeedback = 63;
 
 struct State {
   double current_rate;    // bit/s: RC
@@ -158,15 +158,15 @@ class ReactionPoint {
     report(rates_.pass_time(now_, [this] { return time_cycle(); }));
   }
 
-  void take_notice(const roci_cc_notice& notice) {
-    if (p_[kObeyRates] != 0 && notice.available != 0) {
-      set_rate(static_cast<double>(notice.available));
-    } else if (p_[kObeyRates] != 0 && notice.rate_change != 0) {
-      set_rate(s_.current_rate + static_cast<double>(notice.rate_change));
-    } else if (notice.feedback > kMostFeedback) {
+  void take_cnm(const roci_cc_cnm& cnm) {
+    if (p_[kObeyRates] != 0 && cnm.available != 0) {
+      set_rate(static_cast<double>(cnm.available));
+    } else if (p_[kObeyRates] != 0 && cnm.rate_change != 0) {
+      set_rate(s_.current_rate + static_cast<double>(cnm.rate_change));
+    } else if (cnm.feedback > kMaxFeedback) {
       out_.reason = kImplausible;
-    } else if (notice.feedback != 0) {
-      slow_down(notice.feedback);
+    } else if (cnm.feedback != 0) {
+      slow_down(cnm.feedback);
     }
   }
 
@@ -245,7 +245,7 @@ void event(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const
   ReactionPoint point(s, flow, p, event.now_ns, decision);
   point.count(event.sent_bytes);
   point.pass_time();
-  if ((event.kinds & ROCI_CC_ON_NOTICE) != 0) point.take_notice(event.notice);
+  if ((event.kinds & ROCI_CC_ON_CNM) != 0) point.take_cnm(event.cnm);
   point.publish((event.kinds & ROCI_CC_ON_SENT) != 0);
 }
 

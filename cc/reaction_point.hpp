@@ -34,7 +34,7 @@ struct Rules {
   bool hyper_grows = true;      // hyper-active increase i adds i * R_HAI; otherwise each adds R_HAI
   bool counts_bytes = true;     // otherwise the timer alone determines the phase
   bool reduces_target = false;  // the first cycle reduces a TR far above RC (802.1Q 32.12.2)
-  uint32_t most_cycles = 64;    // maximum number of cycles that one call applies
+  uint32_t max_cycles = 64;     // maximum number of cycles that one call applies
 };
 
 // Members that RateControl uses. The caller owns the state.
@@ -74,9 +74,9 @@ class RateControl {
   template <class Cycle>
   std::optional<Phase> count(uint64_t& bytes, uint64_t& left, const Cycle& next) {
     std::optional<Phase> last;
-    for (uint32_t i = 0; i < rules_.most_cycles && is_limiting() && bytes >= left; ++i) {
+    for (uint32_t i = 0; i < rules_.max_cycles && is_limiting() && bytes >= left; ++i) {
       bytes -= left;
-      s_.byte_stage = std::min(s_.byte_stage + 1, kMostStage);
+      s_.byte_stage = std::min(s_.byte_stage + 1, kMaxStage);
       left = next();
       last = increase();
     }
@@ -87,8 +87,8 @@ class RateControl {
   template <class Cycle>
   std::optional<Phase> pass_time(uint64_t now, const Cycle& next) {
     std::optional<Phase> last;
-    for (uint32_t i = 0; i < rules_.most_cycles && is_limiting() && s_.increase_due <= now; ++i) {
-      s_.time_stage = std::min(s_.time_stage + 1, kMostStage);
+    for (uint32_t i = 0; i < rules_.max_cycles && is_limiting() && s_.increase_due <= now; ++i) {
+      s_.time_stage = std::min(s_.time_stage + 1, kMaxStage);
       s_.increase_due += next();
       last = increase();
     }
@@ -98,7 +98,7 @@ class RateControl {
   }
 
  private:
-  static constexpr uint32_t kMostStage = 1U << 20;
+  static constexpr uint32_t kMaxStage = 1U << 20;
   // Distance from the maximum that counts as reached, as a fraction of it: halving the distance never reaches it.
   static constexpr double kThere = 1e-3;
   // A TR of more than kTargetTooFar * RC is divided by kTargetCut.

@@ -9,7 +9,7 @@
 //        target = base_target + hops * hop_target + clamp(a / sqrt(window) + b, 0, fs_range)
 //
 // with a and b such that the last term is 0 at fs_max_window and fs_range at fs_min_window (3.1 and 3.5). Flows with
-// small windows, of which there are many, thus tolerate a longer queue. The host's target has no such terms.
+// small windows, which are numerous, thus tolerate a longer queue. The host's target has no such terms.
 //
 // Units: packets, ns. State: 48 bytes: both windows with the times of their last reduction, round trip, consecutive
 // time-outs, packets acknowledged without a sample, hops.
@@ -18,7 +18,7 @@
 //  - The default of base_target is 1.25 base round trips, which includes the hops: hop_target is 0. fs_range is a
 //    multiple of base_target, as in the simulator htsim (5). The paper gives no host_target.
 //  - The initial window is line rate * base round trip.
-//  - Each reduction stores its time, whatever its cause. Published implementations do not store it after a reduction by
+//  - Each reduction stores its time, for any cause. Published implementations do not store it after a reduction by
 //    delay, and then reduce with each ACK of one round trip.
 //  - The round trip for "once per round trip" and for the gap includes network and host. For the gap it is limited to
 //    the sum of the targets: at the minimum window after an incast, a gap is 100 round trips of milliseconds, and the
@@ -109,7 +109,7 @@ struct State {
 };
 static_assert(sizeof(State) == 48);
 
-constexpr uint32_t kLongest = 1'000'000'000;  // ns: maximum sample and maximum gap
+constexpr uint32_t kMax = 1'000'000'000;  // ns: maximum sample and maximum gap
 
 bool looks_at_host(const roci_cc_flow& flow, const double* p) {
   return (flow.provides & ROCI_CC_NEEDS_HOST_DELAY) != 0 && p[kHostTarget] > 0;
@@ -154,8 +154,8 @@ double left_by(double delay, double aim, const double* p) { return 1 - p[kBeta] 
 
 void sampled(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
              roci_cc_decision& d) {
-  const double network = std::min(event.rtt_ns, kLongest);
-  const double host = std::min(event.peer_delay_ns, kLongest);
+  const double network = std::min(event.rtt_ns, kMax);
+  const double host = std::min(event.peer_delay_ns, kMax);
   if (event.rtt_ns == 0) return;
   s.rtt_ns = static_cast<uint32_t>(network + host);
   if (event.hops > 0) s.hops = event.hops;
@@ -212,7 +212,7 @@ void decide(const State& s, const roci_cc_flow& flow, const double* p, roci_cc_d
   if (window >= 1) return;
   const double aim = target(s, flow, p) + (looks_at_host(flow, p) ? p[kHostTarget] : 0);
   const double rtt = s.rtt_ns > 0 ? std::min<double>(s.rtt_ns, aim) : static_cast<double>(flow.base_rtt_ns);
-  d.gap_ns = static_cast<uint64_t>(std::min<double>(rtt / window, kLongest));
+  d.gap_ns = static_cast<uint64_t>(std::min<double>(rtt / window, kMax));
   d.state = kSubpacket;
 }
 

@@ -50,7 +50,7 @@ enum Parameter {
   kHaiRun,
   kHaiFactor,
   kSegment,
-  kLeastFactor,
+  kMinFactor,
   kMinRate,
   kStartRate,
   kParameterCount
@@ -60,9 +60,8 @@ constexpr roci_cc_parameter kParameters[] = {
     {"ewma_alpha", "1", 0.875, 0, 1,
      "weight of the latest difference of round trips (HPCC-ns3; the authors' snippet: 0.02)"},
     {"beta", "1", 0.8, 0, 1, "fraction of the rate that a gradient of 1 removes (paper)"},
-    {"t_low", "ns", 50e3, 0, 1e9, "below this round-trip time the rate rises, whatever the gradient (paper)"},
-    {"t_high", "ns", 500e3, 1, 4e9,
-     "above this round-trip time the rate is cut, whatever the gradient (paper)"},
+    {"t_low", "ns", 50e3, 0, 1e9, "below this round-trip time the rate rises, for any gradient (paper)"},
+    {"t_high", "ns", 500e3, 1, 4e9, "above this round-trip time the rate is cut, for any gradient (paper)"},
     {"min_rtt", "ns", 20e3, 1, 1e9, "divisor of the gradient (paper)"},
     {"rescale", "1", 1, 0, 1,
      "1: base_rtt, if configured, replaces min_rtt, and t_low and t_high scale with it"},
@@ -165,7 +164,7 @@ void update(State& s, const roci_cc_flow& flow, uint32_t rtt_ns, const double* p
     d.state = kGradient;
     d.reason = kGradientCut;
   }
-  rate = std::max(rate, s.rate * p[kLeastFactor]);
+  rate = std::max(rate, s.rate * p[kMinFactor]);
   s.rate = std::clamp(rate, std::min(p[kMinRate], line), line);
 }
 

@@ -15,14 +15,14 @@
 #include <optional>
 
 #include "base/types.hpp"
-#include "wire/roce_glance.hpp"
+#include "wire/roce_peek.hpp"
 
 namespace roci {
 
 // Owned by one switch worker.
 class AckCorrelator {
  public:
-  static constexpr size_t kMost = 64;        // flows watched at a time
+  static constexpr size_t kMax = 64;         // flows watched at a time
   static constexpr Nanos kPatience = 100ms;  // time after which a flow is no longer watched
   static constexpr int32_t kWindow = 8192;   // PSNs before the newest that may still be acknowledged
   static constexpr int32_t kStep = 4;        // PSNs by which a flow must progress between two votes
@@ -31,7 +31,7 @@ class AckCorrelator {
   // Number of watched flows.
   [[nodiscard]] uint32_t watching() const { return watched_; }
   // Starts to watch the flow, unless it is watched already. `responses`: its packets are READ responses. Returns false
-  // if kMost flows are watched.
+  // if kMax flows are watched.
   bool watch(const RoceFlow& flow, bool responses, Nanos now);
 
   struct Found {
@@ -62,7 +62,7 @@ class AckCorrelator {
   bool vote(Watch& watch, Qpn candidate);
   void release(Watch& watch);
 
-  std::array<Watch, kMost> watches_{};
+  std::array<Watch, kMax> watches_{};
   // Number of watched flows by a hash of their two hosts, to skip the packets of other hosts.
   std::array<uint8_t, 256> pairs_{};
   uint32_t watched_ = 0;

@@ -21,7 +21,7 @@ bool SwitchWorker::pass_shaper(const SwitchPacket& packet, uint16_t egress, Nano
   if ((shapers_->classes() >> packet.traffic_class & 1U) == 0) return true;
   const size_t shaper = shapers_->find(packet);
   if (shaper == TorShapers::kNone) return true;
-  const TorShapers::Ask asked = shapers_->ask(shaper, packet, packet.frame->pkt_len, now);
+  const TorShapers::RateRequest asked = shapers_->ask(shaper, packet, packet.frame->pkt_len, now);
   if (asked.refused != DropReason::kNone) {
     count_refused(packet, egress, asked.refused);
     rte_pktmbuf_free(packet.frame);

@@ -5,7 +5,7 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kMostWeight = 10'000;
+constexpr uint32_t kMaxWeight = 10'000;
 
 Status read_curve(ConfigNode& node, std::string_view key, MarkingCurve& curve, BitsPerSec rate) {
   return node.section(key, Need::kOptional, [&](ConfigNode& item) -> Status {
@@ -40,16 +40,17 @@ Status read_lossless(ConfigNode& node, std::optional<LosslessConfig>& lossless, 
   });
 }
 
-Status read_says(ConfigNode& node, QcnConfig::Says& says) {
-  using Says = QcnConfig::Says;
-  std::vector<bool Says::*> said;
-  ROCI_TRY(node.optional_list("says", said,
-                              one_of<bool Says::*>({{"port", &Says::port},
-                                                    {"ecn", &Says::ecn},
-                                                    {"available_bandwidth", &Says::available_bandwidth},
-                                                    {"rate_change", &Says::rate_change}})));
+Status read_says(ConfigNode& node, QcnConfig::Contents& says) {
+  using Contents = QcnConfig::Contents;
+  std::vector<bool Contents::*> said;
+  ROCI_TRY(
+      node.optional_list("says", said,
+                         one_of<bool Contents::*>({{"port", &Contents::port},
+                                                   {"ecn", &Contents::ecn},
+                                                   {"available_bandwidth", &Contents::available_bandwidth},
+                                                   {"rate_change", &Contents::rate_change}})));
   if (node.has("says")) says = {};
-  for (bool Says::*const one : said) says.*one = true;
+  for (bool Contents::*const one : said) says.*one = true;
   return {};
 }
 
@@ -123,7 +124,7 @@ Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate) {
     if (Status s = qeq.resolve(rate, "qeq"); !s) return item.error("qeq", s.error().message);
     qcn.qeq = qeq.bytes;
     ROCI_TRY(item.optional("weight", qcn.weight,
-                           number_in(1 / CongestionPoint::kMostWeight, CongestionPoint::kMostWeight)));
+                           number_in(1 / CongestionPoint::kMaxWeight, CongestionPoint::kMaxWeight)));
     ROCI_TRY(item.optional("sample", qcn.sample));
     ROCI_TRY(item.optional("l3", qcn.l3));
     ROCI_TRY(read_says(item, qcn.says));
@@ -152,7 +153,7 @@ Status read_class(ConfigNode& item, ClassConfigs& classes, BitsPerSec rate) {
   ROCI_TRY(item.optional("strict", config.strict));
   if (config.strict && item.has("weight"))
     return item.error("weight", "not allowed for a strict class; it is served before all weighted classes");
-  ROCI_TRY(item.optional("weight", config.weight, integer_in<uint32_t>(1, kMostWeight)));
+  ROCI_TRY(item.optional("weight", config.weight, integer_in<uint32_t>(1, kMaxWeight)));
   ROCI_TRY(item.optional("notify", config.notify,
                          one_of<ClassConfig::Notify>({{"none", ClassConfig::Notify::kNone},
                                                       {"qcn", ClassConfig::Notify::kQcn},
@@ -197,8 +198,8 @@ Status check_classes(const ClassConfigs& classes, Bytes queue) {
     const ClassConfig& config = classes[i];
     const std::string where = "class " + std::to_string(i) + ": ";
     if (Status s = check_aqm(config.aqm); !s) return fail(where + s.error().message);
-    if (config.weight == 0 || config.weight > kMostWeight)
-      return fail(where + "weight must be 1 to " + std::to_string(kMostWeight));
+    if (config.weight == 0 || config.weight > kMaxWeight)
+      return fail(where + "weight must be 1 to " + std::to_string(kMaxWeight));
     if (config.notify == ClassConfig::Notify::kQcn) {
       if (Status s = check_qcn(config.qcn); !s) return fail(where + s.error().message);
     }

@@ -73,7 +73,7 @@ struct QcnConfig {
   Bytes sample{150'000};  // bytes between two samples without congestion
   bool l3 = false;        // also answer IP packets without a CN-TAG, by UDP across routers (L3QCN)
   // Values of self-defined CNMs in addition to the feedback (L3QCN 6).
-  struct Says {
+  struct Contents {
     bool port = false;                 // hop values of the port, as in telemetry
     bool ecn = false;                  // number of packets queued, and of packets marked
     bool available_bandwidth = false;  // rate available to each flow (available_rate.hpp)
@@ -82,9 +82,9 @@ struct QcnConfig {
     [[nodiscard]] bool any() const { return port || ecn || rates(); }
     // Every sample causes a CNM with rates, also without congestion.
     [[nodiscard]] bool rates() const { return available_bandwidth || rate_change; }
-    friend bool operator==(const Says&, const Says&) = default;
+    friend bool operator==(const Contents&, const Contents&) = default;
   };
-  Says says{};
+  Contents says{};
   Nanos rtt = 50us;  // typical RTT of the flows; the reported rates are updated four times per RTT
 
   [[nodiscard]] CongestionPointConfig point() const { return {qeq, weight, sample}; }

@@ -6,7 +6,7 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kMostPoints = 16'384;  // congestion points from which signed messages are accepted
+constexpr uint32_t kMaxPoints = 16'384;  // congestion points from which signed messages are accepted
 
 // Source port of a CNM in UDP. Messages about different flows have different ports, so ECMP spreads them.
 uint16_t source_port_for(const FiveTuple& flow) {
@@ -29,13 +29,13 @@ CnmNotifier::CnmNotifier(const SwitchConfig& config, const MacAddress& mac, rte_
                 return std::make_unique<CnmPoint>(config.ports[port], port, traffic_class,
                                                   config.telemetry.switch_id, seed);
               }),
-      delivers_unknown_(config.notify.tor_unknown == NotifyConfig::Unknown::kDeliver),
+      delivers_unknown_(config.notify.tor_unknown == NotifyConfig::UnknownFlow::kDeliver),
       sent_(config.notify.rate),
       translated_(config.notify.rate),
       tor_(config.notify.tor_size, config.notify.tor_ageing),
       key_(config.notify.key),
       time_of_day_(config.time_of_day),
-      guard_(config.notify.key ? kMostPoints : 0, config.notify.tolerance, config.seed) {}
+      guard_(config.notify.key ? kMaxPoints : 0, config.notify.tolerance, config.seed) {}
 
 void CnmNotifier::queued(uint16_t port, const SwitchPort& out, const SwitchPacket& packet,
                          const rte_mbuf* frame, Nanos now) {

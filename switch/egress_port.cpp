@@ -7,7 +7,7 @@
 
 namespace roci {
 
-EgressPort::EgressPort(const Config& config, const Surroundings& surroundings, SwitchPortCounters& counters)
+EgressPort::EgressPort(const Config& config, const Context& surroundings, SwitchPortCounters& counters)
     : line_(config.rate),
       limit_(config.limit.value()),
       frame_limit_(config.frame_limit),
@@ -101,7 +101,7 @@ void EgressPort::stage_control(Nanos now) {
 void EgressPort::stage(Nanos now, uint16_t mtu) {
   stage_control(now);
   while (staged_count_ < kBurst && occupied_ != 0) {
-    const Nanos free = std::max(line_.free_at(), now - kLongestCatchUp);
+    const Nanos free = std::max(line_.free_at(), now - kMaxCatchUp);
     Turn next{static_cast<uint8_t>(__builtin_ctz(occupied_))};
     if ((occupied_ & (occupied_ - 1U)) == 0) {  // usual case: one class has frames
       next.start = std::max(free, may_start(classes_[next.traffic_class]));

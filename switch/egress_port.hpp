@@ -24,11 +24,11 @@ namespace roci {
 
 // Owned by one switch worker. A frame starts at the latest of its arrival, the end of the preceding frame, and the end
 // of its class's pause. It occupies the line for its bytes and kEthernetLineOverhead. If the port is polled late,
-// overdue frames are sent at once, for at most kLongestCatchUp, so that the average rate is kept in real time. A
+// overdue frames are sent at once, for at most kMaxCatchUp, so that the average rate is kept in real time. A
 // virtual runner polls at the exact time. A frame on the line is no longer in its queue.
 class EgressPort {
  public:
-  static constexpr Nanos kLongestCatchUp = 100us;
+  static constexpr Nanos kMaxCatchUp = 100us;
 
   struct Config {
     BitsPerSec rate{0};
@@ -42,7 +42,7 @@ class EgressPort {
   };
   // Objects that the ports of a switch share; they must outlive the ports. The pool provides copies of shared frames
   // that must be changed.
-  struct Surroundings {
+  struct Context {
     SwitchBuffer& buffer;
     Telemetry& telemetry;
     IntResponder& responder;
@@ -50,7 +50,7 @@ class EgressPort {
     // Ports with frames to send. A port inserts itself; the caller of drain() removes it when is_idle().
     PortSet& busy;
   };
-  EgressPort(const Config& config, const Surroundings& surroundings, SwitchPortCounters& counters);
+  EgressPort(const Config& config, const Context& surroundings, SwitchPortCounters& counters);
   ~EgressPort();
   EgressPort(const EgressPort&) = delete;
   EgressPort& operator=(const EgressPort&) = delete;

@@ -16,7 +16,7 @@
 
 #include "base/rng.hpp"
 #include "switch/class_config.hpp"
-#include "wire/roce_glance.hpp"
+#include "wire/roce_peek.hpp"
 
 namespace roci {
 

@@ -36,7 +36,7 @@ class EventLimit {
 class Outbox {
  public:
   using Counter = std::atomic<uint64_t>;
-  static constexpr size_t kMost = 64;  // waiting messages
+  static constexpr size_t kMax = 64;  // waiting messages
 
   struct Message {
     rte_mbuf* frame = nullptr;
@@ -57,12 +57,12 @@ class Outbox {
   Outbox& operator=(const Outbox&) = delete;
 
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
-  [[nodiscard]] bool is_full() const { return waiting_.size() >= kMost; }
+  [[nodiscard]] bool is_full() const { return waiting_.size() >= kMax; }
   void push(const Message& message) { waiting_.push(message); }
   [[nodiscard]] Message pop() { return waiting_.pop(); }
 
  private:
-  GrowingRing<Message> waiting_{kMost};
+  GrowingRing<Message> waiting_{kMax};
 };
 
 }  // namespace roci

@@ -1,6 +1,6 @@
 #include "switch/path_hash.hpp"
 
-#include "wire/flow_mix.hpp"
+#include "wire/flow_hasher.hpp"
 #include "wire/headers.hpp"
 
 namespace roci {
@@ -22,7 +22,7 @@ uint64_t ports_of(uint8_t protocol, std::span<const uint8_t> l4) {
 }  // namespace
 
 uint64_t path_hash(std::span<const uint8_t> packet, uint64_t salt) {
-  FlowMix hash{salt};
+  FlowHasher hash{salt};
   if (packet[0] >> 4 == 4) {
     const auto& ip = *reinterpret_cast<const Ipv4Header*>(packet.data());
     hash.add(uint64_t{ip.source.get()} << 32 | ip.destination.get());

@@ -18,7 +18,7 @@ rp::Rules rules_of(const ReactionConfig& config, BitsPerSec line) {
           .active_from = config.threshold + 1.0,
           .hyper_above = static_cast<double>(config.threshold),
           .reduces_target = true,
-          .most_cycles = std::numeric_limits<uint32_t>::max()};
+          .max_cycles = std::numeric_limits<uint32_t>::max()};
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ void ReactionPoint::start_over(Nanos now) {
 
 void ReactionPoint::slow_down(uint8_t feedback, BitsPerSec sending, Nanos now) {
   begin(sending);
-  const double decrease = std::min(config_.gd * feedback, kMostDecrease);
+  const double decrease = std::min(config_.gd * feedback, kMaxDecrease);
   // In a series of decreases without a cycle in between, the target is the rate before the first one.
   rates().cut(1 - decrease, state_.byte_stage != 0 || state_.time_stage != 0);
   start_over(now);

@@ -23,7 +23,7 @@ namespace roci {
 struct ReactionConfig {
   uint32_t threshold = 5;     // cycles of fast recovery
   Nanos time_reset = 15ms;    // half of it after `threshold` cycles
-  Bytes byte_reset{150'000};  // likewise
+  Bytes byte_reset{150'000};  // as above
   BitsPerSec ai = 5_Mbps;
   BitsPerSec hai = 50_Mbps;
   BitsPerSec min = 5_Mbps;
@@ -36,7 +36,7 @@ struct ReactionConfig {
 class ReactionPoint {
  public:
   // Maximum decrease of the rate at once (rpgMinDecFac).
-  static constexpr double kMostDecrease = 0.5;
+  static constexpr double kMaxDecrease = 0.5;
 
   // `line`: rate at which the limit ends. `seed` of the lengths of cycles, which vary by 15 %.
   ReactionPoint(const ReactionConfig& config, BitsPerSec line, uint64_t seed);

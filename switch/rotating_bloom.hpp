@@ -1,4 +1,4 @@
-// Set of recent hashes in memory of fixed size: two Bloom filters, the newer of which records. Every `period`, the
+// Set of recent hashes in memory of fixed size: two Bloom filters; the newer one records. Every `period`, the
 // older one is cleared and becomes the newer one. A hash is therefore remembered for one to two periods, and never
 // longer. False positives: with n hashes in two periods, a fraction of about (4 n / 65,536)^4 of lookups; 1 in 70,000
 // for 1,000 hashes.

@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kBatch = 32;
 // FIB result for an address without a route. Stored routes are one higher, so that kMiss - 1 is kNotFound.
 constexpr uint64_t kMiss = 0;
-constexpr uint32_t kMostTables = 32'767;  // tbl8 groups of 256 entries that a 2-byte entry can index
+constexpr uint32_t kMaxTables = 32'767;  // tbl8 groups of 256 entries that a 2-byte entry can index
 
 // FIB names must be unique in a process, and short: DPDK derives names of memory pools from them.
 std::string unique_name() {
@@ -74,9 +74,9 @@ void RouteTable::Free::operator()(rte_fib* fib) const { rte_fib_free(fib); }
 void RouteTable::Free::operator()(rte_fib6* fib) const { rte_fib6_free(fib); }
 
 Result<RouteTable> RouteTable::create(std::span<const RouteEntry> entries, Kind kind) {
-  if (entries.size() > kMostEntries) {
+  if (entries.size() > kMaxEntries) {
     return fail(std::to_string(entries.size()) + " routes exceed the maximum of " +
-                std::to_string(kMostEntries));
+                std::to_string(kMaxEntries));
   }
   std::vector<RouteEntry> v4, v6;
   for (const RouteEntry& e : entries)
@@ -121,7 +121,7 @@ Status RouteTable::fill_v6(std::span<const RouteEntry> entries) {
   config.max_routes = static_cast<int>(entries.size());
   config.trie.nh_sz = RTE_FIB6_TRIE_2B;
   config.trie.num_tbl8 = tables_for_v6(entries);
-  if (config.trie.num_tbl8 > kMostTables) {
+  if (config.trie.num_tbl8 > kMaxTables) {
     say_no_table("IPv6", entries.size(), "too many long prefixes");
     return {};
   }

@@ -24,13 +24,13 @@ namespace roci {
 // Immutable after creation, so the workers of a switch share it.
 class RouteTable {
  public:
-  static constexpr size_t kMostEntries = 32'766;           // values of a 2-byte entry, without "none"
+  static constexpr size_t kMaxEntries = 32'766;            // values of a 2-byte entry, without "none"
   static constexpr size_t kRangesUpTo = 256;               // entries of a family that use ranges
   enum class Kind : uint8_t { kBySize, kRanges, kTable };  // tests select one
 
   // Table without routes.
   RouteTable() = default;
-  // Creates a table. Routes must be below kMostEntries. Of entries with the same prefix, the last one is used. Requires
+  // Creates a table. Routes must be below kMaxEntries. Of entries with the same prefix, the last one is used. Requires
   // an initialized EAL.
   static Result<RouteTable> create(std::span<const RouteEntry> entries, Kind kind = Kind::kBySize);
 

@@ -28,7 +28,7 @@ void SourceQpns::see(const RoceGlance& packet, Nanos now) {
 void SourceQpns::look_at(const RoceGlance& packet, Nanos now) {
   if (senders_.find(packet.flow, now) != nullptr) {
     senders_.hear(packet.flow, now);
-  } else if (acks_.watching() < AckCorrelator::kMost / 2) {  // the other half is for find()
+  } else if (acks_.watching() < AckCorrelator::kMax / 2) {  // the other half is for find()
     acks_.watch(packet.flow, packet.info->operation == Operation::kReadResponse, now);
   }
 }

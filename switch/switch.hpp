@@ -1,6 +1,6 @@
 // Software switch: a learning VLAN bridge (802.1Q) with static layer 3 forwarding between its VLANs. It has eight
 // traffic classes with marking, bandwidth shares and flow control, and a paced line at each port. The ports are divided
-// among one or more workers, each of which may have its own core (switch_worker.hpp describes the stages).
+// among one or more workers; each may have its own core (switch_worker.hpp describes the stages).
 //
 // Threads: each worker is polled by one thread. If the switch itself is polled, this thread polls all workers. Counters
 // may be read by any thread.

@@ -9,9 +9,9 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kMostAddresses = 1U << 24;           // MAC table entries
-constexpr uint32_t kMostFlows = 1U << 20;               // of a ToR table, and of `senders`
-constexpr uint32_t kMostNotifications = 1'000'000'000;  // per second
+constexpr uint32_t kMaxAddresses = 1U << 24;           // MAC table entries
+constexpr uint32_t kMaxFlows = 1U << 20;               // of a ToR table, and of `senders`
+constexpr uint32_t kMaxNotifications = 1'000'000'000;  // per second
 
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
@@ -35,8 +35,8 @@ Status check_ports(const SwitchConfig& config) {
     for (const uint16_t vlan : port.tagged) ROCI_TRY(check_vlan(vlan, where));
     if (Status s = check_classes(port.classes, port.queue); !s) return fail(s.error().within(where));
   }
-  if (*workers.rbegin() >= kMostSwitchWorkers)
-    return fail("at most " + std::to_string(kMostSwitchWorkers) + " workers are allowed");
+  if (*workers.rbegin() >= kMaxSwitchWorkers)
+    return fail("at most " + std::to_string(kMaxSwitchWorkers) + " workers are allowed");
   if (*workers.rbegin() + 1 != workers.size())
     return fail("worker " + std::to_string(*workers.rbegin()) +
                 " has a port, and a worker with a lower number has none");
@@ -81,9 +81,9 @@ Status check_interfaces(const SwitchConfig& config) {
       networks.push_back(own);
     }
   }
-  if (networks.size() > kMostOwnAddresses) {
+  if (networks.size() > kMaxOwnAddresses) {
     return fail("the interfaces have " + std::to_string(networks.size()) + " addresses; the maximum is " +
-                std::to_string(kMostOwnAddresses));
+                std::to_string(kMaxOwnAddresses));
   }
   return {};
 }
@@ -91,9 +91,9 @@ Status check_interfaces(const SwitchConfig& config) {
 Status check_next_hops(const SwitchConfig& config, const SwitchRouteConfig& route) {
   const std::string prefix = "route " + route.prefix.to_string();
   if (route.via.empty()) return fail(prefix + " has no next hop");
-  if (route.via.size() > kMostNextHops) {
+  if (route.via.size() > kMaxNextHops) {
     return fail(prefix + " has " + std::to_string(route.via.size()) + " next hops; the maximum is " +
-                std::to_string(kMostNextHops));
+                std::to_string(kMaxNextHops));
   }
   std::set<IpAddress> seen;
   for (const IpAddress& via : route.via) {
@@ -108,9 +108,9 @@ Status check_next_hops(const SwitchConfig& config, const SwitchRouteConfig& rout
 }
 
 Status check_routes(const SwitchConfig& config) {
-  if (config.routes.size() > kMostRoutes) {
+  if (config.routes.size() > kMaxRoutes) {
     return fail("has " + std::to_string(config.routes.size()) + " routes; the maximum is " +
-                std::to_string(kMostRoutes));
+                std::to_string(kMaxRoutes));
   }
   std::map<IpNetwork, const SwitchRouteConfig*> seen;
   for (const SwitchRouteConfig& route : config.routes) {
@@ -161,7 +161,7 @@ Status read_port(ConfigNode& item, SwitchPortConfig& port) {
   ROCI_TRY(
       item.optional("cn_tag", cn_tag, one_of<CnTag>({{"keep", CnTag::kKeep}, {"remove", CnTag::kRemove}})));
   port.keeps_cn_tags = cn_tag == CnTag::kKeep;
-  ROCI_TRY(item.optional("worker", port.worker, integer_in<uint32_t>(0, kMostSwitchWorkers - 1)));
+  ROCI_TRY(item.optional("worker", port.worker, integer_in<uint32_t>(0, kMaxSwitchWorkers - 1)));
   ROCI_TRY(item.section("pause_watchdog", Need::kOptional, [&](ConfigNode& watchdog) -> Status {
     if (Status s = watchdog.required("detect", port.watchdog.detect); !s) return s;
     return watchdog.optional("restore", port.watchdog.restore);
@@ -177,25 +177,26 @@ Status read_buffer(ConfigNode& node, BufferConfig& buffer) {
 }
 
 Status read_notify(ConfigNode& node, NotifyConfig& notify) {
-  using Unknown = NotifyConfig::Unknown;
+  using UnknownFlow = NotifyConfig::UnknownFlow;
   ROCI_TRY(node.optional("cnm_port", notify.port));
-  ROCI_TRY(node.optional("cnm_rate", notify.rate, integer_in<uint32_t>(1, kMostNotifications)));
+  ROCI_TRY(node.optional("cnm_rate", notify.rate, integer_in<uint32_t>(1, kMaxNotifications)));
   SipKey key{};
   ROCI_TRY(node.optional("cnm_key", key, parse_sip_key));
   if (node.has("cnm_key")) notify.key = key;
   ROCI_TRY(node.optional("cnm_tolerance", notify.tolerance));
   return node.section("tor", Need::kOptional, [&](ConfigNode& tor) -> Status {
     notify.tor_size = 4096;
-    ROCI_TRY(tor.optional("size", notify.tor_size, integer_in<uint32_t>(1, kMostFlows)));
+    ROCI_TRY(tor.optional("size", notify.tor_size, integer_in<uint32_t>(1, kMaxFlows)));
     ROCI_TRY(tor.optional("ageing", notify.tor_ageing));
-    return tor.optional("unknown", notify.tor_unknown,
-                        one_of<Unknown>({{"drop", Unknown::kDrop}, {"deliver", Unknown::kDeliver}}));
+    return tor.optional(
+        "unknown", notify.tor_unknown,
+        one_of<UnknownFlow>({{"drop", UnknownFlow::kDrop}, {"deliver", UnknownFlow::kDeliver}}));
   });
 }
 
 Status read_senders(ConfigNode& node, SwitchSendersConfig& senders) {
   return node.section("senders", Need::kOptional, [&](ConfigNode& item) -> Status {
-    if (Status s = item.optional("flows", senders.flows, integer_in<uint32_t>(1, kMostFlows)); !s) return s;
+    if (Status s = item.optional("flows", senders.flows, integer_in<uint32_t>(1, kMaxFlows)); !s) return s;
     return item.optional("ageing", senders.ageing);
   });
 }
@@ -203,7 +204,7 @@ Status read_senders(ConfigNode& node, SwitchSendersConfig& senders) {
 Status read_cnp(ConfigNode& node, SwitchCnpConfig& cnp) {
   return node.section("cnp", Need::kOptional, [&](ConfigNode& item) -> Status {
     ROCI_TRY(item.optional("spacing", cnp.spacing));
-    ROCI_TRY(item.optional("rate", cnp.rate, integer_in<uint32_t>(1, kMostNotifications)));
+    ROCI_TRY(item.optional("rate", cnp.rate, integer_in<uint32_t>(1, kMaxNotifications)));
     return item.optional("suppress", cnp.suppress);
   });
 }
@@ -265,9 +266,9 @@ Status check_shaper(const SwitchConfig& config, const SwitchShaperConfig& shaper
 }
 
 Status check_shapers(const SwitchConfig& config) {
-  if (config.shapers.size() > kMostShapers) {
+  if (config.shapers.size() > kMaxShapers) {
     return fail("has " + std::to_string(config.shapers.size()) + " shapers; the maximum is " +
-                std::to_string(kMostShapers));
+                std::to_string(kMaxShapers));
   }
   if (!config.shapers.empty() && config.notify.port == 0) return fail("shapers require cnm_port");
   std::set<std::pair<IpNetwork, uint8_t>> seen;
@@ -282,34 +283,34 @@ Status check_shapers(const SwitchConfig& config) {
 }
 
 Status check_senders(const SwitchSendersConfig& senders) {
-  if (senders.flows == 0 || senders.flows > kMostFlows) {
+  if (senders.flows == 0 || senders.flows > kMaxFlows) {
     return fail("senders: " + std::to_string(senders.flows) + " flows are out of range; allowed are 1 to " +
-                std::to_string(kMostFlows));
+                std::to_string(kMaxFlows));
   }
   if (senders.ageing < 1ms) return fail("senders: ageing must be at least 1 ms");
   return {};
 }
 
 Status check_cnp(const SwitchCnpConfig& cnp) {
-  if (cnp.rate == 0 || cnp.rate > kMostNotifications)
-    return fail("cnp: rate must be 1 to " + std::to_string(kMostNotifications));
+  if (cnp.rate == 0 || cnp.rate > kMaxNotifications)
+    return fail("cnp: rate must be 1 to " + std::to_string(kMaxNotifications));
   if (cnp.spacing < Nanos{0} || cnp.spacing > 1s) return fail("cnp: spacing must be 0 to 1 s");
   return {};
 }
 
 Status check_notify(const SwitchConfig& config) {
   const NotifyConfig& notify = config.notify;
-  if (notify.rate == 0 || notify.rate > kMostNotifications)
-    return fail("cnm_rate must be 1 to " + std::to_string(kMostNotifications));
-  if (notify.key && notify.rate > kMostSignedCnms) {
+  if (notify.rate == 0 || notify.rate > kMaxNotifications)
+    return fail("cnm_rate must be 1 to " + std::to_string(kMaxNotifications));
+  if (notify.key && notify.rate > kMaxSignedCnms) {
     return fail("signed CNMs are distinguished by time; cnm_rate must be at most " +
-                std::to_string(kMostSignedCnms) + " with a cnm_key");
+                std::to_string(kMaxSignedCnms) + " with a cnm_key");
   }
-  if (notify.tolerance < 1ms || notify.tolerance > L3CnmGuard::kMostTolerance)
+  if (notify.tolerance < 1ms || notify.tolerance > L3CnmGuard::kMaxTolerance)
     return fail("cnm_tolerance must be 1 ms to 1 h");
-  if (notify.tor_size > kMostFlows)
+  if (notify.tor_size > kMaxFlows)
     return fail("tor: a table of " + std::to_string(notify.tor_size) + " flows exceeds the maximum of " +
-                std::to_string(kMostFlows));
+                std::to_string(kMaxFlows));
   if (notify.tor_size != 0 && notify.port == 0) return fail("tor requires cnm_port");
   for (const SwitchPortConfig& port : config.ports) {
     for (uint8_t c = 0; c < kTrafficClasses; ++c) {
@@ -318,7 +319,7 @@ Status check_notify(const SwitchConfig& config) {
       const std::string where = "port " + quoted(port.name) + ": class " + std::to_string(c);
       if (notify.port == 0) return fail(where + ": l3 requires cnm_port");
       if (config.interfaces.empty()) return fail(where + ": l3 requires an interface");
-      const QcnConfig::Says& says = config_of.qcn.says;
+      const QcnConfig::Contents& says = config_of.qcn.says;
       if (says.rates() && port.rate.value() == 0)
         return fail(where + ": the rates in says require a rate of the port");
       if (says.port && !config.telemetry.enabled)
@@ -337,7 +338,7 @@ void take_l3qcn(ClassConfigs& classes) {
 
 Status read_tables(ConfigNode& node, SwitchConfig& config) {
   ROCI_TRY(node.section("mac_table", Need::kOptional, [&](ConfigNode& table) -> Status {
-    if (Status s = table.optional("size", config.mac_table_size, integer_in<uint32_t>(1, kMostAddresses)); !s)
+    if (Status s = table.optional("size", config.mac_table_size, integer_in<uint32_t>(1, kMaxAddresses)); !s)
       return s;
     return table.optional("ageing", config.mac_ageing);
   }));
@@ -375,9 +376,9 @@ Status check(const SwitchConfig& config) {
   const std::string where = "switch " + quoted(config.name);
   const auto checked = [&]() -> Status {
     if (config.mac.is_multicast()) return fail("mac: " + config.mac.to_string() + " is a multicast address");
-    if (config.mac_table_size == 0 || config.mac_table_size > kMostAddresses) {
+    if (config.mac_table_size == 0 || config.mac_table_size > kMaxAddresses) {
       return fail("mac_table: size " + std::to_string(config.mac_table_size) +
-                  " is out of range; allowed are 1 to " + std::to_string(kMostAddresses));
+                  " is out of range; allowed are 1 to " + std::to_string(kMaxAddresses));
     }
     ROCI_TRY(check_telemetry(config.telemetry));
     ROCI_TRY(check_ports(config));

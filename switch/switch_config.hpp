@@ -26,7 +26,7 @@ struct SwitchPortConfig {
   std::string name;
   BitsPerSec rate{0};              // of the line; 0: as fast as the port accepts frames
   Bytes queue = 1_MiB;             // limit of all classes together
-  uint32_t queue_frames = 4096;    // likewise in frames, so that small frames cannot use all buffers
+  uint32_t queue_frames = 4096;    // the same in frames, so that small frames cannot use all buffers
   uint16_t vlan = kDefaultVlan;    // of untagged frames, received and sent
   bool all_tagged = true;          // carries all other VLANs tagged
   std::vector<uint16_t> tagged{};  // if all_tagged is off: VLANs that it carries tagged
@@ -41,7 +41,7 @@ struct SwitchPortConfig {
   friend bool operator==(const SwitchPortConfig&, const SwitchPortConfig&) = default;
 };
 
-inline constexpr uint32_t kMostSwitchWorkers = 16;
+inline constexpr uint32_t kMaxSwitchWorkers = 16;
 
 // Layer 3 interface: own addresses of the switch in one VLAN. At most one per VLAN.
 struct SwitchInterfaceConfig {
@@ -59,9 +59,9 @@ struct SwitchRouteConfig {
 
   friend bool operator==(const SwitchRouteConfig&, const SwitchRouteConfig&) = default;
 };
-inline constexpr size_t kMostRoutes = 16'384;
-inline constexpr size_t kMostNextHops = 64;         // per route
-inline constexpr size_t kMostOwnAddresses = 4'096;  // of all interfaces
+inline constexpr size_t kMaxRoutes = 16'384;
+inline constexpr size_t kMaxNextHops = 64;         // per route
+inline constexpr size_t kMaxOwnAddresses = 4'096;  // of all interfaces
 
 // Static neighbor entry, not resolved by ARP or neighbor solicitation.
 struct SwitchNeighbourConfig {
@@ -78,11 +78,11 @@ struct NotifyConfig {
   uint32_t tor_size = 0;    // flows of attached hosts in the ToR table, for translation of CNMs; 0: off
   Nanos tor_ageing = 10s;   // after the last frame of a flow
   // Handling of messages for a flow of an attached host that is not in the table.
-  enum class Unknown : uint8_t {
+  enum class UnknownFlow : uint8_t {
     kDrop,
     kDeliver,  // forward to the host, which must support them
   };
-  Unknown tor_unknown = Unknown::kDrop;
+  UnknownFlow tor_unknown = UnknownFlow::kDrop;
   // With a key, sent self-defined CNMs are signed. Received ones are accepted only if signed with it, each once.
   std::optional<SipKey> key{};
   Nanos tolerance = 5s;  // between the clocks of the devices that have the key
@@ -115,14 +115,14 @@ struct SwitchShaperConfig {
   uint8_t traffic_class = 0;
   BitsPerSec rate{0};            // at which it does not limit: that of the path
   Bytes queue = 1_MiB;           // limit of waiting frames, in bytes
-  uint32_t queue_frames = 4096;  // likewise in frames
+  uint32_t queue_frames = 4096;  // the same in frames
   AqmConfig aqm{};
   std::optional<QcnConfig> qcn{};  // if set, attached hosts are notified of the shaper's queue
   ReactionConfig reaction{};
 
   friend bool operator==(const SwitchShaperConfig&, const SwitchShaperConfig&) = default;
 };
-inline constexpr size_t kMostShapers = 1024;
+inline constexpr size_t kMaxShapers = 1024;
 
 struct SwitchConfig {
   std::string name = "switch";

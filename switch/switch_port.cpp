@@ -3,7 +3,7 @@
 namespace roci {
 
 SwitchPort::SwitchPort(Port& p, const SwitchPortConfig& config, uint16_t number, uint64_t seed,
-                       uint32_t worker_number, const EgressPort::Surroundings& surroundings)
+                       uint32_t worker_number, const EgressPort::Context& surroundings)
     : port(p),
       capabilities(p.capabilities()),
       index(number),

@@ -6,14 +6,14 @@
 #include "switch/frame_edit.hpp"
 #include "switch/parse.hpp"
 #include "wire/headers.hpp"
-#include "wire/roce_glance.hpp"
+#include "wire/roce_peek.hpp"
 
 namespace roci {
 namespace {
 
 // Maximum length of a copy for other workers: ARP and ND messages, CNMs, and the front of a frame of a flow.
-constexpr uint32_t kMostToldBytes = 256;
-static_assert(kMaxL3CnmFrame <= kMostToldBytes);
+constexpr uint32_t kMaxNotifiedBytes = 256;
+static_assert(kMaxL3CnmFrame <= kMaxNotifiedBytes);
 
 uint8_t lossless_of(const ClassConfigs& classes) {
   unsigned lossless = 0;
@@ -56,7 +56,7 @@ Status SwitchWorker::open(const std::vector<Port*>& ports) {
     own_ports_.push_back({i, ports[i]->next_arrival() != Nanos{0}, 0});
     shared_.ports[i] = std::make_unique<SwitchPort>(
         *ports[i], port, i, config_.seed + i, number_,
-        EgressPort::Surroundings{shared_.buffer, telemetry_, responder_, pool(), busy_});
+        EgressPort::Context{shared_.buffer, telemetry_, responder_, pool(), busy_});
     SwitchPort& made = *shared_.ports[i];
     made.cnm_points = cnms_.points(i);
     made.cnp_points = cnps_.points(i);
@@ -129,7 +129,7 @@ bool SwitchWorker::receive(uint16_t ingress, Nanos now) {
 }
 
 bool SwitchWorker::insert(size_t port, rte_mbuf* frame) {
-  if (inserted_.size() == kMostInserted) return false;
+  if (inserted_.size() == kMaxInserted) return false;
   inserted_.push({static_cast<uint16_t>(port), frame});
   return true;
 }
@@ -201,7 +201,7 @@ void SwitchWorker::learn_stage(std::span<SwitchPacket> batch, Nanos now) {
     if (learned == MacTable::Learned::kMoved) bump(mac_moves_);
     if (learned == MacTable::Learned::kFull) bump(mac_table_full_);
     if (is_alone() || !macs_.is_to_be_told(now)) continue;
-    SwitchHandOver address{.what = SwitchHandOver::What::kAddress, .mac = ethernet.source, .packet = p};
+    SwitchHandoff address{.what = SwitchHandoff::Kind::kAddress, .mac = ethernet.source, .packet = p};
     address.packet.frame = nullptr;
     if (tell_others(address)) macs_.told(now);
   }
@@ -213,7 +213,7 @@ void SwitchWorker::notification_stage(std::span<SwitchPacket> batch, Nanos now) 
     if (p.has_cn_tag) {
       if (cnms_.is_tor() && shared_.ports[p.ingress]->keeps_cn_tags) {
         cnms_.learn(p, now);
-        if (!is_alone() && cnms_.is_to_be_told(now) && tell_others({SwitchHandOver::What::kFlow, 0, {}, p}))
+        if (!is_alone() && cnms_.is_to_be_told(now) && tell_others({SwitchHandoff::Kind::kFlow, 0, {}, p}))
           cnms_.told(now);
       }
       // Routers remove the CN-TAG.
@@ -238,7 +238,7 @@ void SwitchWorker::translate(SwitchPacket& packet, Nanos now) {
   if (taken == CnmNotifier::Taken::kNotOurs) return;
   if (taken == CnmNotifier::Taken::kShaped) {
     if (!is_alone())
-      tell_others({SwitchHandOver::What::kNotice, 0, {}, packet});  // a lost copy is not repeated
+      tell_others({SwitchHandoff::Kind::kNotice, 0, {}, packet});  // a lost copy is not repeated
     rte_pktmbuf_free(packet.frame);
     packet.frame = nullptr;
     return;
@@ -312,7 +312,7 @@ void SwitchWorker::route_stage(std::span<SwitchPacket> batch, Nanos now) {
     for (const SwitchPacket& p : batch) {
       if (p.frame != nullptr && router_.is_neighbour_message(p))
         // A lost copy is replaced by a later solicitation.
-        tell_others({SwitchHandOver::What::kNeighbour, 0, {}, p});
+        tell_others({SwitchHandoff::Kind::kNeighbour, 0, {}, p});
     }
   }
   router_.handle(batch, now);
@@ -361,7 +361,7 @@ bool SwitchWorker::drain(Nanos now) {
 }
 
 void SwitchWorker::hand_over(const SwitchPacket& packet, bool copy, uint16_t egress) {
-  SwitchHandOver handed{.what = SwitchHandOver::What::kFrame, .egress = egress, .mac = {}, .packet = packet};
+  SwitchHandoff handed{.what = SwitchHandoff::Kind::kFrame, .egress = egress, .mac = {}, .packet = packet};
   auto reason = DropReason::kNoBuffer;
   if (copy) handed.packet.frame = rte_pktmbuf_copy(packet.frame, pool(), 0, UINT32_MAX);
   if (handed.packet.frame != nullptr) {
@@ -373,13 +373,13 @@ void SwitchWorker::hand_over(const SwitchPacket& packet, bool copy, uint16_t egr
 }
 
 // Returns false if a copy was not delivered to all workers.
-bool SwitchWorker::tell_others(const SwitchHandOver& what) {
+bool SwitchWorker::tell_others(const SwitchHandoff& what) {
   bool all = true;
   for (uint32_t to = 0; to < shared_.rings.workers(); ++to) {
     if (to == number_) continue;
-    SwitchHandOver one = what;
+    SwitchHandoff one = what;
     if (what.packet.frame != nullptr)
-      one.packet.frame = rte_pktmbuf_copy(what.packet.frame, pool(), 0, kMostToldBytes);
+      one.packet.frame = rte_pktmbuf_copy(what.packet.frame, pool(), 0, kMaxNotifiedBytes);
     const bool is_whole = what.packet.frame == nullptr || one.packet.frame != nullptr;
     if (is_whole && shared_.rings.between(number_, to).push({&one, 1}) == 1) continue;
     rte_pktmbuf_free(one.packet.frame);
@@ -389,31 +389,31 @@ bool SwitchWorker::tell_others(const SwitchHandOver& what) {
 }
 
 bool SwitchWorker::take_over(uint32_t from, Nanos now) {
-  std::array<SwitchHandOver, SwitchRings::kBurst> handed;
+  std::array<SwitchHandoff, SwitchRings::kBurst> handed;
   const uint32_t count = shared_.rings.between(from, number_).pop(handed);
   for (uint32_t i = 0; i < count; ++i) take(handed[i], now);
   return count > 0;
 }
 
-void SwitchWorker::take(SwitchHandOver& handed, Nanos now) {
+void SwitchWorker::take(SwitchHandoff& handed, Nanos now) {
   SwitchPacket& packet = handed.packet;
   switch (handed.what) {
-    case SwitchHandOver::What::kFrame:
+    case SwitchHandoff::Kind::kFrame:
       // The worker of the queues must know the senders of flows.
       if (senders_ != nullptr) observe(packet, now);
       if (shapers_ == nullptr || pass_shaper(packet, handed.egress, now))
         admit_here(packet, false, *shared_.ports[handed.egress], now);
       return;
-    case SwitchHandOver::What::kAddress:
+    case SwitchHandoff::Kind::kAddress:
       macs_.learn(packet.vlan, handed.mac, packet.ingress, now);
       return;
-    case SwitchHandOver::What::kNeighbour:
+    case SwitchHandoff::Kind::kNeighbour:
       router_.overhear(packet, now);
       break;
-    case SwitchHandOver::What::kFlow:
+    case SwitchHandoff::Kind::kFlow:
       cnms_.learn(packet, now);
       break;
-    case SwitchHandOver::What::kNotice:
+    case SwitchHandoff::Kind::kNotice:
       cnms_.overhear(packet.frame, now);
       break;
   }

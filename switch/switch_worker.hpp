@@ -36,7 +36,7 @@
 #include "switch/cnm_notifier.hpp"
 #include "switch/cnp_notifier.hpp"
 #include "switch/frame_edit.hpp"
-#include "switch/hand_over.hpp"
+#include "switch/handoff.hpp"
 #include "switch/int_responder.hpp"
 #include "switch/mac_table.hpp"
 #include "switch/outbox.hpp"
@@ -100,7 +100,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
   // frames. Of many ports, few are busy or connected, and polling an idle port costs as much as polling a busy one.
   static constexpr uint32_t kRoundsUntilRest = 256;
   static constexpr uint32_t kRoundsOfRest = 8;
-  static constexpr size_t kMostInserted = 256;
+  static constexpr size_t kMaxInserted = 256;
 
   bool receive_from_all(Nanos now);
   bool receive(uint16_t ingress, Nanos now);
@@ -154,9 +154,9 @@ class SwitchWorker final : public Poller, private RouterOutput {
 
   // Frames and learned entries, to and from other workers.
   void hand_over(const SwitchPacket& packet, bool copy, uint16_t egress);
-  bool tell_others(const SwitchHandOver& what);
+  bool tell_others(const SwitchHandoff& what);
   bool take_over(uint32_t from, Nanos now);
-  void take(SwitchHandOver& handed, Nanos now);
+  void take(SwitchHandoff& handed, Nanos now);
 
   void forward(SwitchPacket& packet, Nanos now) override;
   void drop(SwitchPacket& packet, DropReason reason) override;

@@ -8,7 +8,7 @@ namespace roci {
 namespace {
 
 constexpr uint32_t kLastSwitchId = (1U << 20) - 1;
-constexpr uint32_t kMostResponses = 1'000'000'000;  // per second
+constexpr uint32_t kMaxResponses = 1'000'000'000;  // per second
 
 // Not secure against an adversary: flows with the same slot are sampled less often.
 uint64_t hash_of(const FiveTuple& flow) {
@@ -37,7 +37,7 @@ Status read_respond(ConfigNode& node, TelemetryConfig::Respond& respond) {
         item.optional("to", respond.to, one_of<To>({{"sender", To::kSender}, {"receiver", To::kReceiver}})));
     ROCI_TRY(item.required("above", respond.above));
     ROCI_TRY(item.optional("spacing", respond.spacing));
-    ROCI_TRY(item.optional("rate", respond.rate, integer_in<uint32_t>(1, kMostResponses)));
+    ROCI_TRY(item.optional("rate", respond.rate, integer_in<uint32_t>(1, kMaxResponses)));
     return read_dscps(item, respond.dscp);
   });
 }
@@ -81,8 +81,8 @@ Status check_telemetry(const TelemetryConfig& config) {
   if (config.when == TelemetryConfig::When::kInterval && config.interval <= Nanos{0})
     return fail("telemetry: sampling by interval requires interval, about a round-trip time");
   if (responds(config)) {
-    if (config.respond.rate == 0 || config.respond.rate > kMostResponses)
-      return fail("telemetry: the response rate must be 1 to " + std::to_string(kMostResponses));
+    if (config.respond.rate == 0 || config.respond.rate > kMaxResponses)
+      return fail("telemetry: the response rate must be 1 to " + std::to_string(kMaxResponses));
     if (config.respond.spacing < 1us || config.respond.spacing > 1s)
       return fail("telemetry: the response spacing must be 1 us to 1 s");
   }

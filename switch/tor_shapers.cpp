@@ -9,7 +9,7 @@ namespace roci {
 namespace {
 
 // Maximum time that a shaper catches up after late polling.
-constexpr Nanos kLongestCatchUp = 100us;
+constexpr Nanos kMaxCatchUp = 100us;
 
 // Destination of an IP packet; empty for other frames and truncated headers.
 std::optional<IpAddress> destination_of(const SwitchPacket& packet) {
@@ -109,14 +109,15 @@ size_t TorShapers::find(const SwitchPacket& packet) const {
   return destination ? find(*destination, packet.traffic_class) : kNone;
 }
 
-TorShapers::Ask TorShapers::ask(size_t shaper, const SwitchPacket& packet, uint32_t length, Nanos now) {
+TorShapers::RateRequest TorShapers::ask(size_t shaper, const SwitchPacket& packet, uint32_t length,
+                                        Nanos now) {
   Shaper& s = *shapers_[shaper];
   s.count_arrival(length, now);
   s.reaction.advance(now);
   if (!s.reaction.is_limiting() && s.waiting.empty()) return {};
   const auto refuse = [&s](DropReason reason) {
     bump(s.dropped);
-    return Ask{.refused = reason};
+    return RateRequest{.refused = reason};
   };
   s.follow_rate();
   if (s.waiting.empty() && s.clock.free_at() <= now) {
@@ -163,7 +164,7 @@ bool TorShapers::release(Nanos now, Released& out) {
     s.bytes -= length;
     s.queue_bytes.store(s.bytes, std::memory_order_relaxed);
     buffer_.release(held.packet.ingress, held.packet.traffic_class, length);
-    s.clock.occupy(std::max(s.clock.free_at(), now - kLongestCatchUp), Bytes{length} + kEthernetLineOverhead);
+    s.clock.occupy(std::max(s.clock.free_at(), now - kMaxCatchUp), Bytes{length} + kEthernetLineOverhead);
     s.reaction.sent(length, now);
     out.packet = held.packet;
     out.egress = held.egress;

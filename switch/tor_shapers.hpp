@@ -62,12 +62,12 @@ class TorShapers {
   [[nodiscard]] size_t find(const SwitchPacket& packet) const;
 
   // Decision for a frame of `length` at a shaper.
-  struct Ask {
+  struct RateRequest {
     bool waits = false;  // if false: passes, and has been counted against the rate
     DropReason refused = DropReason::kNone;
     bool mark = false;
   };
-  Ask ask(size_t shaper, const SwitchPacket& packet, uint32_t length, Nanos now);
+  RateRequest ask(size_t shaper, const SwitchPacket& packet, uint32_t length, Nanos now);
   // Stores a frame that waits. Returns the feedback, if it was sampled and the queue is congested.
   std::optional<QcnFeedback> hold(size_t shaper, const SwitchPacket& packet, uint16_t egress);
 

@@ -1,6 +1,6 @@
 #include "switch/tor_table.hpp"
 
-#include "wire/flow_mix.hpp"
+#include "wire/flow_hasher.hpp"
 
 namespace roci {
 
@@ -15,7 +15,7 @@ CnmLink TorFlow::answer(const MacAddress& own) const {
 }
 
 uint64_t FlowHash::operator()(const FiveTuple& key, uint64_t salt) const {
-  FlowMix mix{salt};
+  FlowHasher mix{salt};
   mix.add(key.source.bytes);
   mix.add(key.destination.bytes);
   mix.add(static_cast<uint64_t>(key.source_port) << 32 | static_cast<uint64_t>(key.destination_port) << 16 |

@@ -45,8 +45,8 @@ TextTable parameters_of(const roci_cc_plugin& plugin, const Look& look) {
   for (uint32_t i = 0; i < plugin.parameter_count; ++i) {
     const roci_cc_parameter& p = plugin.parameters[i];
     const std::string_view unit = p.unit;
-    table.rows.push_back({code(p.name, look), unit == "1" ? "" : p.unit, number_text(p.standard),
-                          number_text(p.least) + " to " + number_text(p.most), p.meaning});
+    table.rows.push_back({code(p.name, look), unit == "1" ? "" : p.unit, number_text(p.default_value),
+                          number_text(p.min) + " to " + number_text(p.max), p.description});
   }
   return table;
 }
@@ -54,7 +54,8 @@ TextTable parameters_of(const roci_cc_plugin& plugin, const Look& look) {
 TextTable labels(const char* heading, const roci_cc_label* labels, uint32_t count, const Look& look) {
   TextTable table;
   if (look.markdown) table.headings = {heading, "Meaning"};
-  for (uint32_t i = 0; i < count; ++i) table.rows.push_back({code(labels[i].name, look), labels[i].meaning});
+  for (uint32_t i = 0; i < count; ++i)
+    table.rows.push_back({code(labels[i].name, look), labels[i].description});
   return table;
 }
 

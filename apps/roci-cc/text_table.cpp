@@ -8,8 +8,8 @@
 namespace roci::cc_tool {
 namespace {
 
-constexpr size_t kGap = 2;           // spaces between columns
-constexpr size_t kLeastOfLast = 20;  // minimum width of the last column
+constexpr size_t kGap = 2;         // spaces between columns
+constexpr size_t kMinOfLast = 20;  // minimum width of the last column
 constexpr size_t kNoTerminal = 100, kNarrowest = 60, kWidest = 140;
 
 // Number of UTF-8 characters, not of bytes.
@@ -56,7 +56,7 @@ std::string TextTable::text(size_t width, size_t indent) const {
   }
   size_t before_last = indent;
   for (size_t i = 0; i + 1 < widths.size(); ++i) before_last += widths[i] + kGap;
-  const size_t last = std::max(width - std::min(width, before_last), kLeastOfLast);
+  const size_t last = std::max(width - std::min(width, before_last), kMinOfLast);
 
   std::string out;
   for (const auto& row : all) {

@@ -8,7 +8,7 @@
 
 namespace roci::lab {
 
-// The judged expectations. `not_run` counts expectations that refer to runs without results; they are not judged.
+// The evaluated expectations. `not_run` counts expectations that refer to runs without results; they are not evaluated.
 struct Claims {
   std::vector<Claim> judged;
   size_t not_run = 0;

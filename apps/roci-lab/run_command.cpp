@@ -32,8 +32,8 @@ unsigned threads_of(const RunOptions& options) {
 std::string how_late(const Measurements& of) {
   constexpr double kSmallPart = 0.01;
   if (!of.real || of.real->late.part <= kSmallPart) return "";
-  const Lateness& late = of.real->late;
-  return "\n  late by more than " + span(Lateness::kMuch) + " for " + with_unit(late.part * 100, "") +
+  const ScheduleLag& late = of.real->late;
+  return "\n  late by more than " + span(ScheduleLag::kMuch) + " for " + with_unit(late.part * 100, "") +
          " % of the time, at most by " + span(Nanos{static_cast<int64_t>(late.most_ns)}) + ": " +
          (of.real->ports.empty() ? "the results are not affected, since all links are simulated"
                                  : "the results with real ports are less accurate");

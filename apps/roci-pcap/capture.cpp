@@ -14,7 +14,7 @@ Result<Capture> Capture::open(const std::string& path) {
   std::unique_ptr<pcap, Close> handle(
       pcap_open_offline_with_tstamp_precision(path.c_str(), PCAP_TSTAMP_PRECISION_NANO, why));
   if (!handle) {
-    std::string reason = why;  // libpcap begins some of its messages with the path
+    std::string reason = why;  // libpcap starts some of its messages with the path
     if (reason.starts_with(path + ": ")) reason.erase(0, path.size() + 2);
     return fail(fmt::format("{}: cannot be read as a pcap or pcapng file: {}", path, reason), EIO);
   }

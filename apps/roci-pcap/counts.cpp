@@ -26,7 +26,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return out;
 }
 
-// Removes the prefix `word` from `text`; returns false if `text` does not begin with it.
+// Removes the prefix `word` from `text`; returns false if `text` does not start with it.
 bool take(std::string_view& text, std::string_view word) {
   if (!text.starts_with(word)) return false;
   text.remove_prefix(word.size());

@@ -25,7 +25,7 @@ std::vector<std::string> count_differences(const Counts& declared, const Counts&
 
 // The rows of an INDEX.md: a Markdown table with the file name in the first column and, in the last column, counts like
 // "9 RoCEv2, ICRC good 8, bad 1, other frames 0: RC_WRITE_MIDDLE 4, RC_ACK 5". Other lines are skipped. A row whose
-// counts begin like this but have a syntax error is an error.
+// counts start like this but have a syntax error is an error.
 class CaptureIndex {
  public:
   static Result<CaptureIndex> read(const std::filesystem::path& path);

@@ -315,9 +315,9 @@ Status prepare_to_serve_bandwidth(Endpoint& endpoint, const Parameters& p, Traff
 
 Result<Json> serve_bandwidth(Control& control, Endpoint& endpoint, const Parameters& p, Traffic& traffic) {
   Receiver receiver(endpoint, p, traffic);
-  Json last_words;
+  Json final_message;
   std::vector<uint64_t> counts;
-  while (last_words.is_null() || !receiver.has(counts)) {
+  while (final_message.is_null() || !receiver.has(counts)) {
     Json message;
     bool worked = control.take(&message);
     try {
@@ -330,7 +330,7 @@ Result<Json> serve_bandwidth(Control& control, Endpoint& endpoint, const Paramet
           if (counts.size() != endpoint.count())
             return fail("the client reports counts for the wrong queue pairs", EPROTO);
         }
-        last_words = std::move(message);
+        final_message = std::move(message);
       } else if (!message.is_null()) {
         return fail("the client violated the protocol with " + message.dump(), EPROTO);
       }
@@ -341,7 +341,7 @@ Result<Json> serve_bandwidth(Control& control, Endpoint& endpoint, const Paramet
     if (!received) return fail(received.error());
     ROCI_TRY(control.serve(worked || *received));
   }
-  return last_words;
+  return final_message;
 }
 
 Status serve_silently(Control& control, Endpoint& endpoint, const Parameters& p, Traffic& traffic) {

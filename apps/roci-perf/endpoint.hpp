@@ -25,7 +25,7 @@ struct RequestId {
   static constexpr unsigned kNumberBits = 46;
   static constexpr uint64_t kNumberMask = (uint64_t{1} << kNumberBits) - 1;
   static constexpr uint32_t kQueuePairMask = (1U << (63 - kNumberBits)) - 1;
-  static_assert(kMostQueuePairs <= kQueuePairMask + 1);
+  static_assert(kMaxQueuePairs <= kQueuePairMask + 1);
 };
 
 // Anonymous zeroed memory, unmapped by the destructor.

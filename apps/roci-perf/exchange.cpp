@@ -17,7 +17,7 @@
 namespace roci::perf {
 namespace {
 
-constexpr size_t kLongestLine = size_t{1} << 20;
+constexpr size_t kMaxLine = size_t{1} << 20;
 constexpr Nanos kSendTimeout = 5s;
 constexpr Nanos kRetryPause = 50ms;
 
@@ -80,8 +80,7 @@ class TcpChannel final : public Channel {
         if (!message.is_object()) return fail("the peer does not use the protocol of roci-perf", EPROTO);
         return message;
       }
-      if (buffer_.size() > kLongestLine)
-        return fail("the peer does not use the protocol of roci-perf", EPROTO);
+      if (buffer_.size() > kMaxLine) return fail("the peer does not use the protocol of roci-perf", EPROTO);
       char chunk[4096];
       const ssize_t n = recv(fd_, chunk, sizeof chunk, MSG_DONTWAIT);
       if (n > 0) {

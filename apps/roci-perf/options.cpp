@@ -123,7 +123,7 @@ class Command {
   void add_transport() {
     Parameters& t = o_.test;
     if (!latency()) {
-      add_.number("-q,--qp", t.queue_pairs, 1, kMostQueuePairs, "Queue pairs [1]", kQueuePair);
+      add_.number("-q,--qp", t.queue_pairs, 1, kMaxQueuePairs, "Queue pairs [1]", kQueuePair);
       add_.number("-t,--tx-depth", t.tx_depth, 1, kDeepestQueue, "Outstanding messages per queue pair [128]",
                   kQueuePair);
       add_.number("-l,--post_list,--post-list", o_.post_list, 1, 1024, "Work requests per post_send() [1]",
@@ -211,7 +211,7 @@ class Command {
                 return {};
               });
     add_.text("--packets-per-ack",
-              "Maximum number of packets received together that one acknowledgement covers [64, or set by "
+              "Maximum number of packets received together that one acknowledgment covers [64, or set by "
               "the configuration file]",
               "N", kPlace, [this](const std::string& value) -> Status {
                 const auto whole = parse_whole(value);

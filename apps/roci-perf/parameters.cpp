@@ -77,7 +77,7 @@ Status validate(const Parameters& p) {
   if (p.sizes.empty()) return fail("a message size is required");
   for (const uint64_t size : p.sizes) ROCI_TRY(in_range("--size", size, 1, kLargestMessage));
   ROCI_TRY(in_range("--iters", p.iterations, 1, 1'000'000'000));
-  ROCI_TRY(in_range("--qp", p.queue_pairs, 1, kMostQueuePairs));
+  ROCI_TRY(in_range("--qp", p.queue_pairs, 1, kMaxQueuePairs));
   ROCI_TRY(in_range("--tx-depth", p.tx_depth, 1, kDeepestQueue));
   ROCI_TRY(in_range("--rx-depth", p.rx_depth, 1, kDeepestQueue));
   ROCI_TRY(in_range("--warm-up", p.warm_up, 0, 1'000'000));

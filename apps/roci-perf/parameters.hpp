@@ -20,7 +20,7 @@ const char* to_string(Operation operation);  // "write"
 const char* to_string(Mode mode);            // "bw"
 
 inline constexpr uint64_t kLargestMessage = uint64_t{1} << 30;
-inline constexpr uint32_t kMostQueuePairs = 100'000;
+inline constexpr uint32_t kMaxQueuePairs = 100'000;
 inline constexpr uint32_t kDeepestQueue = 16384;
 
 struct Parameters {

@@ -84,7 +84,7 @@ Status exchange(const Options& options, Device& device, const std::string& path,
 }  // namespace
 
 Result<HostConfig> take_place(const std::string& folder) {
-  auto place = NetPlace::take(folder);
+  auto place = NetSlot::take(folder);
   if (!place) return fail(place.error());
   HostConfig config;
   config.host = (*place)->device();

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "device/device_config.hpp"
-#include "net/net_place.hpp"
+#include "net/net_slot.hpp"
 #include "roci-perf/report.hpp"
 
 namespace roci::perf {
@@ -15,7 +15,7 @@ namespace roci::perf {
 struct HostConfig {
   EalConfig eal;
   DeviceFile host;
-  std::unique_ptr<NetPlace> place{};  // null with --config
+  std::unique_ptr<NetSlot> place{};  // null with --config
 };
 // Allocates a slot in the network with this folder, which roci-run sets in ROCI_NET.
 Result<HostConfig> take_place(const std::string& folder);

@@ -273,8 +273,8 @@ namespace {
 // Continues to poll the device, since the peer may not have received the acknowledgment of its last message and may
 // retransmit it. The time is three time-outs, assuming that the peer has the same time-out, and at most 1 s.
 Status linger(Control& control, unsigned qp_timeout) {
-  constexpr Nanos kLongest = 1s;
-  const Nanos end = now() + std::min(kLongest, 3 * Nanos{int64_t{4096} << qp_timeout});
+  constexpr Nanos kMax = 1s;
+  const Nanos end = now() + std::min(kMax, 3 * Nanos{int64_t{4096} << qp_timeout});
   while (now() < end) ROCI_TRY(control.serve(false));
   return {};
 }

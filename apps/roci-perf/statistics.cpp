@@ -15,19 +15,19 @@ uint64_t bin_edge(unsigned i) { return static_cast<uint64_t>(std::exp2(static_ca
 
 }  // namespace
 
-LatencySamples::LatencySamples(size_t expected) { kept_.reserve(std::min(expected, kMost)); }
+LatencySamples::LatencySamples(size_t expected) { kept_.reserve(std::min(expected, kMax)); }
 
 void LatencySamples::add(Nanos sample) {
   const int64_t nanos = std::max<int64_t>(0, sample.count());
   min_ = count_ == 0 ? nanos : std::min(min_, nanos);
   max_ = std::max(max_, nanos);
   if (count_ % stride_ == 0) {
-    if (kept_.size() == kMost) {
-      for (size_t i = 0; i < kMost / 2; ++i) kept_[i] = kept_[2 * i];
-      kept_.resize(kMost / 2);
+    if (kept_.size() == kMax) {
+      for (size_t i = 0; i < kMax / 2; ++i) kept_[i] = kept_[2 * i];
+      kept_.resize(kMax / 2);
       stride_ *= 2;
     }
-    // kMost is even, so the sample that exceeds it has a number that is a multiple of the doubled stride.
+    // kMax is even, so the sample that exceeds it has a number that is a multiple of the doubled stride.
     kept_.push_back(static_cast<uint32_t>(std::min<int64_t>(nanos, std::numeric_limits<uint32_t>::max())));
   }
   ++count_;

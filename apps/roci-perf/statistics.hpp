@@ -15,11 +15,11 @@ struct LatencySummary {  // times in microseconds
   double p90 = 0, p99 = 0, p999 = 0, p9999 = 0;
 };
 
-// Keeps up to `kMost` samples for the percentiles. When full, it drops every second sample and from then on keeps only
+// Keeps up to `kMax` samples for the percentiles. When full, it drops every second sample and from then on keeps only
 // every second (fourth, ...) new one. Count, minimum, maximum, average and deviation include all samples.
 class LatencySamples {
  public:
-  static constexpr size_t kMost = size_t{1} << 22;
+  static constexpr size_t kMax = size_t{1} << 22;
 
   explicit LatencySamples(size_t expected);
   void add(Nanos sample);

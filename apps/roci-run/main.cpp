@@ -49,8 +49,7 @@ Status add_faults(const Options& options, NetConfig& net) {
   if (!options.delay.empty()) {
     const auto delay = parse_duration(options.delay);
     if (!delay) return fail(delay.error().within("--delay"));
-    if (*delay > kLongestFaultDelay)
-      return fail("--delay: '" + options.delay + "' exceeds the maximum of 1s");
+    if (*delay > kMaxFaultDelay) return fail("--delay: '" + options.delay + "' exceeds the maximum of 1s");
     faults.delay = *delay;
   }
   net.faults = faults;

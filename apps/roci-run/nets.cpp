@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "net/net_control.hpp"
-#include "net/net_place.hpp"
+#include "net/net_slot.hpp"
 #include "net/runtime_folder.hpp"
 
 namespace roci::run {

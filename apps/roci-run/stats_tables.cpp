@@ -7,7 +7,7 @@
 namespace roci::run {
 namespace {
 
-constexpr size_t kMostShown = 32;  // queue pairs shown per process
+constexpr size_t kMaxShown = 32;  // queue pairs shown per process
 
 template <class... Values>
 void print(std::string& out, const char* format, Values... values) {
@@ -65,7 +65,7 @@ void add_queue_pairs(std::string& out, const DeviceStats& stats) {
   print(out, "  %-15s %-4s %-24s %12s %12s  %-12s %-12s %8s %8s %8s %7s %6s %6s\n", "queue pair", "type",
         "peer", "acked MB", "received MB", "control", "state", "Gb/s", "win KB", "RTT us", "CE %", "CNPs",
         "losses");
-  const size_t shown = std::min(stats.queue_pairs.size(), kMostShown);
+  const size_t shown = std::min(stats.queue_pairs.size(), kMaxShown);
   for (size_t i = 0; i < shown; ++i) add_queue_pair(out, stats.queue_pairs[i]);
   if (shown < stats.queue_pairs.size())
     out += "  and " + std::to_string(stats.queue_pairs.size() - shown) + " more\n";

@@ -14,7 +14,7 @@ Result<std::filesystem::path> program_folder();
 // the folder `programs`. Empty if it does not exist.
 std::filesystem::path library_folder(const std::filesystem::path& programs);
 
-// Prepends `folder` to a colon-separated list, unless the list already begins with it.
+// Prepends `folder` to a colon-separated list, unless the list already starts with it.
 std::string in_front(const std::string& folder, const std::string& list);
 
 // Creates the tree that the path shim (lib/paths) shows as /sys/class/infiniband/NAME and /dev/infiniband. It is in the

@@ -10,9 +10,9 @@
 namespace roci {
 namespace {
 
-constexpr size_t kMostPorts = 1024;
+constexpr size_t kMaxPorts = 1024;
 
-// Finds the name that `parameters` consists of or begins with, followed by a comma, and removes both. Names may contain
+// Finds the name that `parameters` consists of or starts with, followed by a comma, and removes both. Names may contain
 // commas: the longest match counts. Nothing if no name matches.
 template <class NameOf>
 std::optional<size_t> take(std::string_view& parameters, size_t count, NameOf name_of) {
@@ -156,7 +156,7 @@ Result<TelemetryAnswer> SwitchEndpoints::ports(std::string_view parameters) cons
   const Switch& sw = *(*watched)->sw;
   int64_t first = 0;
   if (!parameters.empty()) {
-    const auto number = parse_integer(parameters, 0, kMostPorts);
+    const auto number = parse_integer(parameters, 0, kMaxPorts);
     if (!number) return fail(number.error());
     first = *number;
   }
@@ -263,7 +263,7 @@ Result<TelemetryAnswer> SwitchEndpoints::shaper(std::string_view parameters) con
   const auto watched = take_switch(parameters);
   if (!watched) return fail(watched.error());
   const Switch& sw = *(*watched)->sw;
-  const auto number = parse_integer(parameters, 0, kMostShapers - 1);
+  const auto number = parse_integer(parameters, 0, kMaxShapers - 1);
   if (!number) return fail(number.error());
   const auto index = static_cast<size_t>(*number);
   if (index >= sw.shaper_count()) {

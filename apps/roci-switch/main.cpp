@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "roci-switch/last_words_speaker.hpp"
+#include "roci-switch/crash_notice_sender.hpp"
 #include "roci-switch/switch_process.hpp"
 
 namespace roci {
@@ -119,7 +119,7 @@ void serve(const Options& options, const sigset_t& signals, SwitchProcess& proce
   report.start(begin);
   Nanos next_report = options.stats == kNever ? kNever : begin + options.stats;
   Users users{process, options, begin};
-  LastWordsSpeaker last_words{process};
+  CrashNoticeSender crash_notices{process};
   for (;;) {
     const Nanos now = monotonic_now();
     if (now >= end) return;
@@ -138,7 +138,7 @@ void serve(const Options& options, const sigset_t& signals, SwitchProcess& proce
       next_report += options.stats;
       continue;
     }
-    const Nanos next_words = last_words.work(now);
+    const Nanos next_words = crash_notices.work(now);
     const Nanos wait = std::min({end, next_report, next_look, next_words, now + Nanos{1h}}) - now;
     const timespec span{static_cast<time_t>(wait.count() / 1'000'000'000),
                         static_cast<long>(wait.count() % 1'000'000'000)};
@@ -183,8 +183,8 @@ Status run(const Options& options) {
 
 // Parses seconds, or a time with its unit.
 Result<Nanos> parse_span(const std::string& text) {
-  constexpr double kMostSeconds = 1e9;
-  if (const auto seconds = parse_number(text, 0, kMostSeconds))
+  constexpr double kMaxSeconds = 1e9;
+  if (const auto seconds = parse_number(text, 0, kMaxSeconds))
     return Nanos{static_cast<int64_t>(*seconds * 1e9)};
   return parse_duration(text);
 }

@@ -103,7 +103,7 @@ std::string first_fixed_difference(const SwitchFile& running, const SwitchFile& 
   d.look("switch.cores", running.cores, wanted.cores);
   d.look("switch.faults", running.injection, wanted.injection);
   d.look("switch.shared_memory", running.shared_memory, wanted.shared_memory);
-  d.look("switch.last_words", running.last_words, wanted.last_words);
+  d.look("switch.crash_notices", running.crash_notices, wanted.crash_notices);
   d.look("the number of switch.ports", running.sw.ports.size(), wanted.sw.ports.size());
   if (!d.key().empty()) return d.key();
   for (size_t i = 0; i < running.sw.ports.size(); ++i) {
@@ -120,16 +120,16 @@ std::string first_fixed_difference(const SwitchFile& running, const SwitchFile& 
 class Enumeration {
  public:
   void add(const std::string& item) {
-    if (++count_ > kMost) return;
+    if (++count_ > kMax) return;
     text_ += (text_.empty() ? "" : ", ") + item;
   }
   [[nodiscard]] std::string text() const {
-    return count_ <= kMost ? text_ : text_ + " and " + std::to_string(count_ - kMost) + " others";
+    return count_ <= kMax ? text_ : text_ + " and " + std::to_string(count_ - kMax) + " others";
   }
   [[nodiscard]] bool empty() const { return count_ == 0; }
 
  private:
-  static constexpr size_t kMost = 8;
+  static constexpr size_t kMax = 8;
   std::string text_;
   size_t count_ = 0;
 };

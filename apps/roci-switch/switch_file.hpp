@@ -28,7 +28,7 @@ struct SwitchFile {
   // folder of the network with the memory of ports "shmN"; empty: no such ports
   std::string shared_memory;
   std::vector<unsigned> cores;  // CPUs of the workers; empty: not bound
-  std::string last_words;       // folder with crash notifications of processes at the ports; empty: none
+  std::string crash_notices;    // folder with crash notifications of processes at the ports; empty: none
 
   friend bool operator==(const SwitchFile&, const SwitchFile&) = default;
 };

@@ -10,7 +10,7 @@
 namespace roci {
 namespace {
 
-// The polling thread polls its mailbox every round, unless the process is stopped or gets no CPU time.
+// The polling thread polls its command slot every round, unless the process is stopped or gets no CPU time.
 constexpr Nanos kPatience = 5s;
 
 }  // namespace
@@ -36,10 +36,10 @@ Status SwitchProcess::open() {
   std::vector<RunnerThreadConfig> threads;
   for (size_t i = 0; i < switch_->worker_count(); ++i) {
     PortWakeup* const wakeup = i == 0 && shm_ != nullptr ? &shm_->wakeup() : nullptr;
-    mailboxes_.push_back(std::make_unique<Mailbox>(wakeup));
+    command_slots_.push_back(std::make_unique<CommandSlot>(wakeup));
     RunnerThreadConfig& thread = threads.emplace_back();
     thread.name = i == 0 ? "roci-switch" : "roci-switch-" + std::to_string(i);
-    thread.pollers = {mailboxes_.back().get(), &switch_->worker(i)};
+    thread.pollers = {command_slots_.back().get(), &switch_->worker(i)};
     if (!file_.cores.empty()) thread.core = file_.cores[i];
     thread.idle = file_.idle;
     thread.awake = file_.awake;
@@ -67,7 +67,7 @@ Status SwitchProcess::open_pool() {
   for (size_t i = 0; i < file_.devices.size(); ++i) {
     const EthdevConfig& device = file_.devices[i];
     count += file_.sw.ports[i].queue_frames + device.rx_descriptors + device.tx_descriptors;
-    if (file_.injection.enabled) count += FaultyPort::kMostHeld;
+    if (file_.injection.enabled) count += FaultyPort::kMaxHeld;
     room = std::max(room, EthdevPort::data_room_for(device.device, device.mtu));
   }
   for (const SwitchShaperConfig& shaper : file_.sw.shapers) count += shaper.queue_frames;
@@ -138,7 +138,7 @@ Status SwitchProcess::set_faults(size_t port, const PortFaults& faults) {
 // any number of ports.
 Status SwitchProcess::apply(const Reload& change) {
   Status outcome;
-  for (size_t worker = 0; worker < mailboxes_.size(); ++worker) {
+  for (size_t worker = 0; worker < command_slots_.size(); ++worker) {
     std::vector<std::function<void()>> steps;
     for (const auto& one : change.marking) {
       if (switch_->worker_of(one.first) != worker) continue;
@@ -157,7 +157,7 @@ Status SwitchProcess::apply(const Reload& change) {
       steps[next]();
       return ++next < steps.size();
     };
-    if (!mailboxes_[worker]->deliver(step, kPatience)) {
+    if (!command_slots_[worker]->deliver(step, kPatience)) {
       return fail("worker " + std::to_string(worker) + " did not respond in time; its ports were not changed",
                   EBUSY);
     }
@@ -183,7 +183,7 @@ Status SwitchProcess::insert(size_t port, std::span<const std::vector<uint8_t>> 
     if (start == nullptr || !switch_->insert(port, frame)) rte_pktmbuf_free(frame);
     return ++next < frames.size();
   };
-  if (!frames.empty() && !mailboxes_[switch_->worker_of(port)]->deliver(step, kPatience))
+  if (!frames.empty() && !command_slots_[switch_->worker_of(port)]->deliver(step, kPatience))
     return fail("the worker of port '" + file_.sw.ports[port].name + "' did not respond in time", EBUSY);
   return {};
 }

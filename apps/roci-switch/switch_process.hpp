@@ -14,8 +14,8 @@
 #include "port/realtime_runner.hpp"
 #include "port/shm_join.hpp"
 #include "port/shm_switch.hpp"
+#include "roci-switch/command_slot.hpp"
 #include "roci-switch/endpoints.hpp"
-#include "roci-switch/mailbox.hpp"
 #include "roci-switch/reload.hpp"
 #include "roci-switch/report.hpp"
 #include "roci-switch/switch_file.hpp"
@@ -46,7 +46,7 @@ class SwitchProcess {
   [[nodiscard]] bool has_clients() const;
   [[nodiscard]] size_t port_count() const { return ports_.size(); }
   // The folder of crash notifications; empty if not configured.
-  [[nodiscard]] const std::string& last_words() const { return file_.last_words; }
+  [[nodiscard]] const std::string& crash_notices() const { return file_.crash_notices; }
   [[nodiscard]] std::optional<size_t> find_port(std::string_view name) const;
   // Injects frames as if received on the port. Not for the data path: waits for the thread that polls the port.
   Status insert(size_t port, std::span<const std::vector<uint8_t>> frames);
@@ -74,7 +74,7 @@ class SwitchProcess {
   std::vector<std::unique_ptr<Port>> ports_;
   std::vector<FaultyPort*> faulty_;  // subset of ports_; empty if faults are not enabled
   std::unique_ptr<Switch> switch_;
-  std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // one per worker
+  std::vector<std::unique_ptr<CommandSlot>> command_slots_;  // one per worker
   std::unique_ptr<RealtimeRunner> runner_;
   std::unique_ptr<SwitchEndpoints> endpoints_;
 };

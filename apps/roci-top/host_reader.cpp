@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "roci-top/processes.hpp"
-#include "roci-top/questions.hpp"
+#include "roci-top/telemetry_requests.hpp"
 
 namespace roci::top {
 namespace {
 
 // Limits for the replies of other processes.
-constexpr size_t kMostPages = 512;
-constexpr size_t kMostCounters = 4096;
+constexpr size_t kMaxPages = 512;
+constexpr size_t kMaxCounters = 4096;
 constexpr size_t kQuestionBytes = 900;  // DPDK's limit is less than 1024
 constexpr uint64_t kQpnEnd = 1U << 24;
 
@@ -35,11 +35,11 @@ uint64_t number_in(const nlohmann::json& answer, const char* name) {
 }
 
 // A page without new counters is the last.
-Status read_counters(Asker& asker, HostSeen& host) {
-  while (host.counters.numbers.size() < kMostCounters) {
+Status read_counters(TelemetryClient& client, HostSample& host) {
+  while (host.counters.numbers.size() < kMaxCounters) {
     const size_t before = host.counters.numbers.size();
     Counted page;
-    ROCI_TRY(read_counted(asker, "/roci/device/counters," + host.name + "," + std::to_string(before), page));
+    ROCI_TRY(read_counted(client, "/roci/device/counters," + host.name + "," + std::to_string(before), page));
     host.counters.numbers.merge(page.numbers);
     if (before == 0) host.counters.at = page.at;
     if (host.counters.numbers.size() == before) break;
@@ -47,12 +47,12 @@ Status read_counters(Asker& asker, HostSeen& host) {
   return {};
 }
 
-// Reads the numbers and activity of queue pairs, up to kMostLookedAt.
-Result<std::vector<ActivitySeen>> read_activity(Asker& asker, HostSeen& host) {
+// Reads the numbers and activity of queue pairs, up to kMaxLookedAt.
+Result<std::vector<ActivitySeen>> read_activity(TelemetryClient& client, HostSample& host) {
   std::vector<ActivitySeen> all;
   uint64_t from = 0;
   do {
-    const auto answer = asker.ask("/roci/device/activity," + host.name + "," + std::to_string(from));
+    const auto answer = client.request("/roci/device/activity," + host.name + "," + std::to_string(from));
     if (!answer) return fail(answer.error());
     if (!answer->is_object()) break;
     const Nanos at = steady_now();
@@ -66,7 +66,7 @@ Result<std::vector<ActivitySeen>> read_activity(Asker& asker, HostSeen& host) {
     const uint64_t next = number_in(*answer, "next");
     if (next <= from) break;
     from = next;
-  } while (all.size() < kMostLookedAt);
+  } while (all.size() < kMaxLookedAt);
   return all;
 }
 
@@ -80,17 +80,17 @@ std::string queue_pair_question(const std::string& name, const std::vector<uint3
   return question;
 }
 
-Status read_queue_pairs(Asker& asker, const QueuePairChoice::Chosen& chosen, HostSeen& host) {
+Status read_queue_pairs(TelemetryClient& client, const QueuePairChoice::Chosen& chosen, HostSample& host) {
   size_t done = 0;
-  for (size_t pages = 0; done < chosen.asked.size() && pages < kMostPages; ++pages) {
+  for (size_t pages = 0; done < chosen.asked.size() && pages < kMaxPages; ++pages) {
     const size_t begin = done;
     const std::string question = queue_pair_question(host.name, chosen.asked, done);
-    const auto answer = asker.ask(question);
+    const auto answer = client.request(question);
     if (!answer) return fail(answer.error());
     const Nanos at = steady_now();
     if (!answer->is_object()) break;
     for_each_row(*answer, [&](const nlohmann::json& row) {
-      QueuePairSeen& seen = host.queue_pairs.emplace_back();
+      QueuePairSample& seen = host.queue_pairs.emplace_back();
       seen.number = static_cast<uint32_t>(number_in(row, "qpn"));
       seen.responses = number_in(row, "responses") != 0;
       seen.shown = std::ranges::binary_search(chosen.shown, seen.number);
@@ -100,33 +100,33 @@ Status read_queue_pairs(Asker& asker, const QueuePairChoice::Chosen& chosen, Hos
     const uint64_t next = number_in(*answer, "next");
     if (next > 0 && begin + next < done) done = begin + static_cast<size_t>(next);
   }
-  std::ranges::sort(host.queue_pairs, {}, [](const QueuePairSeen& qp) {
+  std::ranges::sort(host.queue_pairs, {}, [](const QueuePairSample& qp) {
     return std::pair{qp.number, qp.responses};
   });
   return {};
 }
 
-Status read_host(Asker& asker, QueuePairChoice& choice, HostSeen& host) {
-  ROCI_TRY(read_counted(asker, "/roci/device/info," + host.name, host.info));
-  ROCI_TRY(read_counters(asker, host));
+Status read_host(TelemetryClient& client, QueuePairChoice& choice, HostSample& host) {
+  ROCI_TRY(read_counted(client, "/roci/device/info," + host.name, host.info));
+  ROCI_TRY(read_counters(client, host));
   if (choice.most() == 0) return {};
-  auto all = read_activity(asker, host);
+  auto all = read_activity(client, host);
   if (!all) return fail(all.error());
   host.looked_at = all->size();
   const QueuePairChoice::Chosen chosen = choice.choose(host.name, std::move(*all));
   host.chosen = chosen.shown.size();
-  return read_queue_pairs(asker, chosen, host);
+  return read_queue_pairs(client, chosen, host);
 }
 
 }  // namespace
 
-Status read_hosts(Asker& asker, QueuePairChoice& choice, ProcessSeen& seen) {
-  const auto names = read_names(asker, "/roci/device/list", false);
+Status read_hosts(TelemetryClient& client, QueuePairChoice& choice, ProcessSeen& seen) {
+  const auto names = read_names(client, "/roci/device/list", false);
   if (!names) return fail(names.error());
   for (const std::string& name : *names) {
-    HostSeen& host = seen.hosts.emplace_back();
+    HostSample& host = seen.hosts.emplace_back();
     host.name = name;
-    if (Status s = read_host(asker, choice, host); !s) return s;
+    if (Status s = read_host(client, choice, host); !s) return s;
   }
   return {};
 }

@@ -3,13 +3,13 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "roci-top/asker.hpp"
 #include "roci-top/queue_pair_choice.hpp"
 #include "roci-top/snapshot.hpp"
+#include "roci-top/telemetry_client.hpp"
 
 namespace roci::top {
 
 // Fails if the process does not reply.
-Status read_hosts(Asker& asker, QueuePairChoice& choice, ProcessSeen& seen);
+Status read_hosts(TelemetryClient& client, QueuePairChoice& choice, ProcessSeen& seen);
 
 }  // namespace roci::top

@@ -9,14 +9,14 @@
 namespace roci::top {
 namespace {
 
-constexpr size_t kLeastName = 8, kMostName = 20;
+constexpr size_t kMinName = 8, kMaxName = 20;
 constexpr size_t kNumber = 8;        // column width including a leading space
 constexpr size_t kPacketsFrom = 88;  // minimum terminal width for packet rates
 
 struct Row {
   const ProcessSeen* process;
-  const HostSeen* now;
-  const HostSeen* before;  // null if there is no earlier sample
+  const HostSample* now;
+  const HostSample* before;  // null if there is no earlier sample
 
   [[nodiscard]] double info(const std::string& name) const {
     return per_second(now->info, before == nullptr ? nullptr : &before->info, name);
@@ -29,12 +29,12 @@ struct Row {
 // kDrops: counters of lost packets and messages; kPortDrops: losses of the port driver; kTrouble: counters of
 // recoveries and anomalies (telemetry/counters.hpp).
 constexpr std::array<const char*, 28> kDrops = {
-    "rx_hand_over_full",  "rx_malformed",      "rx_unknown_opcode",   "rx_icrc_errors",     "rx_unknown_qp",
-    "rx_wrong_source",    "rx_wrong_pkey",     "rx_wrong_transport",  "rx_bad_state",       "rx_wrong_qkey",
-    "rx_unknown_group",   "rx_no_receive",     "rx_too_long",         "rx_refused",         "rx_no_message",
-    "messages_abandoned", "rx_wrong_srq",      "tx_unreachable",      "loopback_lost",      "cq_overflows",
-    "extensions_refused", "feedback_unsigned", "feedback_impossible", "windows_impossible", "events_lost",
-    "int_malformed",      "int_no_buffer",     "cnms_malformed"};
+    "rx_hand_over_full",   "rx_malformed",      "rx_unknown_opcode",   "rx_icrc_errors",     "rx_unknown_qp",
+    "rx_wrong_source",     "rx_wrong_pkey",     "rx_wrong_transport",  "rx_bad_state",       "rx_wrong_qkey",
+    "rx_unknown_group",    "rx_no_receive",     "rx_too_long",         "rx_refused",         "rx_no_message",
+    "uc_messages_dropped", "rx_wrong_srq",      "tx_unreachable",      "loopback_lost",      "cq_overflows",
+    "extensions_refused",  "feedback_unsigned", "feedback_impossible", "windows_impossible", "events_lost",
+    "int_malformed",       "int_no_buffer",     "cnms_malformed"};
 constexpr std::array<const char*, 2> kPortDrops = {"port/rx_dropped", "port/tx_dropped"};
 constexpr std::array<const char*, 3> kRingCounters = {"port/marked", "port/wakes", "port/malformed"};
 constexpr std::array<const char*, 12> kTrouble = {"timeouts",
@@ -100,7 +100,7 @@ void append_grown(std::string& out, const Names& names, Rate rate) {
 }
 
 // "RTS 9,998, ERR 2"; empty if all queue pairs have the same state.
-std::string states_of(const HostSeen& host) {
+std::string states_of(const HostSample& host) {
   constexpr std::string_view kFolder = "states/";
   std::string out;
   size_t kinds = 0;
@@ -113,7 +113,7 @@ std::string states_of(const HostSeen& host) {
 }
 
 void add_details(std::vector<Line>& lines, const Row& row, const Look& look) {
-  const HostSeen& host = *row.now;
+  const HostSample& host = *row.now;
   std::string who = host.info.text("addresses");
   who += (who.empty() ? "" : "; ") + row.process->program + " " + std::to_string(row.process->pid) +
          ", prefix " + row.process->prefix;
@@ -148,7 +148,7 @@ void add_details(std::vector<Line>& lines, const Row& row, const Look& look) {
 std::vector<Row> rows_of(const Snapshot& now, const Snapshot& before, Sort sort) {
   std::vector<Row> rows;
   for (const ProcessSeen& process : now.processes) {
-    for (const HostSeen& host : process.hosts)
+    for (const HostSample& host : process.hosts)
       rows.push_back({&process, &host, now.at == before.at ? nullptr : before.find(process, host)});
   }
   std::ranges::stable_sort(rows, std::ranges::greater{}, [sort](const Row& row) {
@@ -164,9 +164,9 @@ void add_hosts(std::vector<Line>& lines, const Snapshot& now, const Snapshot& be
   if (rows.empty()) return;
   size_t longest = 0;
   for (const Row& row : rows) longest = std::max(longest, row.now->name.size());
-  size_t name = std::clamp(longest, kLeastName, kMostName);
+  size_t name = std::clamp(longest, kMinName, kMaxName);
   const size_t rest = columns_in(look.width) * kNumber;
-  while (name > kLeastName && rest + name > look.width) --name;
+  while (name > kMinName && rest + name > look.width) --name;
   lines.push_back(line_of("host", name, look, Line::Style::kHeading,
                           [](const Column& column) { return std::string{column.heading}; }));
   for (const Row& row : rows) {

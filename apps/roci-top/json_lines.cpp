@@ -61,7 +61,7 @@ json counted_json(const Counted& now, const Counted* before) {
   return out;
 }
 
-json port_json(const PortSeen& port, const PortSeen* before) {
+json port_json(const PortSample& port, const PortSample* before) {
   json out = counted_json(port.counted, before == nullptr ? nullptr : &before->counted);
   out["name"] = port.name;
   json classes = json::object();
@@ -85,7 +85,7 @@ json switch_json(const SwitchSeen& sw, const SwitchSeen* before) {
   return out;
 }
 
-json queue_pair_json(const QueuePairSeen& qp, const QueuePairSeen* before) {
+json queue_pair_json(const QueuePairSample& qp, const QueuePairSample* before) {
   json out = counted_json(qp.counted, before == nullptr ? nullptr : &before->counted);
   out["responses"] = qp.responses;
   // The value 0 means that there is no limit.
@@ -96,7 +96,7 @@ json queue_pair_json(const QueuePairSeen& qp, const QueuePairSeen* before) {
 }
 
 // Port counters are in "counts" and "per_second" together with the host's counters, with the prefix "port/".
-json host_json(const HostSeen& host, const HostSeen* before) {
+json host_json(const HostSample& host, const HostSample* before) {
   json out = counted_json(host.info, before == nullptr ? nullptr : &before->info);
   const json counters = counted_json(host.counters, before == nullptr ? nullptr : &before->counters);
   for (const char* kind : {"counts", "per_second"}) out[kind].update(counters[kind]);
@@ -104,7 +104,7 @@ json host_json(const HostSeen& host, const HostSeen* before) {
   out["queue_pair_count"] = host.info.number("queue_pairs");
   out["queue_pairs_looked_at"] = host.looked_at;
   json queue_pairs = json::array();
-  for (const QueuePairSeen& qp : host.queue_pairs) {
+  for (const QueuePairSample& qp : host.queue_pairs) {
     if (qp.shown) queue_pairs.push_back(queue_pair_json(qp, find_queue_pair(before, qp)));
   }
   out["queue_pairs"] = std::move(queue_pairs);
@@ -120,7 +120,7 @@ json to_json(const Snapshot& now, const Snapshot& before) {
     for (const SwitchSeen& sw : process.switches)
       switches.push_back(switch_json(sw, now.at == before.at ? nullptr : before.find(process, sw)));
     json hosts = json::array();
-    for (const HostSeen& host : process.hosts)
+    for (const HostSample& host : process.hosts)
       hosts.push_back(host_json(host, now.at == before.at ? nullptr : before.find(process, host)));
     processes.push_back({{"prefix", process.prefix},
                          {"pid", process.pid},

@@ -53,14 +53,14 @@ Error nobody(const Options& options, const std::filesystem::path& folder, size_t
 bool has_more_queue_pairs(const Snapshot& snapshot) {
   return std::ranges::any_of(snapshot.processes, [](const ProcessSeen& process) {
     return std::ranges::any_of(process.hosts,
-                               [](const HostSeen& host) { return host.chosen < host.looked_at; });
+                               [](const HostSample& host) { return host.chosen < host.looked_at; });
   });
 }
 
 Status run(const Options& options) {
   const std::filesystem::path folder = dpdk_runtime_folder();
   Processes processes{folder, options.prefix,
-                      options.queue_pairs.value_or(options.json ? kMostLookedAt : kShownQueuePairs)};
+                      options.queue_pairs.value_or(options.json ? kMaxLookedAt : kShownQueuePairs)};
   Snapshot before = processes.look();
   if (before.processes.empty()) return fail(nobody(options, folder, before.silent));
   const Nanos interval{static_cast<int64_t>(options.interval * 1e9)};
@@ -100,7 +100,7 @@ int main_(int argc, char** argv) {
       ->type_name("PREFIX");
   app.add_option("--queue-pairs", options.queue_pairs,
                  "show the N busiest queue pairs per host; 0: none [64; with --json all]")
-      ->check(CLI::Range(size_t{0}, kMostLookedAt))
+      ->check(CLI::Range(size_t{0}, kMaxLookedAt))
       ->type_name("N");
   app.footer(
       "Keys: q quit, p pause, c show or hide classes, f show or hide queue pairs (flows), s sort, arrows "

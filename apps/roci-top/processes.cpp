@@ -17,9 +17,10 @@ constexpr Nanos kLeftAlone = 5s;
 
 // Readers of the object types of a process: they add all objects to `seen`, or return an error. A process that does not
 // have the command has no such objects.
-using Reader = Status (*)(Asker& asker, QueuePairChoice& choice, ProcessSeen& seen);
+using Reader = Status (*)(TelemetryClient& client, QueuePairChoice& choice, ProcessSeen& seen);
 constexpr std::array<Reader, 2> kKinds = {
-    [](Asker& asker, QueuePairChoice&, ProcessSeen& seen) { return read_switches(asker, seen); }, read_hosts};
+    [](TelemetryClient& client, QueuePairChoice&, ProcessSeen& seen) { return read_switches(client, seen); },
+    read_hosts};
 
 std::string program_of(int pid) {
   std::string name;
@@ -45,24 +46,24 @@ void Processes::find_sockets() {
 }
 
 std::optional<bool> Processes::ask(const std::filesystem::path& socket, Known& known, ProcessSeen& seen) {
-  if (!known.asker) {
+  if (!known.client) {
     if (steady_now() < known.not_before) return std::nullopt;
-    auto made = Asker::connect(socket);
+    auto made = TelemetryClient::connect(socket);
     if (!made) {
       // No listener: the socket of a process that was killed.
       if (made.error().code == ECONNREFUSED || made.error().code == ENOENT) return false;
       known.not_before = steady_now() + kLeftAlone;
       return std::nullopt;
     }
-    known.asker = std::move(*made);
-    known.program = program_of(known.asker->pid());
+    known.client = std::move(*made);
+    known.program = program_of(known.client->pid());
   }
   seen.prefix = socket.parent_path().filename();
-  seen.pid = known.asker->pid();
+  seen.pid = known.client->pid();
   seen.program = known.program;
   for (const Reader read : kKinds) {
-    if (read(*known.asker, known.choice, seen)) continue;
-    known.asker.reset();
+    if (read(*known.client, known.choice, seen)) continue;
+    known.client.reset();
     known.not_before = steady_now() + kLeftAlone;
     return std::nullopt;
   }

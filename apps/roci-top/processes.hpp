@@ -9,16 +9,16 @@
 #include <optional>
 #include <string>
 
-#include "roci-top/asker.hpp"
 #include "roci-top/queue_pair_choice.hpp"
 #include "roci-top/snapshot.hpp"
+#include "roci-top/telemetry_client.hpp"
 
 namespace roci::top {
 
 // Keeps connections between snapshots. Owned by one thread.
 class Processes {
  public:
-  // `folder`: DPDK's runtime folder (telemetry/runtime_folder.hpp). Processes whose file prefix does not begin with
+  // `folder`: DPDK's runtime folder (telemetry/runtime_folder.hpp). Processes whose file prefix does not start with
   // `prefix` are ignored. `queue_pairs`: number of queue pairs per host that are shown.
   Processes(std::filesystem::path folder, std::string prefix, size_t queue_pairs)
       : folder_(std::move(folder)), prefix_(std::move(prefix)), queue_pairs_(queue_pairs) {}
@@ -29,7 +29,7 @@ class Processes {
  private:
   struct Known {
     explicit Known(size_t queue_pairs) : choice(queue_pairs) {}
-    std::optional<Asker> asker;
+    std::optional<TelemetryClient> client;
     QueuePairChoice choice;
     std::string program;
     Nanos not_before{0};  // no requests before, after a missing reply

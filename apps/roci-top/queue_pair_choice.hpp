@@ -14,7 +14,7 @@
 namespace roci::top {
 
 // Maximum number of queue pairs of a host that are sampled to find the busiest.
-inline constexpr size_t kMostLookedAt = 16'384;
+inline constexpr size_t kMaxLookedAt = 16'384;
 
 struct ActivitySeen {
   uint32_t number = 0;

@@ -44,21 +44,21 @@ const SwitchSeen* Snapshot::find(const ProcessSeen& process, const SwitchSeen& s
   return find_in(*this, process, &ProcessSeen::switches, sw.name);
 }
 
-const HostSeen* Snapshot::find(const ProcessSeen& process, const HostSeen& host) const {
+const HostSample* Snapshot::find(const ProcessSeen& process, const HostSample& host) const {
   return find_in(*this, process, &ProcessSeen::hosts, host.name);
 }
 
-const QueuePairSeen* find_queue_pair(const HostSeen* host, const QueuePairSeen& qp) {
+const QueuePairSample* find_queue_pair(const HostSample* host, const QueuePairSample& qp) {
   if (host == nullptr) return nullptr;
-  const auto key = [](const QueuePairSeen& q) { return std::pair{q.number, q.responses}; };
+  const auto key = [](const QueuePairSample& q) { return std::pair{q.number, q.responses}; };
   const auto found = std::ranges::lower_bound(host->queue_pairs, key(qp), {}, key);
   return found == host->queue_pairs.end() || key(*found) != key(qp) ? nullptr : &*found;
 }
 
-const PortSeen* find_port(const SwitchSeen* sw, const std::string& name, size_t likely) {
+const PortSample* find_port(const SwitchSeen* sw, const std::string& name, size_t likely) {
   if (sw == nullptr) return nullptr;
   if (likely < sw->ports.size() && sw->ports[likely].name == name) return &sw->ports[likely];
-  const auto found = std::ranges::find(sw->ports, name, &PortSeen::name);
+  const auto found = std::ranges::find(sw->ports, name, &PortSample::name);
   return found == sw->ports.end() ? nullptr : &*found;
 }
 

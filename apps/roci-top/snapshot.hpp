@@ -24,7 +24,7 @@ struct Counted {
   [[nodiscard]] std::string text(const std::string& name) const;
 };
 
-struct PortSeen {
+struct PortSample {
   std::string name;
   Counted counted;
   std::map<unsigned, Counted> classes;  // classes with activity
@@ -34,11 +34,11 @@ struct SwitchSeen {
   std::string name;
   Counted info;
   std::map<std::string, Counted> events;  // by last word of the request: cnm, cnp, responses, senders
-  std::vector<PortSeen> ports;
+  std::vector<PortSample> ports;
 };
 
 // One direction of a queue pair: its requests, or the READ responses that it sends.
-struct QueuePairSeen {
+struct QueuePairSample {
   uint32_t number = 0;
   bool responses = false;
   // False: queried only to have a sample for the next snapshot, as it has become busier than those shown.
@@ -46,13 +46,13 @@ struct QueuePairSeen {
   Counted counted;
 };
 
-struct HostSeen {
+struct HostSample {
   std::string name;
   Counted info;  // includes "states/RTS" etc.: counts of the sampled queue pairs by state
   Counted counters;
   uint64_t looked_at = 0;  // number of sampled queue pairs; the total is info.number("queue_pairs")
   uint64_t chosen = 0;     // number of those that were queried in full
-  std::vector<QueuePairSeen> queue_pairs;  // by number, requests first
+  std::vector<QueuePairSample> queue_pairs;  // by number, requests first
 };
 
 struct ProcessSeen {
@@ -60,7 +60,7 @@ struct ProcessSeen {
   int pid = 0;
   std::string program;
   std::vector<SwitchSeen> switches;
-  std::vector<HostSeen> hosts;
+  std::vector<HostSample> hosts;
 };
 
 struct Snapshot {
@@ -70,7 +70,7 @@ struct Snapshot {
 
   // The same switch or host in another snapshot; null if it is not there.
   [[nodiscard]] const SwitchSeen* find(const ProcessSeen& process, const SwitchSeen& sw) const;
-  [[nodiscard]] const HostSeen* find(const ProcessSeen& process, const HostSeen& host) const;
+  [[nodiscard]] const HostSample* find(const ProcessSeen& process, const HostSample& host) const;
 };
 // The reply with this name or number; null if there is none.
 template <class Key>
@@ -78,8 +78,8 @@ const Counted* find(const std::map<Key, Counted>& answers, const Key& key) {
   const auto found = answers.find(key);
   return found == answers.end() ? nullptr : &found->second;
 }
-const QueuePairSeen* find_queue_pair(const HostSeen* host, const QueuePairSeen& qp);
-const PortSeen* find_port(const SwitchSeen* sw, const std::string& name, size_t likely);
+const QueuePairSample* find_queue_pair(const HostSample* host, const QueuePairSample& qp);
+const PortSample* find_port(const SwitchSeen* sw, const std::string& name, size_t likely);
 
 // Increase of a counter per second between two samples; 0 without an earlier sample, or if the counter decreased.
 double per_second(const Counted& now, const Counted* before, const std::string& name);

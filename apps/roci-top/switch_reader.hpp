@@ -2,12 +2,12 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "roci-top/asker.hpp"
 #include "roci-top/snapshot.hpp"
+#include "roci-top/telemetry_client.hpp"
 
 namespace roci::top {
 
 // Fails if the process does not reply.
-Status read_switches(Asker& asker, ProcessSeen& seen);
+Status read_switches(TelemetryClient& client, ProcessSeen& seen);
 
 }  // namespace roci::top

@@ -9,10 +9,10 @@
 namespace roci::top {
 namespace {
 
-constexpr size_t kLeastName = 8, kMostName = 20;
-constexpr size_t kLeastBar = 7, kMostBar = 42;  // including brackets
-constexpr size_t kNumber = 8;                   // width of a rate column, including a leading space
-constexpr size_t kBytes = 6;                    // width of the queue length, and of its peak
+constexpr size_t kMinName = 8, kMaxName = 20;
+constexpr size_t kMinBar = 7, kMaxBar = 42;  // including brackets
+constexpr size_t kNumber = 8;                // width of a rate column, including a leading space
+constexpr size_t kBytes = 6;                 // width of the queue length, and of its peak
 
 // A row of the table: a port, or a class of a port.
 struct PortRow {
@@ -61,16 +61,16 @@ const std::array kRight = {
 
 // Column widths for the width of the terminal.
 struct Layout {
-  size_t width = 80, name = kLeastName, bar = kLeastBar;
+  size_t width = 80, name = kMinName, bar = kMinBar;
 
   Layout(const Look& look, size_t longest_name) : width(look.width) {
     const auto shown = [this](const PortColumn& column) { return column.from_width <= width; };
     const auto columns =
         static_cast<size_t>(std::ranges::count_if(kLeft, shown) + std::ranges::count_if(kRight, shown));
     const size_t rest = columns * kNumber + 2 * kBytes + 1;  // and the space before the bar
-    name = std::clamp(longest_name, kLeastName, kMostName);
-    while (name > kLeastName && rest + name + kLeastBar > width) --name;
-    bar = rest + name + kLeastBar > width ? 0 : std::min(width - rest - name, kMostBar);
+    name = std::clamp(longest_name, kMinName, kMaxName);
+    while (name > kMinName && rest + name + kMinBar > width) --name;
+    bar = rest + name + kMinBar > width ? 0 : std::min(width - rest - name, kMaxBar);
   }
 };
 
@@ -146,7 +146,7 @@ void add_class_details(std::vector<Line>& lines, const PortRow& row, const Layou
 std::vector<size_t> order_of(const SwitchSeen& sw, const SwitchSeen* before, Sort sort) {
   std::vector<std::pair<double, size_t>> keys;
   for (size_t i = 0; i < sw.ports.size(); ++i) {
-    const PortSeen* old = find_port(before, sw.ports[i].name, i);
+    const PortSample* old = find_port(before, sw.ports[i].name, i);
     const Counted* from = old == nullptr ? nullptr : &old->counted;
     const Counted& now = sw.ports[i].counted;
     double key = 0;
@@ -162,7 +162,7 @@ std::vector<size_t> order_of(const SwitchSeen& sw, const SwitchSeen* before, Sor
 }
 
 // Whether class rows contain more than traffic of class 0.
-bool worth_showing(const PortSeen& port) {
+bool worth_showing(const PortSample& port) {
   if (port.classes.size() > 1) return true;
   return std::ranges::any_of(port.classes, [](const auto& entry) {
     const Counted& c = entry.second;
@@ -172,12 +172,12 @@ bool worth_showing(const PortSeen& port) {
 
 void add_ports(std::vector<Line>& lines, const SwitchSeen& sw, const SwitchSeen* before, const Look& look) {
   size_t longest = 0;
-  for (const PortSeen& port : sw.ports) longest = std::max(longest, port.name.size());
+  for (const PortSample& port : sw.ports) longest = std::max(longest, port.name.size());
   const Layout layout{look, longest};
   lines.push_back(heading(layout));
   for (const size_t i : order_of(sw, before, look.sort)) {
-    const PortSeen& port = sw.ports[i];
-    const PortSeen* old = find_port(before, port.name, i);
+    const PortSample& port = sw.ports[i];
+    const PortSample* old = find_port(before, port.name, i);
     const uint64_t limit = port.counted.number("queue_limit");
     const PortRow row{port.name, &port.counted, old == nullptr ? nullptr : &old->counted, limit, true};
     lines.push_back(row_line(row, layout));

@@ -24,7 +24,7 @@ std::vector<Line> render(const Snapshot& now, const Snapshot& before, const Look
   }
   if (!look.queue_pairs) return lines;
   for (const ProcessSeen& process : now.processes) {
-    for (const HostSeen& host : process.hosts)
+    for (const HostSample& host : process.hosts)
       add_queue_pairs(lines, process, host, before.find(process, host), look);
   }
   return lines;

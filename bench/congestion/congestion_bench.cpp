@@ -18,7 +18,7 @@ constexpr Nanos kBaseRtt{4200};
 Profile profile_of(const roci_cc_plugin& plugin) {
   Profile profile{.name = plugin.name, .plugin = &plugin, .values = {}, .base_rtt = kBaseRtt};
   for (uint32_t i = 0; i < plugin.parameter_count; ++i)
-    profile.values.push_back(plugin.parameters[i].standard);
+    profile.values.push_back(plugin.parameters[i].default_value);
   return profile;
 }
 
@@ -58,8 +58,8 @@ class Acknowledgements {
       event_.cnps = 1;
     }
     if (number_ % 100 == 0) {
-      event_.kinds |= ROCI_CC_ON_NOTICE;
-      event_.notice.feedback = 10;
+      event_.kinds |= ROCI_CC_ON_CNM;
+      event_.cnm.feedback = 10;
     }
     path_.hops = 3;
     for (uint32_t i = 0; i < 3; ++i) {
@@ -128,7 +128,7 @@ void dedicated(benchmark::State& state, const roci_cc_plugin* plugin, Nanos gap)
   });
   EventRing& ring = core.events_of(0);
   const roci_cc_event none{};
-  while (!ring.push(*flow, EventRing::What::kStart, none)) {
+  while (!ring.push(*flow, EventRing::Kind::kStart, none)) {
   }
   Acknowledgements acknowledgements;
   uint64_t full = 0;
@@ -139,7 +139,7 @@ void dedicated(benchmark::State& state, const roci_cc_plugin* plugin, Nanos gap)
     }
     due += gap;
     next.now_ns = static_cast<uint64_t>(now().count());
-    while (!ring.push(*flow, EventRing::What::kEvent, next)) {
+    while (!ring.push(*flow, EventRing::Kind::kEvent, next)) {
       ++full;
       std::this_thread::yield();
     }

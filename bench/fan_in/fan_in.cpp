@@ -127,7 +127,7 @@ int run(const Arguments& arguments) {
               net.total("timeouts"), net.total("np_cnp_sent"), net.total("cnms_taken"));
   if (arguments.telemetry) {
     std::printf("  telemetry inserted in %lu packets, too long for %lu; %lu echoed, %lu of them old\n",
-                net.total("int_begun"), net.total("int_too_long"), net.total("int_echoes_received"),
+                net.total("int_inserted"), net.total("int_too_long"), net.total("int_echoes_received"),
                 net.total("int_echoes_old"));
   }
   if (arguments.flows_too) {

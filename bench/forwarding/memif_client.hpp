@@ -32,7 +32,7 @@ class MemifClient {
   MemifClient& operator=(const MemifClient&) = delete;
   ~MemifClient();
 
-  // Connects to the server at a path, or at an abstract socket name that begins with @. Retries until `deadline`.
+  // Connects to the server at a path, or at an abstract socket name that starts with @. Retries until `deadline`.
   Status connect(const std::string& path, std::chrono::steady_clock::time_point deadline);
   // Whether the connection is open.
   [[nodiscard]] bool connected() const;

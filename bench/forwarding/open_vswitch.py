@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Open vSwitch with DPDK between the two memif ports `in` and `out` in the folder that this is started in, until it is told
-to stop. Everything of it (database, sockets, logs) is in that folder; the interface that it makes for its bridge is in a
-network namespace of its own. Nothing that is installed or runs on the machine is touched.
+"""Runs Open vSwitch with DPDK between the memif ports `in` and `out` of the current folder, until SIGTERM or SIGINT.
+Database, sockets and logs are in that folder. The interface of the bridge is in its own network namespace. Installed and
+running instances of Open vSwitch are not affected.
 """
 
 import argparse
@@ -75,7 +75,7 @@ class Daemons:
         deadline = time.monotonic() + START_LIMIT
         while not (self.folder / path).exists():
             if child.poll() is not None or time.monotonic() > deadline:
-                raise Failed(f"{child.args[0]} did not make {path}{self.complaint()}")
+                raise Failed(f"{child.args[0]} did not create {path}{self.complaint()}")
             time.sleep(0.02)
 
     def end(self):
@@ -120,10 +120,10 @@ def serve(options, daemons):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--programs", type=pathlib.Path, required=True, help="where Debian's packages are unpacked")
+    options.add_argument("--programs", type=pathlib.Path, required=True, help="folder with the unpacked Debian packages")
     options.add_argument("--flows", choices=FLOWS, required=True)
-    options.add_argument("--core", type=int, required=True, help="of the thread that forwards")
-    options.add_argument("--other-core", type=int, required=True, help="of all that it does beside")
+    options.add_argument("--core", type=int, required=True, help="CPU of the forwarding thread")
+    options.add_argument("--other-core", type=int, required=True, help="CPU of all other threads")
     options = options.parse_args()
     daemons = Daemons(pathlib.Path.cwd())
     def stop(*_):

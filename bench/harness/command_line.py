@@ -194,7 +194,7 @@ def run_groups(groups, programs, options, behind, place):
     failed = len({one.figure for result in results for case in result.cases for one in case.failed})
     failed += sum(result.failed for result in program_results)
     if failed:
-        print(f"roci: bench: {failed} figures could not be measured; 'failed:' above says why", file=sys.stderr)
+        print(f"roci: bench: {failed} figures could not be measured; see 'failed:' above for the reasons", file=sys.stderr)
     return 1 if failed else 0
 
 
@@ -237,7 +237,7 @@ def main(arguments):
         print("\n".join((packages if options.packages else unpacked)(groups, options.compare is not None)))
         return 0
     if behind and (groups or not programs):
-        print("roci: bench: what stands behind '--' goes to Google Benchmark programs, so name only those: "
+        print("roci: bench: arguments after '--' are passed to Google Benchmark programs; specify only these benchmarks: "
               f"{', '.join(benchmarks.names())}", file=sys.stderr)
         return 2
     for number in (signal.SIGTERM, signal.SIGHUP):

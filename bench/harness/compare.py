@@ -14,7 +14,7 @@ from harness.run import Failed, Place, Process, ROOT, run
 NO_DIFFERENCE = "no difference shown"
 # With fewer rounds, equal performance too often gives only ratios above or only below 1: with 5 rounds once in 16
 # comparisons.
-ENOUGH_ROUNDS, TOO_FEW_ROUNDS = 5, "too few rounds to tell"
+ENOUGH_ROUNDS, TOO_FEW_ROUNDS = 5, "too few rounds for a result"
 PLACING = "--cores"  # CPU affinity; omitted for both if the other revision lacks it
 
 
@@ -59,20 +59,21 @@ def resolve(revision):
 def built(sha, tell):
     """Returns the folder with that revision's programs; builds them if they do not exist."""
     folder = ROOT / "build/compare" / sha[:12]
-    programs = folder / "build/release/bin"
     finished = folder / "build/finished"
     if finished.exists():
-        return programs
+        return folder / finished.read_text().strip() / "bin"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     tell(f"building {sha[:12]} in {folder.relative_to(ROOT)}")
     archive = git("archive", "--format=tar", sha)
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
-    for step in (["cmake", "--preset", "release"],
-                 ["cmake", "--build", "build/release", "--parallel", "--target", "roci-perf", "roci-switch", "benchmarks"]):
+    # Older revisions have no preset `lto`; their preset `release` uses link-time optimization.
+    preset = "lto" if '"lto"' in (folder / "CMakePresets.json").read_text() else "release"
+    for step in (["cmake", "--preset", preset],
+                 ["cmake", "--build", f"build/{preset}", "--parallel", "--target", "roci-perf", "roci-switch", "benchmarks"]):
         build(step, folder)
-    finished.touch()
-    return programs
+    finished.write_text(f"build/{preset}\n")
+    return folder / "build" / preset / "bin"
 
 
 def build(words, folder):
@@ -140,7 +141,7 @@ def compare_figures(group, rounds, places, adapt, tell, run_one):
         command = adapt(figure.command)
         program = own_program(command)
         if program is None:
-            row.error = "it runs no program of ours"
+            row.error = "it runs no program of Rocinante"
         elif not (places["before"].folder / program).exists():
             row.error = f"that revision has no {program}"
         else:

@@ -163,7 +163,7 @@ def iperf_received(output):
         total = end["sum"]  # UDP: sent data and its loss rate
         return float(total["bits_per_second"]) * 1e-9 * (1 - float(total["lost_percent"]) / 100)
     except (ValueError, KeyError, TypeError) as problem:
-        raise Unreadable("iperf3's JSON does not say what was received") from problem
+        raise Unreadable("iperf3's JSON has no received bytes") from problem
 
 
 def kernel_tcp_bandwidth(size):

@@ -28,7 +28,7 @@ class Failed(Exception):
 class Place:
     """The values of the names in braces in a command."""
 
-    def __init__(self, folder=ROOT / "build/release/bin", seconds=2, cores=None):
+    def __init__(self, folder=ROOT / "build/lto/bin", seconds=2, cores=None):
         self.folder = folder
         self.seconds = seconds
         self.cores = cores or two_cores()
@@ -133,7 +133,7 @@ class Process:
     def last_words(self):
         errors, output = ([line.strip() for line in self.text(kind).splitlines() if line.strip()] for kind in ("err", "out"))
         complaints = [line for line in errors + output if COMPLAINT.search(line)]
-        return (complaints or errors or output or ["it said nothing"])[-1][:300]
+        return (complaints or errors or output or ["no output"])[-1][:300]
 
 
 def end_all():
@@ -152,7 +152,7 @@ def wait_until_ready(server, ready, port):
         if not kind:
             return
         if server.child.poll() is not None:
-            raise Failed(f"the server ended before its client came: {server.last_words()}")
+            raise Failed(f"the server exited before its client started: {server.last_words()}")
         if time.monotonic() > deadline:
             raise Failed(f"the server was not ready after {READY_LIMIT} s")
         time.sleep(0.01)

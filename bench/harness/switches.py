@@ -56,7 +56,7 @@ def rate(size):
     def take(output):
         value = line(f"{size}_frames_per_second")(output) * 1e-6
         if value <= 0:
-            raise Unreadable("nothing came out of the switch")
+            raise Unreadable("the switch forwarded no frames")
         return value
     return take
 

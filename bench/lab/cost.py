@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs a simulation and says what it cost: `./roci bench lab`.
+"""Runs a simulation and prints its cost in CPU time and memory. Used by `./roci bench lab`.
 
-The command behind the options is run once, or once for each number of --hosts, which its word HOSTS stands for (HOSTS/8
-is an eighth of it). It has to leave a line `packet_hops NUMBER` on standard output, or a folder --results with the
-run.json of roci-lab. CPU time and resident memory are the whole process's, from its start to its end, loading,
-making the network and writing results included. A line of the output is a name and a number; with --hosts,
-`kib_per_host_N` is what the networks of N hosts and of the number before differ by, for each host more.
+The command after the options is run once, or once per number in --hosts. The number replaces the word HOSTS in the
+command (HOSTS/8: an eighth of it). The command must print a line `packet_hops NUMBER`, or write the run.json of
+roci-lab to the folder --results. CPU time and resident memory are those of the whole process, including its start, the
+creation of the network and the output of results. An output line is a name and a number. With --hosts,
+`kib_per_host_N` is the additional memory per host, compared with the previous size.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def packet_hops(output, results):
         run = json.loads((pathlib.Path(results) / "run.json").read_text())
         return int(run["packet_hops"]), float(run["seconds"])
     except (OSError, ValueError, KeyError) as problem:
-        raise Unmeasured(f"{results}/run.json does not say what was simulated: {problem}") from problem
+        raise Unmeasured(f"{results}/run.json has no results: {problem}") from problem
 
 
 def simulate(words, results):
@@ -51,10 +51,10 @@ def simulate(words, results):
         raise Unmeasured(f"{os.path.basename(words[0])} ended with {child.returncode}")
     dropped = re.search(r"^dropped (\d+)$", output, re.MULTILINE)
     if dropped and int(dropped.group(1)):
-        raise Unmeasured(f"{dropped.group(1)} packets were dropped, and none should be")
+        raise Unmeasured(f"{dropped.group(1)} packets were dropped; none may be dropped")
     hops, simulating = packet_hops(output, results)
     if hops == 0:
-        raise Unmeasured("no packet went anywhere")
+        raise Unmeasured("no packet was forwarded")
     cpu = used.ru_utime + used.ru_stime
     figures = {"packet_hops": hops, "cpu_seconds": cpu, "seconds": elapsed, "hops_per_cpu_second": hops / cpu,
                "resident_kib": used.ru_maxrss}
@@ -81,13 +81,13 @@ def memory(words, results, sizes):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", metavar="FOLDER", help="where the command leaves roci-lab's run.json")
+    parser.add_argument("--results", metavar="FOLDER", help="folder of the run.json that the command writes")
     parser.add_argument("--hosts", metavar="N,N...", type=lambda text: [int(word) for word in text.split(",")],
-                        help="sizes of networks, the smallest first: what a host more takes of memory")
+                        help="measure the memory per host with networks of these sizes, in ascending order")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     if not options.command:
-        parser.error("there is no command to run")
+        parser.error("a command is required")
     return options
 
 

@@ -10,7 +10,7 @@
 #include "port/faulty_port.hpp"
 #include "port/shm_port.hpp"
 #include "support/connect.hpp"
-#include "support/must.hpp"
+#include "support/value_or_throw.hpp"
 
 namespace roci::bench {
 namespace {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# beside.sh N COMMAND…   runs the command beside N loops that use all the processor time they get.
+# beside.sh N COMMAND…   runs the command in parallel with N loops that use all the processor time they get.
 loops=''
 for _ in $(seq "$1"); do
   sh -c 'while kill -0 "$0" 2>/dev/null; do i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; done' $$ &

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { kBytes = 4096, kMessages = 100, kMostPeers = 31 };
+enum { kBytes = 4096, kMessages = 100, kMaxPeers = 31 };
 
 struct address {
   union ibv_gid gid;
@@ -120,13 +120,13 @@ static struct sockaddr_un name_in(const char* folder) {
 int main(int argc, char** argv) {
   const int center = argc == 4 && strcmp(argv[1], "center") == 0;
   const long number = argc == 4 ? strtol(argv[2], NULL, 10) : -1;
-  if (number < 0 || (center && (number < 1 || number > kMostPeers))) {
+  if (number < 0 || (center && (number < 1 || number > kMaxPeers))) {
     fprintf(stderr, "usage: process-star center PEERS FOLDER | peer NUMBER FOLDER; 1 to %d peers\n",
-            kMostPeers);
+            kMaxPeers);
     return 2;
   }
   open_device();
-  struct ibv_qp* qps[kMostPeers];
+  struct ibv_qp* qps[kMaxPeers];
   const struct sockaddr_un name = name_in(argv[3]);
   const int peers = center ? (int)number : 1;
   const int listener = socket(AF_UNIX, SOCK_STREAM, 0);

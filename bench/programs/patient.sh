@@ -1,6 +1,6 @@
 #!/bin/sh
-# patient.sh COMMAND…   runs a client; once more, and again for ten seconds at most, when it could not connect: of two hosts that
-# share memory the server listens only when it has seen the other one.
+# patient.sh COMMAND…   runs a client, and repeats it for up to ten seconds if it cannot connect: with two hosts over shared
+# memory, the server listens only after it has detected the other host.
 end=$(($(date +%s) + 10))
 until output=$("$@" 2>&1); do
   case $output in

@@ -9,7 +9,7 @@
 #include "device/host.hpp"
 #include "port/ethdev_port.hpp"
 #include "support/connect.hpp"
-#include "support/must.hpp"
+#include "support/value_or_throw.hpp"
 
 namespace roci::bench {
 namespace {

@@ -16,7 +16,7 @@
 #include "port/ethdev_port.hpp"
 #include "support/against.hpp"
 #include "support/frames.hpp"
-#include "support/must.hpp"
+#include "support/value_or_throw.hpp"
 #include "switch/switch.hpp"
 
 namespace roci::bench {
@@ -143,7 +143,7 @@ IpAddress network(bool v4, uint32_t i) {
   return address;
 }
 
-// Routed traffic between two networks with `routes` routes, of which each packet uses one at random, to one of `hops`
+// Routed traffic between two networks with `routes` routes. Each packet uses a random route, to one of `hops`
 // next hops at the second port.
 Traffic routed(bool v4, uint32_t routes, uint8_t hops) {
   const MacAddress router{{2, 0, 0, 0, 0, 9}}, hop{{2, 0, 0, 0, 0, 2}};

@@ -1,11 +1,12 @@
--- With this, Wireshark and tshark read what Rocinante puts on the wire beyond the standard: INT over UDP, CN-TAG and CNM
--- (802.1Q clause 33), the self-defined CNM of L3QCN, extension blocks, private opcodes, and the capability exchange.
--- docs/wireshark.md says how to install it; docs/switch-wire.md and docs/wire-extensions.md draw the bytes.
+-- Dissector for Wireshark and tshark. It decodes the formats that Rocinante uses in addition to RoCEv2: INT over UDP,
+-- CN-TAG and CNM (802.1Q clause 33), the self-defined CNM of L3QCN, extension blocks, private opcodes, and the
+-- capability exchange.
+-- docs/wireshark.md describes its installation; docs/switch-wire.md and docs/wire-extensions.md specify the formats.
 --
--- What a message says of itself is checked against what there is, in the order of the parsers in lib/wire/. What they
--- refuse gets the expert info roci.malformed, in their words; tests/wireshark/ holds both readings against each other.
+-- Messages are validated in the order of the parsers in lib/wire/. A message that they reject gets the expert info
+-- roci.malformed with their reason. tests/wireshark/ compares both decoders.
 
--- Installed, and given with -X lua_script as well: once is enough. Globals are each script's own.
+-- The script may be installed and also be specified with -X lua_script: it is loaded once. Globals are per script.
 if package.loaded["wireshark.roci"] then return end
 package.loaded["wireshark.roci"] = true
 
@@ -15,11 +16,13 @@ local cn_tag = Proto("roci.cn_tag", "Congestion Notification Tag")
 local cnm = Proto("roci.cnm", "Congestion Notification Message")
 local l3cnm = Proto("roci.l3cnm", "Self-defined Congestion Notification Message")
 
-roci.prefs.int_port = Pref.uint("INT: UDP port", 5201, "As `udp_port` of the switches' telemetry; 0: none")
-roci.prefs.int_domain = Pref.uint("INT: domain", 0, "Whose domain-specific hops are ours; 0: every domain's")
-roci.prefs.cnm_port = Pref.uint("CNM: UDP port", 4999, "Of self-defined CNMs, as `cnm_port` of the switches; 0: none")
+roci.prefs.int_port = Pref.uint("INT: UDP port", 5201, "UDP port of telemetry, as `udp_port` of the switches; 0: none")
+roci.prefs.int_domain = Pref.uint("INT: domain", 0,
+  "Telemetry domain whose domain-specific hops are decoded; 0: all domains")
+roci.prefs.cnm_port = Pref.uint("CNM: UDP port", 4999,
+  "UDP port of self-defined CNMs, as `cnm_port` of the switches; 0: none")
 roci.prefs.extensions = Pref.bool("Extension blocks and private opcodes", true,
-  "Read what hosts of this house say to each other in RoCEv2 packets. Others may mean something else by the same bits")
+  "Decode the extensions of Rocinante. Disable it if other stacks use the reserved bits for other purposes")
 
 local malformed = ProtoExpert.new("roci.malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR)
 local cut = ProtoExpert.new("roci.cut", "Cut by the capture", expert.group.UNDECODED, expert.severity.NOTE)
@@ -31,10 +34,10 @@ roci.experts = { malformed, cut, missing }
 local every_field = {}
 local UNSIGNED = { "uint8", "uint16", "uint24", "uint32", [8] = "uint64" }
 
--- Makes fields of a table whose rows are: filter name below `prefix`, label, offset, size in bytes, form, and any of
---   mask, values  as ProtoField has them
---   unit          behind the number
---   value         function of the range, where the field does not say what the bytes say; `as`, the size of its result
+-- Creates fields from a table. A row has: filter name after `prefix`, label, offset, size in bytes, form, and any of
+--   mask, values  as in ProtoField
+--   unit          suffix of the number
+--   value         function from the range to the displayed value; `as`: size of its result in bytes
 local function fields(prefix, table_of_rows)
   for _, row in ipairs(table_of_rows) do
     local name, label, size, form = "roci." .. prefix .. row[1], row[2], row[4], row[5]
@@ -69,10 +72,10 @@ local function wide(range) return UInt64(range:uint()) end
 local function times(factor) return function(range) return UInt64(range:uint()) * factor end end
 local function signed_times(factor) return function(range) return Int64(range:int()) * factor end end
 local function small_times(factor) return function(range) return range:int() * factor end end
--- 12 bits of mantissa, below 4 of exponent (int_hop.hpp).
+-- 4 bits of exponent, 12 bits of mantissa (int_hop.hpp).
 local function scaled(range) return math.floor(range:bitfield(4, 12) * 2 ^ range:bitfield(0, 4)) end
 
--- Without Lua's libraries of bits, of which each version has another.
+-- Bit operations without a library: each version of Lua has a different one.
 local function has_bit(number, bit) return math.floor(number / 2 ^ bit) % 2 == 1 end
 
 local function grouped(number)
@@ -81,7 +84,7 @@ local function grouped(number)
   return text
 end
 
--- A hop of 16 bytes, in INT, INT-ECHO, CC_INT_RESP and the CNM; each place has fields of its own, and their heading.
+-- A hop of 16 bytes, in INT, INT-ECHO, CC_INT_RESP and the CNM. Each message has its own fields and heading.
 local function switch_of(range) return range:bitfield(0, 20) end
 local function port_of(range) return range:bitfield(20, 12) end
 local function hop_fields(prefix)
@@ -105,7 +108,7 @@ local function add_hop(tree, hop, rows)
   add(tree, hop, rows)
 end
 
--- Verdicts -----------------------------------------------------------------------------------------------------------
+-- Validation ---------------------------------------------------------------------------------------------------------
 
 local function refuse(tree, what, why)
   tree:add_proto_expert_info(malformed, "Malformed " .. what .. ": " .. why)
@@ -113,19 +116,19 @@ local function refuse(tree, what, why)
 end
 local function is_cut(tree, what) tree:add_proto_expert_info(cut, what .. ": cut by the capture") end
 
--- How many bytes of `tvb` the capture has: see hand_on().
+-- Number of bytes of `tvb` in the capture: see hand_on().
 local limit
 local function have(tvb)
   return limit and math.max(0, math.min(tvb:len(), limit - tvb:offset())) or tvb:len()
 end
 
--- An item for the first bytes, as many of them as there are.
+-- Adds an item for the first bytes, as far as they were captured.
 local function add_start(tree, proto, tvb, bytes)
   if have(tvb) == 0 then return tree:add(proto) end
   return tree:add(proto, tvb(0, math.min(bytes, have(tvb))))
 end
 
--- Whether the first bytes of `tvb` can be read; otherwise says why not. `room`: how many there were on the wire.
+-- True if the first bytes of `tvb` can be read; otherwise adds the reason. `room`: number of bytes on the wire.
 local function has(tree, tvb, bytes, what, why, room)
   if (room or tvb:reported_len()) < bytes then
     refuse(tree, what, why)
@@ -135,12 +138,12 @@ local function has(tree, tvb, bytes, what, why, room)
   return have(tvb) >= bytes
 end
 
--- Gives what is behind `at` to another dissector, or to the one that a table has for `key`. They may come back to these,
--- with tags in tags; each calls the next, and Lua's stack of them is short.
+-- Passes the bytes after `at` to a dissector, or to the dissector for `key` in a table. It may call these dissectors
+-- again (tags in tags); Lua's stack limits the depth.
 --
--- What the capture has cut is zeros there, from `limit` on. A buffer made in Lua cannot have been longer on the wire than
--- it is, and who finds a packet too short for what IP says reads no further; and what a dissector throws that runs out of
--- captured bytes goes past Lua.
+-- Bytes that the capture has truncated are zeros, from `limit` on. The reported length of a buffer created in Lua is
+-- its own length, and dissectors stop at packets that are shorter than the IP length. An exception of a dissector that
+-- reads beyond the captured bytes would not be caught in Lua.
 local depth, DEEPEST = 0, 8
 local function hand_on(dissector, key, tvb, at, pinfo, tree)
   if depth == DEEPEST then return refuse(tree, "packet", "nested too deep") end
@@ -154,7 +157,7 @@ local function hand_on(dissector, key, tvb, at, pinfo, tree)
     rest = tvb(at):tvb()
   end
   depth = depth + 1
-  -- Everything else that a dissector throws it has shown as a malformed packet; what nobody takes is shown as data.
+  -- Dissectors display other exceptions as a malformed packet. Bytes without a dissector are displayed as data.
   if key then
     pcall(dissector.try, dissector, key, rest, pinfo, tree)
   else
@@ -163,7 +166,7 @@ local function hand_on(dissector, key, tvb, at, pinfo, tree)
   depth, limit = depth - 1, outer
 end
 
--- Every dissector begins with this: if something went past hand_on() all the same, the next frame knows nothing of it.
+-- Called first by each dissector: resets the state if an exception has passed hand_on() in an earlier frame.
 local frame
 local function enter(pinfo)
   if frame ~= pinfo.number then frame, depth, limit = pinfo.number, 0, nil end
@@ -187,7 +190,7 @@ local function rate_value(range) -- 28 bits of 100 kb/s, two's complement in a d
   return Int64(delta and rate >= 0x8000000 and rate - 0x10000000 or rate) * 100
 end
 
--- By the bit of each: name, words, which bits must be 0 (the first and how many), its place among the fields, and they.
+-- By bit number: name, words, reserved bits (first, count), prefix of the fields, fields.
 local TYPES = {
   [0] = { "SOURCE-QPN", 1, { 0, 8 }, "source_qp", {
     { "qp", "Queue Pair of the Sender", 1, 3, "hex" },
@@ -205,7 +208,7 @@ local TYPES = {
   [4] = { "TS-ECHO", 4, nil, "ts_echo", {
     { "time", "Time Sent, Echoed", 0, 8, "dec" },
     { "hold", "From Arrival to Departure", 8, 4, "dec" },
-    { "host_delay", "Of That in Receive Queues", 12, 4, "dec" },
+    { "host_delay", "Part of It in Receive Queues", 12, 4, "dec" },
   } },
   [5] = { "RXWIN", 2, { 32, 8 }, "rx_window", {
     { "bytes", "Window", 0, 4, "dec", unit = " bytes" },
@@ -242,7 +245,7 @@ end
 local INT_ECHO, MOST_HOPS, HOP = 8, 16, 16
 local echo_hop, echo_hop_heading = hop_fields("int_echo.hop.")
 
--- The values of a block of so many words, all of which are there. Returns the reason if they are refused.
+-- Adds the values of a completely captured block. Returns the reason if they are rejected.
 local function add_values(tree, tvb, types, words, names)
   local at = 1
   for bit = 0, 15 do
@@ -270,7 +273,7 @@ local function add_values(tree, tvb, types, words, names)
   return at ~= words and "bad length" or nil
 end
 
--- The block at the start of `tvb`; on the wire block and payload have `room`. Adds the names of its types to `names`.
+-- Adds the block at the start of `tvb`; `room`: bytes of block and payload on the wire. Adds its types to `names`.
 local function add_block(tree, tvb, room, may_have_payload, names)
   local block = tree:add(block_heading, tvb(0, math.min(4, have(tvb))))
   if not has(block, tvb, 4, "extension block", "too short", room) then return end
@@ -309,9 +312,9 @@ local mad_fields = fields("capability.", {
 local offer_fields = fields("capability.", {
   { "version", "Highest Version", 44, 1, "dec" },
   { "lowest", "Lowest Version", 45, 1, "dec" },
-  { "mtu_extra", "Takes beyond the Path MTU", 52, 2, "dec", unit = " bytes" },
+  { "mtu_extra", "Accepted beyond the Path MTU", 52, 2, "dec", unit = " bytes" },
   { "int_hops", "Longest INT-ECHO", 54, 1, "dec", unit = " hops" },
-  { "window", "Keeps beyond a Gap", 56, 4, "dec", unit = " packets" },
+  { "window", "Kept beyond a Gap", 56, 4, "dec", unit = " packets" },
   { "time_unit", "Unit of Times", 60, 4, "dec", unit = " ps" },
   { "incarnation", "Incarnation", 64, 8, "hex" },
   { "peer_incarnation", "Incarnation of the Peer", 72, 8, "hex" },
@@ -347,7 +350,7 @@ local function capability_verdict(mad)
   if mad(40, 4):uint() ~= 0x43435831 then return "bad magic" end -- "CCX1"
   if lowest == 0 or lowest > version or lowest > 1 then return "bad version" end
   local reserved = mad(46, 2):uint() ~= 0 or u8(55) ~= 0 or not is_all(mad(96), "0")
-  if version == 1 and reserved then return "reserved bits" end -- a newer one may have put something there
+  if version == 1 and reserved then return "reserved bits" end -- newer versions may use them
   local has_auth, has_key = has_bit(mad(48, 4):uint(), 15), not is_all(mad(80, 16), "0")
   local answers = not is_all(mad(72, 8), "0")
   if mad(60, 4):uint() == 0 or is_all(mad(64, 8), "0") or has_auth ~= has_key or response ~= answers then
@@ -355,7 +358,7 @@ local function capability_verdict(mad)
   end
 end
 
--- `tvb` is the payload of a packet to queue pair 1. Other classes and other vendors are for the dissector of InfiniBand.
+-- `tvb`: payload of a packet to queue pair 1. The InfiniBand dissector decodes other classes and vendors.
 local function add_capabilities(tvb, room, pinfo, tree)
   if have(tvb) < 40 or tvb(0, 2):uint() ~= 0x013a or tvb(37, 3):uint() ~= 0x526f63 then return end
   local item = tree:add(roci, tvb(), "Rocinante Capability Exchange")
@@ -363,7 +366,7 @@ local function add_capabilities(tvb, room, pinfo, tree)
   if room > MAD then return refuse(item, "capability exchange", "bad size") end
   if not has(item, tvb, MAD, "capability exchange", "bad size", room) then return end
   local why = capability_verdict(tvb(0, MAD))
-  if why == "refused by the peer" then -- the body may be the request's own
+  if why == "refused by the peer" then -- the body may be that of the request
     item:append_text(": " .. why)
     pinfo.cols.info:append(" capabilities: refused")
     return
@@ -380,7 +383,7 @@ end
 
 local BTH, ICRC = 12, 4
 local OPCODES, OPCODE_NAMES = {}, {}
--- Those from `first` on: what may stand behind the headers, bytes of the headers behind the BTH, name.
+-- Consecutive opcodes from `first` on: content after the headers, bytes of headers after the BTH, name.
 local function opcodes(first, rows)
   for i, row in ipairs(rows) do
     OPCODES[first + i - 1] = { row[2], row[1] == "payload" }
@@ -421,8 +424,8 @@ local icrc = field("icrc", "Invariant CRC", "uint32", base.HEX)
 local probe_fields = fields("probe.", {
   { "id", "Id", 0, 4, "hex" },
   { "flags", "Flags", 4, 2, "hex" },
-  { "rtt", "Asks for Times", 4, 2, "flag", mask = 0x0001 },
-  { "int", "Asks for Telemetry", 4, 2, "flag", mask = 0x0002 },
+  { "rtt", "Requests Times", 4, 2, "flag", mask = 0x0001 },
+  { "int", "Requests Telemetry", 4, 2, "flag", mask = 0x0002 },
   { "reserved", "Reserved", 6, 2, "hex" },
   { "sent", "t1: Probe Sent", 8, 8, "dec" },
   { "lsn", "Byte Sequence Number", 16, 8, "dec" },
@@ -445,7 +448,7 @@ local report_fields = fields("int_report.", {
 })
 local report_hop, report_hop_heading = hop_fields("int_report.hop.")
 local report_sample = fields("int_report.", { { "sampled_bth", "Sampled BTH", 28, BTH, "bytes" } })
-local function bth_fields(prefix) -- of a packet that a notification repeats
+local function bth_fields(prefix) -- of the packet that a notification contains
   return fields(prefix, {
     { "opcode", "Opcode", 0, 1, "hex", values = OPCODE_NAMES },
     { "destination_qp", "Destination Queue Pair", 5, 3, "hex" },
@@ -454,7 +457,7 @@ local function bth_fields(prefix) -- of a packet that a notification repeats
 end
 local report_bth = bth_fields("int_report.sampled.")
 
--- The body of a private opcode, all of which is there.
+-- Adds the body of a private opcode, which is completely captured.
 local function add_body(tree, tvb, code)
   if code == 0xe0 or code == 0xe1 then add(tree, tvb(BTH), probe_fields) end
   if code == 0xe1 then add(tree, tvb(BTH), times_fields) end
@@ -470,7 +473,7 @@ local udp_ports, ether_types = DissectorTable.get("udp.port"), DissectorTable.ge
 local ROCE_PORT = 4791
 local infiniband = udp_ports:get_dissector(ROCE_PORT)
 
--- tshark would take a block for payload. So it gets the packet without one that seems right.
+-- tshark would decode a block as payload. It gets the packet without a block of valid length.
 local function without_block(tvb, at, room)
   if have(tvb) < tvb:reported_len() or room < 4 or tvb(at, 1):bitfield(0, 4) ~= 1 then return tvb end
   local bytes = 4 * tvb(at + 1, 1):uint()
@@ -480,7 +483,7 @@ local function without_block(tvb, at, room)
   return rest:tvb("Without Extension Block")
 end
 
--- A packet with a private opcode or a block. Its headers end at `headers`; there, block and payload have `room`.
+-- Adds a packet with a private opcode or a block. Headers end at `headers`; block and payload have `room` bytes.
 local function add_extensions(tvb, pinfo, tree, headers, room, private, has_block)
   local code = tvb(0, 1):uint()
   local item = tree:add(roci, tvb(BTH), "Rocinante")
@@ -504,7 +507,7 @@ local function add_extensions(tvb, pinfo, tree, headers, room, private, has_bloc
   if private and have(tvb) == tvb:reported_len() then item:add(icrc, tvb(tvb:len() - ICRC)) end
 end
 
--- In front of the dissector of InfiniBand.
+-- Called instead of the InfiniBand dissector, which it calls.
 function roci.dissector(tvb, pinfo, tree)
   enter(pinfo)
   local code = have(tvb) >= BTH and tvb(0, 1):uint()
@@ -529,7 +532,7 @@ end
 -- INT-MD (telemetry_header.hpp) --------------------------------------------------------------------------------------
 
 local INT_HEADER = 16
-local COMPACT, FULL = 0x8000, 0x4000 -- the two forms of domain-specific hops of ours, of which a source asks for one
+local COMPACT, FULL = 0x8000, 0x4000 -- forms of Rocinante's domain-specific hops; a source selects one
 local FORMS = { [COMPACT] = "hops of 16 bytes", [FULL] = "hops of 32 bytes" }
 local int_fields = fields("int.", {
   { "type", "Type", 0, 1, "dec", mask = 0xf0, values = { "INT-MD" } },
@@ -537,10 +540,10 @@ local int_fields = fields("int.", {
   { "words", "Length", 1, 1, "dec", unit = " words" },
   { "next_port", "Original UDP Port", 2, 2, "dec" },
   { "version", "Version", 4, 4, "dec", mask = 0xf0000000 },
-  { "discard", "D: a Copy for the Sink Alone", 4, 4, "flag", mask = 0x08000000 },
-  { "hops_exceeded", "E: a Switch Had No Hop Left", 4, 4, "flag", mask = 0x04000000 },
-  { "mtu_exceeded", "M: a Switch Had No Room", 4, 4, "flag", mask = 0x02000000 },
-  { "hop_words", "Words a Hop", 4, 4, "dec", mask = 0x00001f00 },
+  { "discard", "D: a Copy for the Sink Only", 4, 4, "flag", mask = 0x08000000 },
+  { "hops_exceeded", "E: No Hop Left", 4, 4, "flag", mask = 0x04000000 },
+  { "mtu_exceeded", "M: No Space in the MTU", 4, 4, "flag", mask = 0x02000000 },
+  { "hop_words", "Words per Hop", 4, 4, "dec", mask = 0x00001f00 },
   { "hops_left", "Hops Left", 4, 4, "dec", mask = 0x000000ff },
   { "instructions", "Instructions", 8, 2, "hex" },
   { "domain", "Domain", 10, 2, "dec" },
@@ -550,7 +553,7 @@ local int_fields = fields("int.", {
 })
 local int_hops = field("int.hops", "Hops", "uint8", base.DEC)
 local hop_data = field("int.hop.data", "Other Metadata", "bytes")
--- By the bit of the standard's instructions; those without a row here take 4 bytes too.
+-- By bit number of the standard's instructions; instructions without a row have 4 bytes.
 local METADATA = {
   [15] = { { "node_id", "Node", 0, 4, "hex" } },
   [14] = {
@@ -602,7 +605,7 @@ local function add_baseline(tree, hop, instructions)
   end
 end
 
--- Domain-specific metadata of ours. Returns the bytes in the queue, if they are told.
+-- Adds domain-specific metadata of Rocinante. Returns the bytes in the queue, if known.
 local OWN_BYTES = { [COMPACT] = HOP, [FULL] = 32 }
 local function add_own(tree, part, domain, instructions)
   local ours = roci.prefs.int_domain == 0 or roci.prefs.int_domain == domain
@@ -625,7 +628,7 @@ local function add_int_hop(tree, hop, header)
   local instructions = header(8, 2):uint()
   local before, after = baseline_bytes(instructions), has_bit(instructions, 0) and 4 or 0
   local own = hop:len() - before - after
-  if own < 0 then -- not what its instructions say
+  if own < 0 then -- shorter than its instructions require
     tree:add(hop_data, hop)
     return
   end
@@ -635,7 +638,7 @@ local function add_int_hop(tree, hop, header)
   return queue
 end
 
--- Returns the bytes of INT and a text, when there is a packet behind it to go on with.
+-- Returns the length of INT in bytes and a text, if a packet follows.
 local function add_int(item, tvb)
   if not has(item, tvb, INT_HEADER, "INT", "beyond packet") then return end
   add(item, tvb, int_fields)
@@ -660,20 +663,20 @@ local function add_int(item, tvb)
     local queue = add_int_hop(item:add(hop_heading, hop):append_text(" " .. i), hop, header)
     if queue then longest = math.max(longest or 0, queue) end
   end
-  if flags:bitfield(5, 1) == 1 then item:add_proto_expert_info(missing, "E: the source allowed no more hops") end
-  if flags:bitfield(6, 1) == 1 then item:add_proto_expert_info(missing, "M: there was no room in the MTU") end
+  if flags:bitfield(5, 1) == 1 then item:add_proto_expert_info(missing, "E: the source permitted no more hops") end
+  if flags:bitfield(6, 1) == 1 then item:add_proto_expert_info(missing, "M: the MTU had no space for a hop") end
   local queues = longest and ", longest queue " .. grouped(longest) .. " bytes" or ""
   return bytes, string.format(" [INT: %d hop%s%s]", hops, hops == 1 and "" or "s", queues)
 end
 
 function int.dissector(tvb, pinfo, tree)
   enter(pinfo)
-  if have(tvb) == 0 or tvb(0, 1):bitfield(0, 4) ~= 1 then return 0 end -- not INT-MD: somebody else's packet
+  if have(tvb) == 0 or tvb(0, 1):bitfield(0, 4) ~= 1 then return 0 end -- not INT-MD: of another protocol
   pinfo.cols.protocol:set("INT")
   local item = tree:add(int, tvb())
   local bytes, text = add_int(item, tvb)
   if not bytes then return tvb:len() end
-  if have(tvb) < tvb:reported_len() then is_cut(item, "the packet behind") end
+  if have(tvb) < tvb:reported_len() then is_cut(item, "the following packet") end
   if have(tvb) > bytes then hand_on(udp_ports, tvb(2, 2):uint(), tvb, bytes, pinfo, tree) end
   pinfo.cols.info:append(text)
   return tvb:len()
@@ -706,7 +709,7 @@ local PDU, MOST_MSDU = 24, 64
 local pdu_fields = fields("cnm.", {
   { "version", "Version", 0, 2, "dec", mask = 0xf000 },
   { "reserved", "Reserved", 0, 2, "hex", mask = 0x0fc0 },
-  { "feedback", "Quantised Feedback", 0, 2, "dec", mask = 0x003f },
+  { "feedback", "Quantized Feedback", 0, 2, "dec", mask = 0x003f },
   { "bridge", "Congestion Point: Bridge", 2, 6, "ether" },
   { "queue", "Congestion Point: Queue", 8, 2, "dec" },
   { "queue_offset", "Queue beyond Its Set Point", 10, 2, "signed", unit = " bytes", as = 4, value = small_times(64) },
@@ -716,7 +719,7 @@ local pdu_fields = fields("cnm.", {
   { "msdu_length", "Sampled Length", 22, 2, "dec", unit = " bytes" },
 })
 local msdu = field("cnm.msdu", "Sampled Frame", "bytes")
--- What the sample says as far as it goes. Other dissectors would find a packet that is malformed.
+-- Fields of the sample. Other dissectors would report the truncated packet as malformed.
 local sample_type = fields("cnm.sample.", { { "ethertype", "Type", 0, 2, "hex", values = TYPE_NAMES } })
 local sample_v4 = fields("cnm.sample.", {
   { "src", "Source", 12, 4, "ipv4" },
@@ -756,7 +759,7 @@ local function add_sample(tree, sample)
   end
 end
 
--- The PDU at the start of `tvb`, with `room` for it on the wire. Returns its bytes when it is right.
+-- Adds the PDU at the start of `tvb`; `room`: bytes on the wire. Returns its length if it is valid.
 local function add_pdu(tree, tvb, room)
   local item = add_start(tree, cnm, tvb, PDU)
   if not has(item, tvb, PDU, "CNM", "truncated", room) then return end
@@ -814,7 +817,7 @@ local tlv_fields = fields("l3cnm.tlv.", {
 })
 local tlv_heading = field("l3cnm.tlv", "TLV", "none")
 local tlv_value = field("l3cnm.tlv.value", "Value", "bytes")
-local TLVS = { -- bytes of the value, and its fields
+local TLVS = { -- bytes of the value, fields
   { 4, fields("l3cnm.", {
     { "available_bandwidth", "Available Bandwidth", 0, 4, "dec", unit = " kb/s", as = 8, value = times(100) },
   }) },
@@ -832,7 +835,7 @@ local TLVS = { -- bytes of the value, and its fields
   }) },
 }
 
--- The TLV at `at`. Returns its bytes, or nothing and the reason if it is refused; `seen` has the types before it.
+-- Adds the TLV at `at`. Returns its length, or nil and the reason if it is rejected; `seen`: types of earlier TLVs.
 local function add_tlv(tree, tvb, at, seen)
   local room, captured = tvb:reported_len() - at, have(tvb) - at
   if seen[AUTH_TLV] then return nil, "AUTH not last" end
@@ -896,18 +899,18 @@ end
 
 function l3cnm.dissector(tvb, pinfo, tree)
   enter(pinfo)
-  if have(tvb) == 0 or tvb(0, 1):uint() ~= 0x11 then return 0 end -- another version or type: somebody else's packet
+  if have(tvb) == 0 or tvb(0, 1):uint() ~= 0x11 then return 0 end -- another version or type: of another protocol
   pinfo.cols.protocol:set("CNM")
   pinfo.cols.info:set("Self-defined congestion notification")
   add_l3cnm(tree:add(l3cnm, tvb()), tvb, pinfo)
   return tvb:len()
 end
 
--- Who reads what -----------------------------------------------------------------------------------------------------
+-- Registration -------------------------------------------------------------------------------------------------------
 
 roci.fields = every_field
 
-local listening = {} -- the ports that are in the table
+local listening = {} -- registered ports
 local function listen(name, proto)
   local port = roci.prefs[name]
   if listening[name] == port then return end

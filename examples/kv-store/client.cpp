@@ -15,7 +15,7 @@
 namespace kv {
 namespace {
 
-constexpr int kMostRepeats = 10'000;      // retries of a READ
+constexpr int kMaxRepeats = 10'000;       // retries of a READ
 constexpr int kRoundsBetweenLooks = 512;  // without a completion, before the TCP connection is checked
 
 roci::Status check_key(std::string_view key) {
@@ -116,7 +116,7 @@ roci::Result<std::string> Client::get(std::string_view key) {
   for (size_t i = 0; i < count; ++i) {
     Found found = Found::kChanging;
     for (int tries = 0; found == Found::kChanging; ++tries) {
-      if (tries == kMostRepeats) return roci::fail("the bucket was modified during each READ", EAGAIN);
+      if (tries == kMaxRepeats) return roci::fail("the bucket was modified during each READ", EAGAIN);
       if (tries > 0) ++repeated_;
       ROCI_TRY(read_bucket(candidates[i]));
       found = find(buffers_.bucket, key, value);

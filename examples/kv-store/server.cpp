@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kBatch = 32;
 constexpr int kIdleRounds = 1000;            // before the server sleeps
-constexpr int kLongestSleep = 200;           // ms
+constexpr int kMaxSleep = 200;               // ms
 constexpr int kBusyRoundsBetweenLooks = 64;  // before it checks the sockets
 constexpr int kSendTimeout = 1000;           // ms, for a greeting
 constexpr std::chrono::seconds kHelloTimeout{5};
@@ -187,7 +187,7 @@ roci::Status Server::sleep() {
   if (*served) return {};
   std::vector<pollfd> descriptors{{listener_, POLLIN, 0}, {channel_->fd(), POLLIN, 0}};
   for (const auto& [number, session] : sessions_) descriptors.push_back({session->fd(), POLLIN, 0});
-  if (poll(descriptors.data(), descriptors.size(), kLongestSleep) < 0 && errno != EINTR)
+  if (poll(descriptors.data(), descriptors.size(), kMaxSleep) < 0 && errno != EINTR)
     return roci::fail(std::string("cannot sleep: ") + std::strerror(errno), errno);
   uint32_t events = 0;
   if ((descriptors[1].revents & POLLIN) != 0) {

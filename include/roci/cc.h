@@ -53,16 +53,16 @@ enum {
 struct roci_cc_parameter {
   const char* name; /* as in configuration files: lower case, digits, '_' */
   const char* unit; /* "bit/s", "ns", "bytes", "packets", "1" for a plain number */
-  double standard;  /* default value */
-  double least;
-  double most;
-  const char* meaning; /* description: one line, with the source */
+  double default_value;
+  double min;
+  double max;
+  const char* description; /* one line, with the source */
 };
 
 /* Name of a state or of a reason. */
 struct roci_cc_label {
-  const char* name;    /* lower case, digits, '_' */
-  const char* meaning; /* description: one line */
+  const char* name;        /* lower case, digits, '_' */
+  const char* description; /* one line */
 };
 
 /* ----------------------------------------------------------------------------------------------------------- flow */
@@ -85,7 +85,7 @@ struct roci_cc_flow {
 /* Bytes are bytes on the line, with headers, preamble and inter-packet gap, except in sequences.
  * A sequence is a payload byte number of the direction (LSN) with its own start value; it does not wrap. */
 
-enum { ROCI_CC_MOST_HOPS = 16 };
+enum { ROCI_CC_MAX_HOPS = 16 };
 
 /* Telemetry of one hop: state of the egress port when the packet left the switch. */
 struct roci_cc_hop {
@@ -107,14 +107,14 @@ enum {
 
 /* Telemetry of one packet. */
 struct roci_cc_path {
-  uint32_t hops; /* valid entries of `hop`, at most ROCI_CC_MOST_HOPS; ordered from sender to receiver */
+  uint32_t hops; /* valid entries of `hop`, at most ROCI_CC_MAX_HOPS; ordered from sender to receiver */
   uint32_t flags;
   uint64_t age_ns; /* from the packet's arrival to the feedback's departure, reported by the peer */
-  struct roci_cc_hop hop[ROCI_CC_MOST_HOPS];
+  struct roci_cc_hop hop[ROCI_CC_MAX_HOPS];
 };
 
 /* Congestion notification message (CNM): 802.1Q 30.2 and draft-yu-tsvwg-l3qcn section 6. */
-struct roci_cc_notice {
+struct roci_cc_cnm {
   uint64_t point;       /* congestion point identifier (CPID) */
   int64_t queue_offset; /* bytes: queue length above its set point */
   int64_t queue_delta;  /* bytes: growth of the queue since the previous sample */
@@ -131,7 +131,7 @@ enum {
   ROCI_CC_ON_LOSS = 1U << 1,      /* the receiver reports missing packets (NAK); they are retransmitted */
   ROCI_CC_ON_TIMEOUT = 1U << 2,   /* the retransmission time-out expired */
   ROCI_CC_ON_CNP = 1U << 3,       /* the receiver has received CE marks (IBTA A17.9) */
-  ROCI_CC_ON_NOTICE = 1U << 4,    /* a CNM was received; `notice` is the latest */
+  ROCI_CC_ON_CNM = 1U << 4,       /* a CNM was received; `cnm` is the latest */
   ROCI_CC_ON_RTT = 1U << 5,       /* round-trip time sample */
   ROCI_CC_ON_PROBE = 1U << 6,     /* with ON_RTT: the sample answers the requested probe */
   ROCI_CC_ON_TELEMETRY = 1U << 7, /* `path` is set */
@@ -163,7 +163,7 @@ struct roci_cc_event {
   uint32_t receiver_window;   /* ON_WINDOW: bytes of payload */
   uint32_t flows_at_receiver; /* flows that share the receiver's link, reported by it; 0: not reported */
   uint32_t reserved;
-  struct roci_cc_notice notice;    /* ON_NOTICE */
+  struct roci_cc_cnm cnm;          /* ON_CNM */
   const struct roci_cc_path* path; /* ON_TELEMETRY, else null; valid during the call */
 };
 
@@ -174,7 +174,7 @@ struct roci_cc_event {
 enum {
   ROCI_CC_SEND_PROBE = 1,          /* send an RTT probe now; it replaces an unanswered one */
   ROCI_CC_TELEMETRY_NEXT = 2,      /* insert a telemetry header into the next packet */
-  ROCI_CC_TELEMETRY_ONLY_ASKED = 4 /* and into no other packet, whatever the configuration; stays set */
+  ROCI_CC_TELEMETRY_ONLY_ASKED = 4 /* and into no other packet, for any configuration; stays set */
 };
 
 /* Decision of a plugin. It stays in force until it is changed: each call receives the current one and may change it. */
@@ -184,7 +184,7 @@ struct roci_cc_decision {
   uint64_t window;
   uint64_t rate; /* bit/s; the gate raises values below 100,000 to 100,000 */
   /* minimum time between the departures of two packets, limited to 10 s. For READ responses the effective interval
-   * is at most 1 ms, whatever rate and gap_ns are, because the requester has a time-out */
+   * is at most 1 ms, for any rate and gap_ns, because the requester has a time-out */
   uint64_t gap_ns;
   /* sequence: new packets below it are Not-ECT, so that switches drop them instead of marking them
    * (draft-dai-tsvwg-pfc-free-congestion-control 2.3). Exceptions: the last packet before the window or the work is
@@ -228,9 +228,9 @@ struct roci_cc_grant {
 /* --------------------------------------------------------------------------------------------------------- plugin */
 
 enum {
-  ROCI_CC_MOST_STATE = 256, /* bytes */
-  ROCI_CC_MOST_PARAMETERS = 48,
-  ROCI_CC_MOST_LABELS = 32 /* of states, and of reasons */
+  ROCI_CC_MAX_STATE = 256, /* bytes */
+  ROCI_CC_MAX_PARAMETERS = 48,
+  ROCI_CC_MAX_LABELS = 32 /* of states, and of reasons */
 };
 
 struct roci_cc_plugin {
@@ -240,9 +240,9 @@ struct roci_cc_plugin {
   const char* summary;   /* one line */
   const char* source;    /* paper or draft */
   uint32_t capabilities; /* set of ROCI_CC_NEEDS_ and ROCI_CC_USES_ */
-  /* state of a flow at the sender, at most ROCI_CC_MOST_STATE; aligned to 8, zeroed before start() */
+  /* state of a flow at the sender, at most ROCI_CC_MAX_STATE; aligned to 8, zeroed before start() */
   uint16_t state_bytes;
-  uint16_t receiver_state_bytes; /* state at the receiver, likewise; 0 without receive() */
+  uint16_t receiver_state_bytes; /* state at the receiver, as above; 0 without receive() */
 
   const struct roci_cc_parameter* parameters;
   uint32_t parameter_count;

@@ -86,11 +86,15 @@ struct DeviceConfig {
   // For simulations: RC packets have real headers and lengths, but no payload. Nothing is copied, no ICRC is computed
   // or verified, and the content of memory regions does not change. Must be set on both peers; otherwise received data
   // is undefined.
-  bool without_payload = false;
-  // Maximum number of queue pairs, and of memory regions and windows together; creation beyond it fails with ENOMEM. At
-  // most 2^23 each.
+  bool header_only = false;
+  // Maximum numbers of objects, as query_device() reports them; creation beyond them fails with ENOMEM. At most 2^23
+  // each.
   uint32_t max_qp = 1U << 23;
-  uint32_t max_mr = 1U << 23;
+  uint32_t max_mr = 1U << 23;  // memory regions and windows together
+  uint32_t max_pd = 1U << 16;
+  uint32_t max_cq = 1U << 23;
+  uint32_t max_srq = 1U << 23;
+  uint32_t max_ah = 1U << 23;
   ExtensionConfig extensions;
   HostTelemetryConfig telemetry;
   FlowControlConfig flow_control;

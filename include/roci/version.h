@@ -3,7 +3,7 @@
 #define ROCI_VERSION_H
 
 #define ROCI_VERSION_MAJOR 0
-#define ROCI_VERSION_MINOR 1
+#define ROCI_VERSION_MINOR 2
 #define ROCI_VERSION_PATCH 0
 
 #define ROCI_VERSION_TEXT_(major, minor, patch) #major "." #minor "." #patch

@@ -6,7 +6,7 @@
 namespace roci {
 namespace {
 
-constexpr int64_t kMostFeedback = 63;
+constexpr int64_t kMaxFeedback = 63;
 // Distance to the next sample in units of 1 / kWhole of the base distance, by the upper three bits of the feedback
 // (802.1Q table 30-1: 150, 75, 50, 37.5, 30, 25, 21.5 and 18.5 KB).
 constexpr std::array<uint64_t, 8> kParts{300, 150, 100, 75, 60, 50, 43, 37};
@@ -16,7 +16,7 @@ constexpr uint64_t kWhole = 300;
 
 bool CongestionPoint::is_weight(double weight) {
   int exponent = 0;
-  return weight >= 1 / kMostWeight && weight <= kMostWeight && std::frexp(weight, &exponent) == 0.5;
+  return weight >= 1 / kMaxWeight && weight <= kMaxWeight && std::frexp(weight, &exponent) == 0.5;
 }
 
 uint64_t CongestionPoint::mean_distance(uint8_t quantised) const {
@@ -35,9 +35,9 @@ QcnFeedback CongestionPoint::sample(uint64_t queue) {
   // -Fb, in units of 1/kWeightUnit bytes.
   const int64_t congestion = feedback.offset * kWeightUnit + weight_ * feedback.delta;
   if (congestion >= limit_) {
-    feedback.quantised = kMostFeedback;
+    feedback.quantised = kMaxFeedback;
   } else if (congestion > 0) {
-    feedback.quantised = static_cast<uint8_t>(congestion * kMostFeedback / limit_);
+    feedback.quantised = static_cast<uint8_t>(congestion * kMaxFeedback / limit_);
   }
   left_ = distance(feedback.quantised);
   return feedback;

@@ -43,8 +43,8 @@ class CongestionPoint {
   // `queue`: bytes in the queue, including the frame.
   QcnFeedback sample(uint64_t queue);
 
-  // Whether `weight` is allowed: a power of two from 1/kMostWeight to kMostWeight, as in IEEE8021-CN-MIB.
-  static constexpr double kMostWeight = 1024;
+  // Whether `weight` is allowed: a power of two from 1/kMaxWeight to kMaxWeight, as in IEEE8021-CN-MIB.
+  static constexpr double kMaxWeight = 1024;
   static bool is_weight(double weight);
 
   // Mean distance in bytes to the next sample after a feedback of `quantised`, before random variation.

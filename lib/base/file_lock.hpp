@@ -10,8 +10,8 @@
 namespace roci {
 
 // Lock of this process only. A child has it neither after fork() nor after exec(), so a slot becomes free when the
-// process that took it exits, whatever processes it has started. These are fcntl() locks; a child would share an open
-// file description lock. A process loses its fcntl() lock when it closes any descriptor of the file; therefore files
+// process that took it exits, even if it has started other processes. These are fcntl() locks; a child would share an
+// open file description lock. A process loses its fcntl() lock when it closes any descriptor of the file; therefore files
 // that this process has locked are not opened again. May be called by any thread.
 class ProcessLock {
  public:

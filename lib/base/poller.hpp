@@ -22,7 +22,7 @@ class Poller {
 
   // Earliest time at which poll() may have work: `now` or less if it has work already, kNever if only external input
   // can create work. The arrival of frames is not predictable, so the real-time runner continuously polls pollers that
-  // read a real port, whatever this returns.
+  // read a real port, for any result of this function.
   [[nodiscard]] virtual Nanos next_deadline() const = 0;
 
   // For logs and traces.

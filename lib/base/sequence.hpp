@@ -1,5 +1,5 @@
 // Sequence arithmetic, kept in this file only: 24-bit packet sequence numbers that wrap, and 64-bit byte sequence
-// numbers, of which the low bits are sent on the wire.
+// numbers; the low bits are sent on the wire.
 #pragma once
 
 #include <compare>

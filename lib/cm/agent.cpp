@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint8_t kDisconnectTries = 1;  // a peer that does not answer DREQ is regarded as disconnected
 constexpr Nanos kCrowdedPatience{5'000'000'000};
-constexpr uint32_t kMostStrangersTold = 1024;  // more unanswered connections get no crash notification
-constexpr Nanos kNotNowWait{1'000'000};        // retransmission after a send that was not possible
+constexpr uint32_t kMaxUnknownPeersAnswered = 1024;  // more unanswered connections get no crash notification
+constexpr Nanos kNotNowWait{1'000'000};       // retransmission after a send that was not possible
 // Time for which SIDR_REPs are kept. A peer that did not receive one retransmits every 4.3 s, as Linux does.
 constexpr Nanos kAnswerMemory = 2 * duration_of(20);
 
@@ -149,7 +149,7 @@ void Agent::go(Connection& connection, State state) {
   connection.state_ = state;
   timers_.cancel(connection);
   if (state != State::kRequestReceived && state != State::kServiceAskedOfUs) settle(connection);
-  keep_last_words(connection);
+  keep_crash_notice(connection);
   if (state != State::kIdle) return;
   const auto forget = [&](RemoteTable& table, uint32_t number) {
     const auto found = table.find({connection.route_.remote, number});
@@ -160,7 +160,7 @@ void Agent::go(Connection& connection, State state) {
   forget(by_remote_qp_, connection.remote_qp_.value());
 }
 
-std::optional<CmMad> Agent::last_words(const Connection& connection) const {
+std::optional<CmMad> Agent::crash_notice(const Connection& connection) const {
   const uint32_t local = connection.local_id_, remote = connection.remote_id_;
   switch (connection.state_) {
     case State::kRequestSent:
@@ -184,21 +184,21 @@ std::optional<CmMad> Agent::last_words(const Connection& connection) const {
   }
 }
 
-void Agent::keep_last_words(Connection& connection) {
+void Agent::keep_crash_notice(Connection& connection) {
   if (!sender_.keeps()) {
-    connection.last_words_ = Sender::kNotKept;
+    connection.crash_notice_ = Sender::kNotKept;
     return;
   }
   // Connections of a flood of requests get no crash notification: their peers may not exist, and each requires writing
   // a frame.
   const bool is_strangers =
       connection.state_ == State::kRequestReceived || connection.state_ == State::kReplySent;
-  const bool is_flooded = unanswered_ + unready_ > kMostStrangersTold;
-  if (const auto mad = is_strangers && is_flooded ? std::nullopt : last_words(connection); mad) {
-    connection.last_words_ = sender_.keep(connection.last_words_, connection.route_, build_cm_mad(*mad));
-  } else if (connection.last_words_ != Sender::kNotKept) {
-    sender_.forget(connection.last_words_);
-    connection.last_words_ = Sender::kNotKept;
+  const bool is_flooded = unanswered_ + unready_ > kMaxUnknownPeersAnswered;
+  if (const auto mad = is_strangers && is_flooded ? std::nullopt : crash_notice(connection); mad) {
+    connection.crash_notice_ = sender_.keep(connection.crash_notice_, connection.route_, build_cm_mad(*mad));
+  } else if (connection.crash_notice_ != Sender::kNotKept) {
+    sender_.forget(connection.crash_notice_);
+    connection.crash_notice_ = Sender::kNotKept;
   }
 }
 
@@ -233,7 +233,7 @@ bool Agent::send(Connection& connection, Nanos now) {
 void Agent::insist(Connection& connection, uint8_t tries, Nanos now) {
   const Nanos whole = connection.answer_time();
   connection.give_up_ = now + (tries + 1) * whole;
-  connection.patience_end_ = connection.give_up_ + kLongestDelay;
+  connection.patience_end_ = connection.give_up_ + kMaxDelay;
   connection.resumes_ = now;
   connection.wait_ = std::min(limits_.first_retry, whole);
   timers_.schedule(connection, send(connection, now) ? now + connection.wait_ : now + kNotNowWait);

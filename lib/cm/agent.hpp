@@ -113,14 +113,14 @@ struct Limits {
 };
 
 // Duration of a time code: 4.096 us x 2^code.
-inline constexpr uint8_t kMostTimeCode = 31;
+inline constexpr uint8_t kMaxTimeCode = 31;
 constexpr Nanos duration_of(uint8_t code) {
-  return Nanos{int64_t{4096} << (code < kMostTimeCode ? code : kMostTimeCode)};
+  return Nanos{int64_t{4096} << (code < kMaxTimeCode ? code : kMaxTimeCode)};
 }
 
 // Limits of the times that a peer can specify.
-inline constexpr Nanos kShortestAnswer{10'000'000}, kLongestAnswer{60'000'000'000};
-inline constexpr Nanos kLongestDelay{600'000'000'000};  // sum of the delays by MRAs of a REQ or a REP
+inline constexpr Nanos kShortestAnswer{10'000'000}, kMaxAnswer{60'000'000'000};
+inline constexpr Nanos kMaxDelay{600'000'000'000};  // sum of the delays by MRAs of a REQ or a REP
 
 class Agent;
 
@@ -146,7 +146,7 @@ class Connection final : private Timer {
   // peer specifies the codes.
   [[nodiscard]] Nanos answer_time() const {
     return std::clamp(2 * duration_of(lifetime_) + duration_of(response_timeout_), kShortestAnswer,
-                      kLongestAnswer);
+                      kMaxAnswer);
   }
 
   State state_ = State::kIdle;
@@ -167,7 +167,7 @@ class Connection final : private Timer {
   Nanos resumes_{0};
   EventHandler* handler_ = nullptr;
   Listener* listener_ = nullptr;  // while the user has not answered the request
-  uint32_t last_words_ = Sender::kNotKept;
+  uint32_t crash_notice_ = Sender::kNotKept;
   // The message to retransmit: REQ, REP, RTU, DREQ, DREP, SIDR_REQ or SIDR_REP.
   std::array<uint8_t, kMadBytes> message_{};
 };
@@ -265,8 +265,8 @@ class Agent {
   void free(Connection& connection);
   void go(Connection& connection, State state);
   // Message for the peer if the connection ends now, as a kernel sends it for a process that has exited.
-  [[nodiscard]] std::optional<CmMad> last_words(const Connection& connection) const;
-  void keep_last_words(Connection& connection);
+  [[nodiscard]] std::optional<CmMad> crash_notice(const Connection& connection) const;
+  void keep_crash_notice(Connection& connection);
   void enter_time_wait(Connection& connection, Nanos now);
   // Reports an event to the user, unless the connection is an orphan. False: the connection was destroyed.
   bool tell(Connection& connection, EventKind kind, const CmMad* mad, Nanos now);

@@ -77,7 +77,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, N
   listener = find_listener(message.service_id, route.local);
   if (listener == nullptr) return free(*connection);
   connection->state_ = State::kRequestReceived;
-  keep_last_words(*connection);
+  keep_crash_notice(*connection);
   connection->handler_ = listener->handler;
   accept_into(*listener, *connection);
   connection->user = listener->user;

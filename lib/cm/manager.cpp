@@ -11,7 +11,7 @@ constexpr Nanos kLookAgain{1'000'000};  // interval of checks for an address res
 // Nearest time code.
 uint8_t code_of(Nanos time) {
   uint8_t code = 0;
-  while (code < kMostTimeCode && 2 * time > 3 * duration_of(code)) ++code;
+  while (code < kMaxTimeCode && 2 * time > 3 * duration_of(code)) ++code;
   return code;
 }
 
@@ -46,18 +46,18 @@ bool Manager::send(const Route& route, std::span<const uint8_t, kMadBytes> mad, 
 }
 
 uint32_t Manager::keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) {
-  static_assert(kMostMadFrame <= LastWordsSlot::kMostBytes && kNotKept == LastWords::kNone);
-  std::array<uint8_t, kMostMadFrame> frame;
+  static_assert(kMaxMadFrame <= CrashNoticeSlot::kMaxBytes && kNotKept == CrashNoticeFile::kNone);
+  std::array<uint8_t, kMaxMadFrame> frame;
   const uint32_t length = host_.worker(0).management().write(route, mad, frame, host_.time_of_call());
-  return last_words_->keep(kept, std::span(frame).first(length));
+  return crash_notice_->keep(kept, std::span(frame).first(length));
 }
 
 void Manager::forget(uint32_t kept) {
-  if (last_words_ != nullptr) last_words_->forget(kept);
+  if (crash_notice_ != nullptr) crash_notice_->forget(kept);
 }
 
-void Manager::leave_words_in(std::unique_ptr<LastWords> file) {
-  with([&](Agent&, Nanos) { last_words_ = std::move(file); });
+void Manager::leave_words_in(std::unique_ptr<CrashNoticeFile> file) {
+  with([&](Agent&, Nanos) { crash_notice_ = std::move(file); });
 }
 
 void Manager::look_for(AddressQuery& query, Nanos now) {

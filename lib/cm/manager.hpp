@@ -11,7 +11,7 @@
 #include "device/device_config.hpp"
 #include "device/host.hpp"
 #include "engine/management.hpp"
-#include "port/last_words.hpp"
+#include "port/crash_notice.hpp"
 
 namespace roci::cm {
 
@@ -35,7 +35,7 @@ class Manager final : public Service, private ManagementClass, private Sender {
   }
 
   // Stores crash notifications for peers in `file`, for the case that this process is killed. Null: stops storing them.
-  void leave_words_in(std::unique_ptr<LastWords> file);
+  void leave_words_in(std::unique_ptr<CrashNoticeFile> file);
 
   // Process exit: notifies connected and connecting peers. A peer that does not receive the message detects the exit by
   // timeout.
@@ -71,14 +71,14 @@ class Manager final : public Service, private ManagementClass, private Sender {
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override;
   bool send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;
-  [[nodiscard]] bool keeps() const override { return last_words_ != nullptr; }
+  [[nodiscard]] bool keeps() const override { return crash_notice_ != nullptr; }
   uint32_t keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) override;
   void forget(uint32_t kept) override;
   void look_for(AddressQuery& query, Nanos now);
 
   Host& host_;
   const Patience patience_;
-  std::unique_ptr<LastWords> last_words_;  // null: no crash notification if the process is killed
+  std::unique_ptr<CrashNoticeFile> crash_notice_;  // null: no crash notification if the process is killed
   Agent agent_;
   TimingWheel looks_;  // timers of address queries
 };

@@ -41,9 +41,9 @@ bool is_name(const char* name) {
 }
 
 Status check_labels(const roci_cc_label* labels, uint32_t count, const std::string& what) {
-  if (labels == nullptr || count < 1 || count > ROCI_CC_MOST_LABELS) {
+  if (labels == nullptr || count < 1 || count > ROCI_CC_MAX_LABELS) {
     return fail("has " + std::to_string(labels == nullptr ? 0 : count) + " " + what + "; 1 to " +
-                std::to_string(ROCI_CC_MOST_LABELS) + " are allowed");
+                std::to_string(ROCI_CC_MAX_LABELS) + " are allowed");
   }
   for (uint32_t i = 0; i < count; ++i) {
     if (!is_name(labels[i].name))
@@ -53,19 +53,20 @@ Status check_labels(const roci_cc_label* labels, uint32_t count, const std::stri
 }
 
 Status check_parameters(const roci_cc_plugin& plugin) {
-  if (plugin.parameter_count > ROCI_CC_MOST_PARAMETERS ||
+  if (plugin.parameter_count > ROCI_CC_MAX_PARAMETERS ||
       (plugin.parameter_count > 0 && plugin.parameters == nullptr)) {
     return fail("has " + std::to_string(plugin.parameter_count) + " parameters; at most " +
-                std::to_string(ROCI_CC_MOST_PARAMETERS) + " are allowed");
+                std::to_string(ROCI_CC_MAX_PARAMETERS) + " are allowed");
   }
   std::set<std::string_view> names;
   for (uint32_t i = 0; i < plugin.parameter_count; ++i) {
     const roci_cc_parameter& p = plugin.parameters[i];
     if (!is_name(p.name)) return fail("parameter " + std::to_string(i) + " has no valid name");
     if (!names.insert(p.name).second) return fail("duplicate parameter '" + std::string(p.name) + "'");
-    if (p.unit == nullptr || p.meaning == nullptr)
+    if (p.unit == nullptr || p.description == nullptr)
       return fail("parameter '" + std::string(p.name) + "' has no unit or description");
-    if (!std::isfinite(p.least) || !std::isfinite(p.most) || !(p.least <= p.standard && p.standard <= p.most))
+    if (!std::isfinite(p.min) || !std::isfinite(p.max) ||
+        !(p.min <= p.default_value && p.default_value <= p.max))
       return fail("the default value of parameter '" + std::string(p.name) + "' is out of range");
   }
   return {};
@@ -83,10 +84,10 @@ Status check_plugin(const roci_cc_plugin& plugin) {
   if (!is_name(plugin.name))
     return fail("the name is invalid; allowed are lower-case letters, digits and '_'");
   if (plugin.summary == nullptr || plugin.source == nullptr) return fail("summary or source is missing");
-  if (plugin.state_bytes > ROCI_CC_MOST_STATE || plugin.receiver_state_bytes > ROCI_CC_MOST_STATE) {
+  if (plugin.state_bytes > ROCI_CC_MAX_STATE || plugin.receiver_state_bytes > ROCI_CC_MAX_STATE) {
     return fail("the state of a flow has " +
                 std::to_string(std::max(plugin.state_bytes, plugin.receiver_state_bytes)) +
-                " bytes; at most " + std::to_string(ROCI_CC_MOST_STATE) + " are allowed");
+                " bytes; at most " + std::to_string(ROCI_CC_MAX_STATE) + " are allowed");
   }
   if (plugin.start == nullptr || plugin.event == nullptr) return fail("start() or event() is missing");
   ROCI_TRY(check_parameters(plugin));
@@ -172,7 +173,7 @@ std::string needs_text(uint32_t needs) {
     std::string_view text;
   };
   constexpr std::array kNeeds{
-      Need{ROCI_CC_NEEDS_ACK, "acknowledgements"},
+      Need{ROCI_CC_NEEDS_ACK, "acknowledgments"},
       Need{ROCI_CC_NEEDS_CE_COUNT, "CE mark counts"},
       Need{ROCI_CC_NEEDS_CNP, "CNPs of the peer"},
       Need{ROCI_CC_NEEDS_CNM, "congestion notification messages (congestion_notification)"},

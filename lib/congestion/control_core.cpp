@@ -17,7 +17,7 @@ void bump(std::atomic<uint64_t>& number) {
 
 EventRing::EventRing(uint32_t capacity) : records_(std::bit_ceil(std::max(capacity, 2U))) {}
 
-bool EventRing::push(ControlFlow& flow, What what, const roci_cc_event& event) {
+bool EventRing::push(ControlFlow& flow, Kind what, const roci_cc_event& event) {
   const uint32_t tail = tail_.load(std::memory_order_relaxed);
   if (tail - head_seen_ == capacity()) head_seen_ = head_.load(std::memory_order_acquire);
   if (tail - head_seen_ == capacity()) return false;
@@ -66,14 +66,14 @@ void ControlCore::take(Link& link, const EventRing::Record& record, Nanos now) {
   ControlFlow& flow = *record.flow;
   const Nanos at{static_cast<int64_t>(record.event.now_ns)};
   switch (record.what) {
-    case EventRing::What::kStart:
+    case EventRing::Kind::kStart:
       runner_.adopt(flow);
       return;
-    case EventRing::What::kEnd:
+    case EventRing::Kind::kEnd:
       runner_.stop(flow);
       link.ended.add(flow);
       return;
-    case EventRing::What::kEvent: {
+    case EventRing::Kind::kEvent: {
       // A timer event of the core may be newer than this event.
       roci_cc_event event = record.event;
       event.now_ns = std::max(event.now_ns, static_cast<uint64_t>(flow.last_event.count()));
@@ -90,7 +90,7 @@ void ControlCore::take(Link& link, const EventRing::Record& record, Nanos now) {
 void ControlCore::forget(uint32_t worker) {
   EventRing& events = links_[worker]->events;
   while (const EventRing::Record* record = events.front()) {
-    if (record->what == EventRing::What::kEnd) {
+    if (record->what == EventRing::Kind::kEnd) {
       forget(*record->flow);
       links_[worker]->ended.add(*record->flow);
     }

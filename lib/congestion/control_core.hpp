@@ -76,10 +76,10 @@ class EndedFlows {
 // Ring of events from one worker to one core.
 class EventRing {
  public:
-  enum class What : uint8_t { kStart, kEvent, kEnd };
+  enum class Kind : uint8_t { kStart, kEvent, kEnd };
   struct Record {
     ControlFlow* flow;
-    What what;
+    Kind what;
     roci_cc_event event;  // its `path` is the member below, or null
     roci_cc_path path;    // only the used hops are written
   };
@@ -87,7 +87,7 @@ class EventRing {
   explicit EventRing(uint32_t capacity);
 
   // Worker. Returns false if the ring is full. The event's path is copied.
-  bool push(ControlFlow& flow, What what, const roci_cc_event& event);
+  bool push(ControlFlow& flow, Kind what, const roci_cc_event& event);
   // Core: the oldest record, valid until pop(); null if the ring is empty.
   [[nodiscard]] const Record* front();
   void pop();

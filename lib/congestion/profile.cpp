@@ -20,12 +20,12 @@ Result<std::vector<double>> parameter_values(const roci_cc_plugin& plugin,
   for (uint32_t i = 0; i < plugin.parameter_count; ++i) {
     const roci_cc_parameter& p = plugin.parameters[i];
     const auto at = given.find(p.name);
-    values.push_back(at == given.end() ? p.standard : at->second);
+    values.push_back(at == given.end() ? p.default_value : at->second);
     if (at == given.end()) continue;
     ++used;
-    if (!(at->second >= p.least && at->second <= p.most)) {
+    if (!(at->second >= p.min && at->second <= p.max)) {
       return fail("parameter " + std::string(p.name) + " is " + number_text(at->second) + "; " +
-                  number_text(p.least) + " to " + number_text(p.most) + " " + p.unit + " is allowed");
+                  number_text(p.min) + " to " + number_text(p.max) + " " + p.unit + " is allowed");
     }
   }
   if (used == given.size()) return values;

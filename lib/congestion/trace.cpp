@@ -35,7 +35,7 @@ void Trace::put(ControlFlow& flow, const roci_cc_event& event) {
     std::memcpy(&record.path, event.path,
                 offsetof(roci_cc_path, hop) + event.path->hops * sizeof(roci_cc_hop));
   }
-  if (records_.size() >= kLeastForStates && count_ - flow.traced_from >= records_.size() / 2)
+  if (records_.size() >= kMinForStates && count_ - flow.traced_from >= records_.size() / 2)
     put_beginning(flow, TraceRecord::Kind::kState, event.now_ns);
 }
 

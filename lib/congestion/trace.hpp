@@ -33,7 +33,7 @@ struct TraceRecord {
   [[nodiscard]] void* state() { return path.hop; }
   [[nodiscard]] const void* state() const { return path.hop; }
 };
-static_assert(sizeof(roci_cc_path::hop) >= ROCI_CC_MOST_STATE);
+static_assert(sizeof(roci_cc_path::hop) >= ROCI_CC_MAX_STATE);
 
 // Ring of records: the newest replace the oldest. For each flow it contains a kStart or kState that is not much older
 // than half of the ring, so at least the newer half can be replayed. Owned by one thread; records() may be called while
@@ -57,7 +57,7 @@ class Trace {
 
  private:
   // Minimum ring size for kState records; in a smaller ring they would be the majority.
-  static constexpr size_t kLeastForStates = 16;
+  static constexpr size_t kMinForStates = 16;
 
   TraceRecord& next(const ControlFlow& flow, TraceRecord::Kind kind);
   void put_beginning(ControlFlow& flow, TraceRecord::Kind kind, uint64_t now_ns);

@@ -50,7 +50,7 @@ std::string decision_text(const TraceField& field, const TraceRecord& record) {
 void write_heading(std::ostream& out) {
   out << "flow,profile,plugin,direction";
   for (const TraceField& field : kEventFields) out << ',' << field.name;
-  for (const TraceField& field : kNoticeFields) out << ",notice_" << field.name;
+  for (const TraceField& field : kCnmFields) out << ",notice_" << field.name;
   for (const TraceField& field : kPathFields) out << ",path_" << field.name;
   out << ",path";
   for (const TraceField& field : kDecisionFields) out << ',' << field.name;
@@ -69,7 +69,7 @@ void write_trace_csv(const std::vector<TraceRecord>& records, std::ostream& out)
       const bool start = record.kind == TraceRecord::Kind::kStart && field.name == "kinds";
       out << ',' << (start ? "start" : event_text(field, record.event));
     }
-    for (const TraceField& field : kNoticeFields) out << ',' << field.text(&record.event.notice);
+    for (const TraceField& field : kCnmFields) out << ',' << field.text(&record.event.cnm);
     for (const TraceField& field : kPathFields) {
       out << ','
           << (field.name == "flags" ? bits_text(record.path.flags, kPathFlags) : field.text(&record.path));

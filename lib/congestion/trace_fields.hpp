@@ -77,10 +77,10 @@ inline constexpr std::array kEventFields{
     ROCI_TRACE_FIELD(roci_cc_event, flows_at_receiver),
 };
 
-inline constexpr std::array kNoticeFields{
-    ROCI_TRACE_FIELD(roci_cc_notice, point),       ROCI_TRACE_FIELD(roci_cc_notice, queue_offset),
-    ROCI_TRACE_FIELD(roci_cc_notice, queue_delta), ROCI_TRACE_FIELD(roci_cc_notice, available),
-    ROCI_TRACE_FIELD(roci_cc_notice, rate_change), ROCI_TRACE_FIELD(roci_cc_notice, feedback),
+inline constexpr std::array kCnmFields{
+    ROCI_TRACE_FIELD(roci_cc_cnm, point),       ROCI_TRACE_FIELD(roci_cc_cnm, queue_offset),
+    ROCI_TRACE_FIELD(roci_cc_cnm, queue_delta), ROCI_TRACE_FIELD(roci_cc_cnm, available),
+    ROCI_TRACE_FIELD(roci_cc_cnm, rate_change), ROCI_TRACE_FIELD(roci_cc_cnm, feedback),
 };
 
 // Without `hops`, the number of hops.
@@ -120,8 +120,8 @@ constexpr size_t bytes_of_fields(const std::array<TraceField, kCount>& fields) {
 }
 static_assert(bytes_of_fields(kFlowFields) == sizeof(roci_cc_flow));
 static_assert(bytes_of_fields(kEventFields) + sizeof(uint32_t) /* reserved */ ==
-              offsetof(roci_cc_event, notice));
-static_assert(bytes_of_fields(kNoticeFields) + sizeof(uint32_t) == sizeof(roci_cc_notice));
+              offsetof(roci_cc_event, cnm));
+static_assert(bytes_of_fields(kCnmFields) + sizeof(uint32_t) == sizeof(roci_cc_cnm));
 static_assert(bytes_of_fields(kPathFields) + sizeof(uint32_t) == offsetof(roci_cc_path, hop));
 static_assert(bytes_of_fields(kHopFields) + sizeof(uint32_t) == sizeof(roci_cc_hop));
 static_assert(bytes_of_fields(kDecisionFields) == sizeof(roci_cc_decision));

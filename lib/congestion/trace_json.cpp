@@ -66,7 +66,7 @@ uint64_t sum_of(const void* state, size_t bytes) {
 
 std::string event_text(const TraceRecord& record) {
   std::string text = R"("event":)" + object(kEventFields, &record.event, false);
-  if (const std::string notice = object(kNoticeFields, &record.event.notice, false); notice != "{}")
+  if (const std::string notice = object(kCnmFields, &record.event.cnm, false); notice != "{}")
     text += R"(,"notice":)" + notice;
   if (!record.has_path) return text;
   text += R"(,"path":)" + object(kPathFields, &record.path, false) + R"(,"hops":[)";
@@ -311,13 +311,13 @@ Status Reader::read_event(const Json& in, uint32_t flow) {
   TraceRecord record;
   ROCI_TRY(read_object(find(in, "event"), "event", kEventFields, &record.event, false));
   if (const Json* notice = find(in, "notice"); notice != nullptr)
-    ROCI_TRY(read_object(notice, "notice", kNoticeFields, &record.event.notice, false));
+    ROCI_TRY(read_object(notice, "notice", kCnmFields, &record.event.cnm, false));
   if (const Json* path = find(in, "path"); path != nullptr) {
     record.has_path = true;
     ROCI_TRY(read_object(path, "path", kPathFields, &record.path, false));
     const Json* hops = find(in, "hops");
-    if (hops == nullptr || !hops->is_array() || hops->size() > ROCI_CC_MOST_HOPS) {
-      return fail("a path requires 'hops', a list of length 0 to " + std::to_string(ROCI_CC_MOST_HOPS));
+    if (hops == nullptr || !hops->is_array() || hops->size() > ROCI_CC_MAX_HOPS) {
+      return fail("a path requires 'hops', a list of length 0 to " + std::to_string(ROCI_CC_MAX_HOPS));
     }
     for (const Json& hop : *hops)
       ROCI_TRY(read_object(&hop, "hops", kHopFields, &record.path.hop[record.path.hops++], false));

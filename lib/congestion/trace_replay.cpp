@@ -15,7 +15,7 @@ struct Live {
   const Profile* profile;
   roci_cc_flow info;
   roci_cc_decision decision;
-  std::array<uint64_t, ROCI_CC_MOST_STATE / sizeof(uint64_t)> state;
+  std::array<uint64_t, ROCI_CC_MAX_STATE / sizeof(uint64_t)> state;
   uint64_t events;
 };
 

@@ -17,6 +17,8 @@ Result<std::unique_ptr<AddressHandle>> ProtectionDomain::create_address_handle(c
   const uint32_t most = host_->largest_path_mtu(!path->destination_ip.is_v4());
   auto attached = std::make_unique<AttachedAddress>(*path, PdNumber{number_}, most, host_->workers());
   attached->may_tag = is_notified(host_->config().congestion, *path);
+  if (const Status counted = host_->take(LimitedObject::kAddressHandle); !counted)
+    return fail(counted.error());
   return std::unique_ptr<AddressHandle>(new AddressHandle(host_, std::move(attached)));
 }
 
@@ -26,6 +28,7 @@ AddressHandle::AddressHandle(std::shared_ptr<Host> host, std::unique_ptr<Attache
 AddressHandle::~AddressHandle() {
   const std::scoped_lock guard(host_->all_workers());
   host_->retired_addresses().add(std::move(attached_));
+  host_->release(LimitedObject::kAddressHandle);
 }
 
 ibv_ah* AddressHandle::handle() const { return attached_.get(); }

@@ -25,6 +25,8 @@ Result<std::unique_ptr<CompletionQueue>> Device::create_cq(int entries, void* co
       static_cast<uint32_t>(entries), 0, object, channel != nullptr ? channel->queue_ : nullptr,
       host_->workers() == 1 ? CompletionRing::Producers::kOne : CompletionRing::Producers::kMany);
   if (stamps == TimeStamps::kMonotonic) ring->keep_times();
+  if (const Status counted = host_->take(LimitedObject::kCompletionQueue); !counted)
+    return fail(counted.error());
   host_->events().assign(EventSource::kCompletionQueue, object.number, events_);
   return std::unique_ptr<CompletionQueue>(new CompletionQueue(host_, std::move(ring)));
 }
@@ -48,6 +50,7 @@ CompletionQueue::~CompletionQueue() {
   const std::scoped_lock guard(host_->all_workers());
   ring_->disown();
   host_->events().forget(EventSource::kCompletionQueue, number());
+  host_->release(LimitedObject::kCompletionQueue);
 }
 
 uint32_t CompletionQueue::number() const { return ring_->object().number; }

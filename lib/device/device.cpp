@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <climits>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -72,7 +73,7 @@ ibv_device_attr Device::query_device() const {
   attr.max_qp_wr = kMaxWorkRequests;
   attr.max_sge = kMaxSge;
   attr.max_sge_rd = kMaxSge;
-  attr.max_cq = 1 << 23;
+  attr.max_cq = static_cast<int>(host_->config().max_cq);
   attr.max_cqe = kMaxCqEntries;
   attr.max_mr = static_cast<int>(host_->config().max_mr);
   attr.max_mw = static_cast<int>(host_->config().max_mr);
@@ -81,14 +82,15 @@ ibv_device_attr Device::query_device() const {
                           IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
                           IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
                           IBV_DEVICE_XRC;
-  attr.max_pd = 1 << 23;
+  attr.max_pd = static_cast<int>(host_->config().max_pd);
   attr.max_qp_rd_atom = kMaxReads;
   attr.max_qp_init_rd_atom = kMaxReads;
-  attr.max_res_rd_atom = kMaxReads * 1024;
+  attr.max_res_rd_atom =
+      static_cast<int>(std::min<uint64_t>(uint64_t{kMaxReads} * host_->config().max_qp, INT_MAX));
   attr.atomic_cap = IBV_ATOMIC_GLOB;  // uses the CPU's atomic instructions
   attr.max_pkeys = 1;
-  attr.max_ah = 1 << 23;
-  attr.max_srq = 1 << 23;
+  attr.max_ah = static_cast<int>(host_->config().max_ah);
+  attr.max_srq = static_cast<int>(host_->config().max_srq);
   attr.max_srq_wr = kMaxWorkRequests;
   attr.max_srq_sge = kMaxSge;
   attr.max_mcast_grp = MulticastTable::kMaxGroups;
@@ -138,6 +140,8 @@ Result<uint16_t> Device::query_pkey(int index) const {
 int Device::gid_count() const { return static_cast<int>(host_->gids().size()); }
 
 Result<std::unique_ptr<ProtectionDomain>> Device::allocate_pd() {
+  if (const Status counted = host_->take(LimitedObject::kProtectionDomain); !counted)
+    return fail(counted.error());
   return std::unique_ptr<ProtectionDomain>(new ProtectionDomain(host_, events_, host_->next_pd.fetch_add(1)));
 }
 
@@ -176,6 +180,6 @@ std::vector<CongestionFlowReport> Device::congestion_report() const {
 ProtectionDomain::ProtectionDomain(std::shared_ptr<Host> host, std::shared_ptr<EventQueue> events,
                                    uint32_t number)
     : host_(std::move(host)), events_(std::move(events)), number_(number) {}
-ProtectionDomain::~ProtectionDomain() = default;
+ProtectionDomain::~ProtectionDomain() { host_->release(LimitedObject::kProtectionDomain); }
 
 }  // namespace roci

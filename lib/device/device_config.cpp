@@ -23,10 +23,10 @@ Result<std::string> text_of(std::string_view text) {
 }
 
 Result<Bytes> parse_window(std::string_view text) {
-  constexpr Bytes kLeast = 4_KiB, kMost = 1_GiB;
+  constexpr Bytes kMin = 4_KiB, kMax = 1_GiB;
   auto bytes = parse_bytes(text);
   if (!bytes) return bytes;
-  if (*bytes < kLeast || *bytes > kMost) {
+  if (*bytes < kMin || *bytes > kMax) {
     return fail("'" + std::string(text) + "' is out of range; 4KiB to 1GiB is allowed");
   }
   return bytes;
@@ -102,9 +102,9 @@ Status read_flow_control(ConfigNode& node, FlowControlConfig& flow) {
 
 Status read_receive_point(ConfigNode& node, ReceivePointConfig& point) {
   return node.section("congestion_point", Need::kOptional, [&](ConfigNode& section) -> Status {
-    ROCI_TRY(section.required("qeq", point.qeq, integer_in<uint32_t>(1, kMostReceiveFrames)));
+    ROCI_TRY(section.required("qeq", point.qeq, integer_in<uint32_t>(1, kMaxReceiveFrames)));
     ROCI_TRY(section.optional("weight", point.weight,
-                              number_in(1 / CongestionPoint::kMostWeight, CongestionPoint::kMostWeight)));
+                              number_in(1 / CongestionPoint::kMaxWeight, CongestionPoint::kMaxWeight)));
     if (!CongestionPoint::is_weight(point.weight)) return section.error("weight", "must be a power of two");
     Bytes sample{point.sample};
     ROCI_TRY(section.optional("sample", sample));
@@ -134,11 +134,11 @@ Status read_congestion(ConfigNode& node, DeviceConfig& device) {
     if (section.has("cnm_key")) congestion.cnm_key = key;
     if (congestion.cnm_key && congestion.cnm_port == 0) return section.error("cnm_key", "requires cnm_port");
     ROCI_TRY(section.optional("cnm_tolerance", congestion.cnm_tolerance));
-    if (congestion.cnm_tolerance <= Nanos{0} || congestion.cnm_tolerance > L3CnmGuard::kMostTolerance)
+    if (congestion.cnm_tolerance <= Nanos{0} || congestion.cnm_tolerance > L3CnmGuard::kMaxTolerance)
       return section.error("cnm_tolerance", "must be above 0 and at most 1 h");
     ROCI_TRY(section.optional(
         "cnm_rate", congestion.cnm_rate,
-        integer_in<uint32_t>(1, congestion.cnm_key ? kMostSignedCnms : uint32_t{10'000'000})));
+        integer_in<uint32_t>(1, congestion.cnm_key ? kMaxSignedCnms : uint32_t{10'000'000})));
     ROCI_TRY(section.optional("short_samples", congestion.short_samples));
     return read_receive_point(section, congestion.receive_point);
   });
@@ -175,7 +175,7 @@ Status read_congestion_control(ConfigNode& node, CongestionControlConfig& contro
     control.line_rate = line_rate.value();
     Nanos burst{0};
     ROCI_TRY(section.optional("burst", burst));
-    if (burst < Nanos{0} || burst > kMostBurst) return section.error("burst", "must be 0 to 100 us");
+    if (burst < Nanos{0} || burst > kMaxBurst) return section.error("burst", "must be 0 to 100 us");
     if (section.has("burst")) control.burst = burst;
     ROCI_TRY(section.optional_list("plugins", control.plugins));
     Status profiles = section.each("profiles", Need::kOptional,
@@ -234,7 +234,7 @@ Status read_host_keys(ConfigNode& node, DeviceConfig& device) {
   ROCI_TRY(node.optional("tx_buffers", device.tx_buffers, integer_in<uint32_t>(256, 1U << 20)));
   ROCI_TRY(node.optional("packets_per_ack", device.packets_per_ack, integer_in<uint32_t>(1, 1024)));
   ROCI_TRY(node.optional("packets_per_turn", device.packets_per_turn,
-                         integer_in<uint32_t>(0, kMostPacketsPerTurn)));
+                         integer_in<uint32_t>(0, kMaxPacketsPerTurn)));
   ROCI_TRY(node.optional("check_before_placing", device.check_before_placing));
   ROCI_TRY(node.optional("guard_memory", device.guard_memory));
   Bytes window{device.window_bytes};

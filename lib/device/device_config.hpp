@@ -5,7 +5,7 @@
 //     port: {device: "net_memif0,role=client,id=0,socket=/run/roci.sock", mtu: 4200}   # port/port_config.hpp
 //     addresses: [10.0.0.1/24, "fd00::1/64"]
 //     gateways: [10.0.0.254]                       # at most one of each IP version
-//     neighbours:                                  # static entries; other addresses are resolved by ARP and ND
+//     neighbors:                                  # static entries; other addresses are resolved by ARP and ND
 //       - {address: 10.0.0.2, mac: "02:00:00:00:00:02"}
 //     vlan: 0                                      # 1 to 4094; 0: untagged
 //     priority: 0                                  # of the VLAN tag
@@ -32,7 +32,7 @@
 //       udp_port: 5201                             # of packets with telemetry, the same in the whole network
 //       domain: 1
 //       begin: none                                # none | probe | all: packets of this host that start telemetry
-//       hops: 5                                    # room in these packets
+//       hops: 5                                    # space in these packets
 //       wants_response: false                      # congested switches may respond to these packets
 //     flow_control:                                # PFC with the link partner; default: PAUSE frames are ignored
 //       pfc: [3]                                   # lossless priorities

@@ -16,7 +16,7 @@ constexpr uint32_t kNoQpn = 0x1000000;  // above all QPNs
 // More rows than fit into one answer.
 constexpr size_t kActivitiesAPage = 512, kQueuePairsAPage = 128;
 constexpr size_t kReportsAhead = 32;  // created before it is known whether they fit
-constexpr size_t kMostGids = 64;
+constexpr size_t kMaxGids = 64;
 
 // "QPN" or "QPN/responses".
 constexpr std::string_view kResponses = "/responses";
@@ -211,14 +211,14 @@ Result<TelemetryAnswer> DeviceEndpoints::list() const {
 }
 
 Result<TelemetryAnswer> DeviceEndpoints::counters(std::string_view parameters) const {
-  constexpr size_t kMost = 200;  // below DPDK's limit of 256 entries per map
+  constexpr size_t kMax = 200;  // below DPDK's limit of 256 entries per map
   auto device = take_device(parameters);
   if (!device) return fail(device.error());
   auto first = first_of(parameters);
   if (!first) return fail(first.error());
   TelemetryMap out;
   const auto all = (*device)->counters();
-  for (size_t i = *first; i < all.size() && out.size() < kMost; ++i)
+  for (size_t i = *first; i < all.size() && out.size() < kMax; ++i)
     out.emplace_back(all[i].first, all[i].second);
   return TelemetryAnswer{std::move(out)};
 }
@@ -266,7 +266,7 @@ Result<TelemetryAnswer> DeviceEndpoints::info(std::string_view parameters) const
   for (const Port::Detail& detail : host.port().details())
     out.emplace_back(std::string{"port/"} + detail.name, detail.value);
   const std::vector<Gid>& gids = host.gids();
-  for (size_t i = 0; i < std::min(gids.size(), kMostGids); ++i)
+  for (size_t i = 0; i < std::min(gids.size(), kMaxGids); ++i)
     out.emplace_back("gid/" + std::to_string(i), gids[i].to_string());
   return TelemetryAnswer{std::move(out)};
 }

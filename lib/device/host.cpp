@@ -18,7 +18,7 @@ namespace {
 
 // Registers the calling thread with DPDK, which provides mempool caches to registered threads only. Without a free
 // lcore id, the thread works without a cache.
-void introduce_thread() {
+void register_dpdk_thread() {
   struct Introduction {
     Introduction() : mine(rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0) {}
     ~Introduction() {
@@ -76,9 +76,9 @@ uint16_t frame_bytes_of(uint16_t mtu) {
 }
 
 Status check_turns(const DeviceConfig& config) {
-  if (config.packets_per_turn <= kMostPacketsPerTurn) return {};
+  if (config.packets_per_turn <= kMaxPacketsPerTurn) return {};
   return fail("device " + config.name + ": " + std::to_string(config.packets_per_turn) +
-              " packets per turn; 0 to " + std::to_string(kMostPacketsPerTurn) + " are allowed");
+              " packets per turn; 0 to " + std::to_string(kMaxPacketsPerTurn) + " are allowed");
 }
 
 Status check_tables(const DeviceConfig& config) {
@@ -86,9 +86,17 @@ Status check_tables(const DeviceConfig& config) {
     return fail("device " + config.name + ": max_qp " + std::to_string(config.max_qp) +
                 " is out of range; 1 to " + std::to_string(kMaxQueuePairs) + " is allowed");
   }
-  if (config.max_mr < 1 || config.max_mr > MemoryTable::kMost) {
+  if (config.max_mr < 1 || config.max_mr > MemoryTable::kMax) {
     return fail("device " + config.name + ": max_mr " + std::to_string(config.max_mr) +
-                " is out of range; 1 to " + std::to_string(MemoryTable::kMost) + " is allowed");
+                " is out of range; 1 to " + std::to_string(MemoryTable::kMax) + " is allowed");
+  }
+  for (const auto& [name, value] : {std::pair{"max_pd", config.max_pd},
+                                    {"max_cq", config.max_cq},
+                                    {"max_srq", config.max_srq},
+                                    {"max_ah", config.max_ah}}) {
+    if (value >= 1 && value <= kMaxObjects) continue;
+    return fail("device " + config.name + ": " + name + " " + std::to_string(value) +
+                " is out of range; 1 to " + std::to_string(kMaxObjects) + " is allowed");
   }
   return {};
 }
@@ -123,17 +131,17 @@ Status check_congestion(const DeviceConfig& config) {
       (congestion.cnm_port != 0 && congestion.cnm_port == config.telemetry.udp_port))
     return fail(where + "the UDP port of CNMs, " + std::to_string(congestion.cnm_port) +
                 ", is used by RoCEv2 or telemetry");
-  if (congestion.cnm_key && (congestion.cnm_rate == 0 || congestion.cnm_rate > kMostSignedCnms))
-    return fail(where + "the rate of signed CNMs is limited to " + std::to_string(kMostSignedCnms) +
+  if (congestion.cnm_key && (congestion.cnm_rate == 0 || congestion.cnm_rate > kMaxSignedCnms))
+    return fail(where + "the rate of signed CNMs is limited to " + std::to_string(kMaxSignedCnms) +
                 " per second");
-  if (const auto burst = config.congestion_control.burst; burst && (*burst < Nanos{0} || *burst > kMostBurst))
+  if (const auto burst = config.congestion_control.burst; burst && (*burst < Nanos{0} || *burst > kMaxBurst))
     return fail("device " + config.name + ": congestion control: a burst of " +
                 std::to_string(burst->count()) + " ns is out of range; 0 to 100 us is allowed");
-  if (congestion.cnm_tolerance <= Nanos{0} || congestion.cnm_tolerance > L3CnmGuard::kMostTolerance)
+  if (congestion.cnm_tolerance <= Nanos{0} || congestion.cnm_tolerance > L3CnmGuard::kMaxTolerance)
     return fail(where + "the clock tolerance must be above 0 and at most 1 h");
-  if (point.qeq > kMostReceiveFrames)
+  if (point.qeq > kMaxReceiveFrames)
     return fail(where + "qeq " + std::to_string(point.qeq) + " is out of range; 1 to " +
-                std::to_string(kMostReceiveFrames) + " frames are allowed");
+                std::to_string(kMaxReceiveFrames) + " frames are allowed");
   if (!CongestionPoint::is_weight(point.weight))
     return fail(where + "the weight is not a power of two from 1/1024 to 1024");
   if (point.sample < 1000 || point.sample > 1U << 30)
@@ -175,6 +183,7 @@ Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gid
       gids_(std::move(gids)),
       ids_(config_.seed),
       memory_(ids_, config_.max_mr),
+      objects_({config_.max_pd, config_.max_cq, config_.max_srq, config_.max_ah}),
       tx_pool_(std::move(tx_pool)),
       hand_over_(config_.workers, std::max<uint32_t>(port_->queues(), 1)),
       flows_(config_.workers),
@@ -245,25 +254,25 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
   NeighbourConfig each = neighbours;
   // Each worker has its own table and sends its own requests. Together they send at most as many as a single worker.
   each.solicitations_per_second = std::max(1U, neighbours.solicitations_per_second / config_.workers);
-  const WorkerSurroundings surroundings{*port_,
-                                        memory_,
-                                        groups_,
-                                        *events_,
-                                        hand_over_,
-                                        flows_,
-                                        tx_pool_,
-                                        config_.extensions,
-                                        config_.telemetry,
-                                        flow_control_,
-                                        config_.congestion,
-                                        congestion_flows_,
-                                        config_.congestion_control,
-                                        control_cores_,
-                                        arena_,
-                                        ids_,
-                                        config_.check_before_placing,
-                                        config_.packets_per_turn,
-                                        config_.without_payload};
+  const WorkerContext surroundings{*port_,
+                                   memory_,
+                                   groups_,
+                                   *events_,
+                                   hand_over_,
+                                   flows_,
+                                   tx_pool_,
+                                   config_.extensions,
+                                   config_.telemetry,
+                                   flow_control_,
+                                   config_.congestion,
+                                   congestion_flows_,
+                                   config_.congestion_control,
+                                   control_cores_,
+                                   arena_,
+                                   ids_,
+                                   config_.check_before_placing,
+                                   config_.packets_per_turn,
+                                   config_.header_only};
   for (uint32_t i = 0; i < config_.workers; ++i) {
     const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
     auto worker = Worker::create(name, i, surroundings, each);
@@ -379,7 +388,7 @@ bool Host::has_something_to_send() {
 }
 
 bool Host::drive_as_helper() {
-  introduce_thread();
+  register_dpdk_thread();
   bool worked = false;
   for (const auto& poller : pollers_) worked |= poller->drive();
   return worked;

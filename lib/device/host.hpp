@@ -17,12 +17,13 @@
 #include "congestion/profile.hpp"
 #include "device/events.hpp"
 #include "device/limits.hpp"
+#include "device/object_limits.hpp"
 #include "device/polling_helper.hpp"
 #include "device/waiting_helper.hpp"
 #include "engine/congestion_flows.hpp"
 #include "engine/flow_control.hpp"
 #include "engine/flow_count.hpp"
-#include "engine/hand_over.hpp"
+#include "engine/handoff.hpp"
 #include "engine/worker.hpp"
 #include "memory/memory_table.hpp"
 #include "port/port.hpp"
@@ -86,6 +87,12 @@ class alignas(64) Host final : public Poller {
   Result<std::unique_ptr<AttachedQueuePair>> attach(Make&& make);
   void detach(AttachedQueuePair& qp);  // the caller holds the worker's token
   [[nodiscard]] uint32_t queue_pairs() const { return queue_pairs_.load(std::memory_order_relaxed); }
+  // Counts an object of another kind. ENOMEM at its limit.
+  [[nodiscard]] Status take(LimitedObject kind) {
+    Status counted = objects_.take(kind);
+    return counted ? counted : fail(counted.error().within("device " + config_.name));
+  }
+  void release(LimitedObject kind) { objects_.release(kind); }
 
   // Lock of all workers' tokens, for state shared by the workers, such as the memory table.
   class AllWorkers {
@@ -173,9 +180,10 @@ class alignas(64) Host final : public Poller {
   std::vector<Gid> gids_;
   IdSource ids_;
   MemoryTable memory_;
+  ObjectLimits objects_;
   std::unique_ptr<EventRouter> events_;
   std::shared_ptr<MbufPool> tx_pool_;
-  HandOver hand_over_;
+  Handoff hand_over_;
   FlowCounts flows_;
   FlowControl flow_control_;
   CongestionFlows congestion_flows_;
@@ -184,7 +192,7 @@ class alignas(64) Host final : public Poller {
   MulticastTable groups_;
   XrcReceiveQueues xrc_queues_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  RetiredAddresses retired_addresses_;  // refer to neighbours of the workers
+  RetiredAddresses retired_addresses_;  // refer to neighbors of the workers
   std::vector<std::unique_ptr<WorkerPoller>> pollers_;
   AllWorkers all_workers_{*this};
   std::atomic<uint32_t> queue_pairs_{0};

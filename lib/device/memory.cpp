@@ -15,7 +15,7 @@ namespace {
 Status check_memory(const Host& host, const void* address, size_t length, int access) {
   constexpr int kChanges =
       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
-  if ((access & IBV_ACCESS_ON_DEMAND) != 0 || host.config().without_payload) return {};
+  if ((access & IBV_ACCESS_ON_DEMAND) != 0 || host.config().header_only) return {};
   return check_mapped(address, length, (access & kChanges) != 0);
 }
 

@@ -17,13 +17,13 @@
 namespace roci {
 namespace {
 
-constexpr Nanos kLongestWait{1'000'000};  // between two polls of a host without work
-constexpr unsigned kLooks = 16;           // polls without work after which the interval grows
+constexpr Nanos kMaxWait{1'000'000};  // between two polls of a host without work
+constexpr unsigned kLooks = 16;       // polls without work after which the interval grows
 constexpr Nanos kShortestLinger{2'000};
-constexpr Nanos kLongestLinger{50'000};
+constexpr Nanos kMaxLinger{50'000};
 constexpr int kHighestPriority = -20;
-constexpr Nanos kFirstOfAll{50'000};      // start of a busy period, with raised priority
-constexpr Nanos kLongestPeriod{500'000};  // afterwards the application may run
+constexpr Nanos kFirstOfAll{50'000};  // start of a busy period, with raised priority
+constexpr Nanos kMaxPeriod{500'000};  // afterwards the application may run
 
 // Applies to the calling thread only.
 bool set_priority(int nice) { return setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice) == 0; }
@@ -69,7 +69,7 @@ void PollingHelper::stand_in() {
       lock.unlock();
       const bool worked = host_.drive_as_helper();
       lock.lock();
-      wait = worked ? takeover : std::max(takeover, std::min(2 * wait, kLongestWait));
+      wait = worked ? takeover : std::max(takeover, std::min(2 * wait, kMaxWait));
       if (!worked) continue;
     }
     // A busy period lasts while rounds find work, and `takeover` longer, since responses cause further requests.
@@ -106,7 +106,7 @@ void PollingHelper::nap() {
       in_vain = 0;
       wait = takeover;
     } else if (++in_vain >= kLooks) {
-      wait = std::max(takeover, std::min(2 * wait, kLongestWait));
+      wait = std::max(takeover, std::min(2 * wait, kMaxWait));
     }
   }
 }
@@ -118,9 +118,9 @@ void PollingHelper::nap() {
 // time.
 bool PollingHelper::busy_period() {
   if (!host_.drive_as_helper()) return false;
-  linger_ = std::clamp(2 * linger_, kShortestLinger, kLongestLinger);
+  linger_ = std::clamp(2 * linger_, kShortestLinger, kMaxLinger);
   Nanos now = monotonic_now();
-  const Nanos usual = now + kFirstOfAll, end = now + kLongestPeriod;
+  const Nanos usual = now + kFirstOfAll, end = now + kMaxPeriod;
   Nanos last_work = now;
   bool first_of_all = prompt_;
   while (now < end && is_silent()) {

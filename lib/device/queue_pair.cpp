@@ -50,7 +50,7 @@ Status check_capabilities(const ibv_qp_init_attr& init) {
 // Copies the settings of the device.
 void take_settings(QueuePairConfig& config, Host& host) {
   const DeviceConfig& of = host.config();
-  if (of.without_payload && is_reliable(config.type)) {
+  if (of.header_only && is_reliable(config.type)) {
     config.contents = RoceWriter::Contents::kHeaders;
   } else if (!host.port().capabilities().needs_icrc) {
     config.contents = RoceWriter::Contents::kWithoutIcrc;
@@ -99,7 +99,7 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
   config.max_send_sge = static_cast<uint8_t>(std::max(1U, init->cap.max_send_sge));
   config.max_recv_sge = receives ? static_cast<uint8_t>(std::max(1U, init->cap.max_recv_sge)) : uint8_t{0};
   config.srq = srq != nullptr ? srq->ring_.get() : nullptr;
-  // At least the room of the scatter list, as in the Linux kernel: applications rely on it.
+  // At least the size of the scatter list, as in the Linux kernel: applications rely on it.
   config.max_inline = static_cast<uint16_t>(std::max<size_t>(
       init->cap.max_inline_data, std::min<size_t>(config.max_send_sge * sizeof(ibv_sge), kMaxInline)));
   config.signal_all = init->sq_sig_all != 0;

@@ -27,6 +27,8 @@ Result<std::unique_ptr<SharedReceiveQueue>> ProtectionDomain::create_srq(ibv_srq
   auto ring = std::make_shared<SharedReceiveRing>(
       init->attr.max_wr, init->attr.max_sge, PdNumber{number_},
       EventObject{EventSource::kSharedReceiveQueue, host_->next_srq.fetch_add(1), init->srq_context});
+  if (const Status counted = host_->take(LimitedObject::kSharedReceiveQueue); !counted)
+    return fail(counted.error());
   host_->events().assign(EventSource::kSharedReceiveQueue, ring->object().number, events_);
   return std::unique_ptr<SharedReceiveQueue>(new SharedReceiveQueue(host_, std::move(ring)));
 }
@@ -39,6 +41,7 @@ SharedReceiveQueue::~SharedReceiveQueue() {
   static_cast<void>(ring_->arm(0));  // no user is left for the event
   if (xrc_ != nullptr) leave_domain();
   host_->events().forget(EventSource::kSharedReceiveQueue, number());
+  host_->release(LimitedObject::kSharedReceiveQueue);
 }
 
 uint32_t SharedReceiveQueue::number() const { return ring_->object().number; }

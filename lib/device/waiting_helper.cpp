@@ -24,8 +24,8 @@ constexpr Nanos kElsewhere = 100us;
 constexpr Nanos kFirstLook{500'000}, kLastLook{2'000'000};
 constexpr Nanos kTrusted{20'000'000};  // time of polling after which patience is reset
 constexpr uint32_t kRoundsWithoutWakes = 4;
-constexpr Nanos kNoRoom{50'000};  // retry interval for frames that could not be sent
-constexpr Nanos kLongestSleep = 1s;
+constexpr Nanos kSendRetryInterval{50'000};  // retry interval for frames that could not be sent
+constexpr Nanos kMaxSleep = 1s;
 constexpr uint32_t kCrowdCheck = 64;  // rounds without work between two checks for contention
 constexpr Nanos kCrowdRest = 1ms;
 
@@ -69,7 +69,7 @@ void WaitingHelper::watch_application() {
     const ThreadTime thread = time_of_thread(application_.load(std::memory_order_relaxed));
     if (last_poll == polled && (!thread.runnable || thread.ran - ran > kElsewhere)) {
       if (application_has_it_.exchange(false))
-        patience_.store(std::min(patience_.load(std::memory_order_relaxed) * 4, kMostPatience),
+        patience_.store(std::min(patience_.load(std::memory_order_relaxed) * 4, kMaxPatience),
                         std::memory_order_relaxed);
       proven_.store(0, std::memory_order_relaxed);
       idle_rounds_.store(0, std::memory_order_relaxed);
@@ -77,7 +77,7 @@ void WaitingHelper::watch_application() {
     }
     if (last_poll != polled) ran = thread.ran;
     polled = last_poll;
-    if (monotonic_now() - since > kTrusted) patience_.store(kLeastPatience, std::memory_order_relaxed);
+    if (monotonic_now() - since > kTrusted) patience_.store(kMinPatience, std::memory_order_relaxed);
     wait = std::min(2 * wait, kLastLook);
   }
   watching_.store(false);
@@ -112,11 +112,11 @@ void WaitingHelper::sleep() {
     wakeup_.disarm(Waiter::kHelper);
   } else {
     const Nanos deadline = host_.next_deadline(), now = monotonic_now();
-    Nanos limit = kLongestSleep;
+    Nanos limit = kMaxSleep;
     if (deadline <= now) {
-      limit = kNoRoom;
+      limit = kSendRetryInterval;
     } else if (deadline != kNever) {
-      limit = std::min(deadline - now, kLongestSleep);
+      limit = std::min(deadline - now, kMaxSleep);
     }
     armed_for_.store(what);
     wakes_at_.store((now + limit).count());

@@ -52,7 +52,7 @@ struct AttachedQueuePair : Timer {
   uint32_t peer_version = 0;  // version of `peer` from which the session was created
   std::shared_ptr<const PeerRecord> peer;
   uint32_t flow_seen = 0;  // state of FlowCount
-  uint8_t parked = 0;      // priority + 1 while `ready` is set and the priority is paused; else 0
+  uint8_t paused = 0;      // priority + 1 while `ready` is set and the priority is paused; else 0
 
   // Doorbell, any thread: set while the queue pair is in the worker's stack of rung queue pairs.
   std::atomic<bool> rung{false};

@@ -34,9 +34,9 @@ bool CnmListener::has_its_form(const FrameView& view, const rte_mbuf& frame) con
          view.udp().destination_port.get() == port_;
 }
 
-std::optional<HeardCnm> CnmListener::read(const FrameView& view, const rte_mbuf& frame,
-                                          Counters& counters) const {
-  HeardCnm heard;
+std::optional<ReceivedCnm> CnmListener::read(const FrameView& view, const rte_mbuf& frame,
+                                             Counters& counters) const {
+  ReceivedCnm heard;
   const auto refuse = [&counters](Counter why) {
     counters.add(why);
     return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<HeardCnm> CnmListener::read(const FrameView& view, const rte_mbuf&
 }
 
 // By its CN-TAG if it has one. Flow 0 in a CN-TAG means that the sampled frame had none.
-std::optional<Qpn> CnmListener::find(const HeardCnm& heard) const {
+std::optional<Qpn> CnmListener::find(const ReceivedCnm& heard) const {
   if (heard.tag.value_or(0) != 0) return tags_ ? flows_.find(*heard.tag) : std::nullopt;
   if (!heard.sampled || heard.sampled->opcode == nullptr) return std::nullopt;
   const SampledPacket& sampled = *heard.sampled;
@@ -68,7 +68,7 @@ std::optional<Qpn> CnmListener::find(const HeardCnm& heard) const {
                               sampled.flow.source_port});
 }
 
-void CnmListener::take(const HeardCnm& heard, const QueuePairCore& qp, uint16_t flow, Nanos now,
+void CnmListener::take(const ReceivedCnm& heard, const QueuePairCore& qp, uint16_t flow, Nanos now,
                        Counters& counters) {
   switch (prove(heard, qp)) {
     case Proof::kRight:
@@ -97,7 +97,7 @@ void CnmListener::take(const HeardCnm& heard, const QueuePairCore& qp, uint16_t 
                                    .more = heard.more};
 }
 
-CnmListener::Proof CnmListener::prove(const HeardCnm& heard, const QueuePairCore& qp) const {
+CnmListener::Proof CnmListener::prove(const ReceivedCnm& heard, const QueuePairCore& qp) const {
   if (!heard.sampled)
     return heard.cnm.msdu.size() < kMaxCnmMsdu && !heard.flow ? Proof::kShort : Proof::kWrong;
   const SampledPacket& sampled = *heard.sampled;

@@ -32,7 +32,7 @@ bool answers_reads(const QueuePairCore& core) {
 
 }  // namespace
 
-CongestionControl::CongestionControl(Surroundings of)
+CongestionControl::CongestionControl(Context of)
     : config_(of.config),
       arena_(of.arena),
       cores_(std::move(of.cores)),
@@ -163,7 +163,7 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
   // A worker that the application polls does not know the time before its first round.
   if (controlled.since == Nanos{0}) controlled.since = now;
   // A queue pair that has sent nothing yet has no session, regardless of the time since its connection.
-  const bool undecided = controlled.qp->session_due || (unknown && now - controlled.since < kLongestPatience);
+  const bool undecided = controlled.qp->session_due || (unknown && now - controlled.since < kMaxPatience);
   controlled.phase = ControlledQueuePair::Phase::kRunning;
   for (uint32_t direction = 0; direction < 2; ++direction) {
     if (direction == ROCI_CC_RESPONSES && !answers_reads(core)) break;
@@ -208,8 +208,8 @@ void CongestionControl::warn(const ControlledQueuePair& controlled, uint32_t dir
   std::string what =
       peer + (direction == ROCI_CC_REQUESTS ? ": requests" : ": READ responses") + " cannot run " +
       (wanted.name == wanted.plugin->name ? wanted.name : wanted.name + " (" + wanted.plugin->name + ")");
-  constexpr size_t kMost = 1024;
-  if (warned_.size() >= kMost || std::ranges::find(warned_, what) != warned_.end()) return;
+  constexpr size_t kMax = 1024;
+  if (warned_.size() >= kMax || std::ranges::find(warned_, what) != warned_.end()) return;
   warned_.push_back(what);
   const bool refused = direction == ROCI_CC_REQUESTS && !wanted.falls_back;
   log().warn("device {}: congestion control towards {}, which requires {}; {}", device_, what,
@@ -288,14 +288,14 @@ bool CongestionControl::hand_over(ControlledDirection& direction) {
   if (!direction.handed_over) {
     const roci_cc_event none{};
     direction.handed_over =
-        core_of(*direction.flow).events_of(worker_).push(*direction.flow, EventRing::What::kStart, none);
+        core_of(*direction.flow).events_of(worker_).push(*direction.flow, EventRing::Kind::kStart, none);
   }
   return direction.handed_over;
 }
 
 void CongestionControl::end(ControlFlow* flow) {
   const roci_cc_event none{};
-  if (core_of(*flow).events_of(worker_).push(*flow, EventRing::What::kEnd, none)) return;
+  if (core_of(*flow).events_of(worker_).push(*flow, EventRing::Kind::kEnd, none)) return;
   flow->next_ended = to_be_ended_;
   to_be_ended_ = flow;
 }
@@ -337,7 +337,7 @@ void CongestionControl::tell(ControlledQueuePair& controlled, Nanos now) {
 void CongestionControl::tell(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds) {
   ControlledDirection& here = controlled.directions[direction];
   roci_cc_event event{};
-  Told told = here.told;
+  Reported told = here.told;
   event.kinds = gather(controlled, direction, now, event, told) | kinds;
   const SendGate& gate = controlled.gate(direction);
   const roci_cc_decision decision = decision_of(*here.flow);
@@ -348,7 +348,7 @@ void CongestionControl::tell(ControlledQueuePair& controlled, uint32_t direction
   if (event.kinds == 0) return;
   ControlFlow& flow = *here.flow;
   if (!cores_.empty()) {
-    if (!hand_over(here) || !core_of(flow).events_of(worker_).push(flow, EventRing::What::kEvent, event)) {
+    if (!hand_over(here) || !core_of(flow).events_of(worker_).push(flow, EventRing::Kind::kEvent, event)) {
       touch(controlled.qp->core);  // the next event includes these changes
       return;
     }
@@ -358,7 +358,7 @@ void CongestionControl::tell(ControlledQueuePair& controlled, uint32_t direction
   }
   here.told = told;
   here.cnps += event.cnps;
-  if ((event.kinds & ROCI_CC_ON_NOTICE) != 0) ++here.notices;
+  if ((event.kinds & ROCI_CC_ON_CNM) != 0) ++here.notices;
   if ((event.kinds & ROCI_CC_ON_TELEMETRY) != 0) ++here.telemetry;
   if (!cores_.empty()) return;
   runner_.run(flow, event);
@@ -373,11 +373,10 @@ void CongestionControl::apply(ControlFlow& flow, Nanos now) {
   const uint32_t uses = flow.profile.plugin->capabilities;
   const roci_cc_decision decision = decision_of(flow);
   if ((uses & ROCI_CC_USES_WINDOW) != 0) gate.window = decision.window;
-  constexpr uint64_t kLongestGap = 10'000'000'000;
+  constexpr uint64_t kMaxGap = 10'000'000'000;
   gate.set_pace(
       (uses & ROCI_CC_USES_RATE) != 0 ? decision.rate : SendGate::kNoLimit,
-      Nanos{(uses & ROCI_CC_USES_GAP) != 0 ? static_cast<int64_t>(std::min(decision.gap_ns, kLongestGap))
-                                           : 0});
+      Nanos{(uses & ROCI_CC_USES_GAP) != 0 ? static_cast<int64_t>(std::min(decision.gap_ns, kMaxGap)) : 0});
   if ((uses & ROCI_CC_USES_ECN) != 0) gate.not_ect_below = Lsn{decision.not_ect_below};
   gate.telemetry_only_asked = (decision.requests & ROCI_CC_TELEMETRY_ONLY_ASKED) != 0;
   const auto asked = [](const std::atomic<uint32_t>& wanted, uint32_t& made) {

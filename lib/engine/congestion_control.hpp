@@ -29,7 +29,7 @@ namespace roci {
 struct CongestionFlowReport;
 
 // Values of a direction that were already reported to its algorithm.
-struct Told {
+struct Reported {
   uint64_t acked_packets = 0;    // as counted by the transport
   uint64_t counted_packets = 0;  // as counted by SendFlow; with CE-ECHO: that arrived
   uint64_t marked_packets = 0;
@@ -53,7 +53,7 @@ struct Told {
 struct ControlledDirection {
   ControlFlow* flow = nullptr;  // null: not started, or no congestion control
   bool handed_over = false;     // the control core knows the flow
-  Told told;
+  Reported told;
   // Totals, for reports.
   uint64_t cnps = 0, notices = 0, telemetry = 0;
 };
@@ -96,7 +96,7 @@ struct ControlledQueuePair final : SendGates {
 // Congestion control of one worker, which owns it.
 class CongestionControl {
  public:
-  struct Surroundings {
+  struct Context {
     const CongestionControlConfig& config;
     SparseArena& arena;
     std::vector<ControlCore*> cores;
@@ -106,7 +106,7 @@ class CongestionControl {
     uint32_t worker;
     IdSource& ids;
   };
-  explicit CongestionControl(Surroundings surroundings);
+  explicit CongestionControl(Context surroundings);
   ~CongestionControl();
   CongestionControl(const CongestionControl&) = delete;
   CongestionControl& operator=(const CongestionControl&) = delete;
@@ -159,7 +159,7 @@ class CongestionControl {
  private:
   // Retry interval of a queue pair that waits for the peer's capabilities.
   static constexpr Nanos kPatience{200'000};
-  static constexpr Nanos kLongestPatience{1'000'000'000};  // unknown capabilities are then treated as missing
+  static constexpr Nanos kMaxPatience{1'000'000'000};  // unknown capabilities are then treated as missing
   // A CNP is attributed to a direction that has sent within this time.
   static constexpr Nanos kAboutCnps{10'000'000};
   static constexpr Nanos kThinkingTime{20'000};  // for a control core to decide after a loss
@@ -181,7 +181,7 @@ class CongestionControl {
   void tell_receiving(ControlledQueuePair& controlled, Nanos now, uint32_t flows);
   void tell(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds);
   uint32_t gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now, roci_cc_event& event,
-                  Told& told);
+                  Reported& told);
   void apply(ControlFlow& flow, Nanos now);
   [[nodiscard]] const roci_cc_decision& decision_of(ControlFlow& flow) const {
     return cores_.empty() ? flow.decision : flow.newest();

@@ -26,7 +26,7 @@ void put_hop(const IntHop& from, roci_cc_hop& to) {
 
 // Echoed hops are ordered newest first.
 void put_path(const EchoedHops& echoed, roci_cc_path& path) {
-  path.hops = std::min<uint32_t>(echoed.path.count, ROCI_CC_MOST_HOPS);
+  path.hops = std::min<uint32_t>(echoed.path.count, ROCI_CC_MAX_HOPS);
   path.flags = 0;
   if ((echoed.flags & IntEchoHeader::kDelayed) != 0) path.flags |= ROCI_CC_PATH_DELAYED;
   if ((echoed.flags & IntEchoHeader::kProbe) != 0) path.flags |= ROCI_CC_PATH_PROBE;
@@ -35,7 +35,7 @@ void put_path(const EchoedHops& echoed, roci_cc_path& path) {
   for (uint32_t i = 0; i < path.hops; ++i) put_hop(echoed.path.hops[path.hops - 1 - i], path.hop[i]);
 }
 
-void put_notice(const CongestionNotice& from, roci_cc_notice& to) {
+void put_notice(const CongestionNotice& from, roci_cc_cnm& to) {
   to = {};
   for (const uint8_t byte : from.point.bridge.bytes) to.point = to.point << 8 | byte;
   to.point = to.point << 16 | from.point.queue.get();
@@ -50,7 +50,7 @@ void put_notice(const CongestionNotice& from, roci_cc_notice& to) {
 
 // Fills in the changes since `told` and updates `told`. Returns the kinds of the event.
 uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now,
-                                   roci_cc_event& event, Told& told) {
+                                   roci_cc_event& event, Reported& told) {
   const QueuePairCore& core = controlled.qp->core;
   const SendGate& gate = controlled.gate(direction);
   const auto which = direction == ROCI_CC_REQUESTS ? Direction::kRequests : Direction::kResponses;
@@ -132,8 +132,8 @@ uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t dir
     const CongestionRecord& record = direction == ROCI_CC_REQUESTS ? congestion_flows_.requests(number)
                                                                    : congestion_flows_.responses(number);
     if (record.notices != std::exchange(told.notices, record.notices) && record.latest) {
-      kinds |= ROCI_CC_ON_NOTICE;
-      put_notice(*record.latest, event.notice);
+      kinds |= ROCI_CC_ON_CNM;
+      put_notice(*record.latest, event.cnm);
     }
   }
   return kinds;

@@ -1,14 +1,14 @@
 #include "engine/congestion_flows.hpp"
 
-#include "wire/flow_mix.hpp"
+#include "wire/flow_hasher.hpp"
 
 namespace roci {
 
 CongestionFlows::CongestionFlows(bool enabled, uint32_t first, uint64_t salt)
     : salt_(salt),
       buckets_(enabled ? 65536 : 0),
-      next_fresh_(first % kMost),
-      fresh_left_(enabled ? kMost : 0) {}
+      next_fresh_(first % kMax),
+      fresh_left_(enabled ? kMax : 0) {}
 
 CongestionFlows::~CongestionFlows() {
   for (auto& chunk : chunks_) delete chunk.load(std::memory_order_relaxed);
@@ -18,7 +18,7 @@ uint16_t CongestionFlows::take_number() {
   if (fresh_left_ > 0) {
     --fresh_left_;
     const auto number = static_cast<uint16_t>(next_fresh_ + 1);  // 0: no flow (802.1Q 33.2)
-    next_fresh_ = (next_fresh_ + 1) % kMost;
+    next_fresh_ = (next_fresh_ + 1) % kMax;
     return number;
   }
   if (free_.empty()) return 0;
@@ -70,7 +70,7 @@ CongestionFlows::Slot* CongestionFlows::slot(uint16_t flow) const {
 }
 
 uint64_t CongestionFlows::hash_of(const SentFlow& sent) const {
-  FlowMix mix{salt_};
+  FlowHasher mix{salt_};
   mix.add(sent.source.bytes);
   mix.add(sent.destination.bytes);
   mix.add(uint64_t{sent.remote_qp.value()} << 16 | sent.udp_source_port);
@@ -87,7 +87,7 @@ std::optional<Qpn> CongestionFlows::find(const SentFlow& sent) const {
   if (!enabled()) return std::nullopt;
   const uint64_t hash = hash_of(sent);
   uint16_t flow = bucket(hash).load(std::memory_order_acquire);
-  for (uint32_t i = 0; flow != 0 && i < kLongestChain; ++i) {
+  for (uint32_t i = 0; flow != 0 && i < kMaxChain; ++i) {
     const Slot& slot = *this->slot(flow);
     if (slot.hash.load(std::memory_order_relaxed) == hash) return find(flow);
     flow = slot.next.load(std::memory_order_acquire);
@@ -97,7 +97,7 @@ std::optional<Qpn> CongestionFlows::find(const SentFlow& sent) const {
 
 uint32_t CongestionFlows::size() const {
   const std::scoped_lock guard(changes_);
-  return enabled() ? kMost - fresh_left_ - static_cast<uint32_t>(free_.size()) : 0;
+  return enabled() ? kMax - fresh_left_ - static_cast<uint32_t>(free_.size()) : 0;
 }
 
 }  // namespace roci

@@ -40,7 +40,7 @@ inline bool is_notified(const CongestionConfig& config, const RocePath& path) {
 // may return it although the worker no longer has it.
 class CongestionFlows {
  public:
-  static constexpr uint32_t kMost = 65535;
+  static constexpr uint32_t kMax = 65535;
 
   // `first`: the first number to assign.
   CongestionFlows(bool enabled, uint32_t first, uint64_t salt);
@@ -64,7 +64,7 @@ class CongestionFlows {
 
  private:
   static constexpr uint32_t kChunk = 256;
-  static constexpr uint32_t kLongestChain = 64;
+  static constexpr uint32_t kMaxChain = 64;
   struct Slot {
     std::atomic<uint32_t> qp{0};    // 0: free
     std::atomic<uint16_t> next{0};  // in its bucket; 0: end of chain

@@ -110,16 +110,17 @@ void PeerExtensions::make_session(AttachedQueuePair& qp, const PeerKnowledge& kn
                                  TelemetrySession(telemetry_, terms.int_hops, terms.longest_int));
 }
 
-PeerExtensions::Talk PeerExtensions::may_talk(const AttachedQueuePair& qp) const {
-  if (config_.mode != ExtensionMode::kOn || qp.peer == nullptr) return Talk::kYes;
+PeerExtensions::Negotiation PeerExtensions::may_talk(const AttachedQueuePair& qp) const {
+  if (config_.mode != ExtensionMode::kOn || qp.peer == nullptr) return Negotiation::kYes;
   const ibv_qp_state state = qp.core.state();
-  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return Talk::kYes;
-  if (qp.core.extensions_undecided) return Talk::kNotYet;
-  if (qp.core.session != nullptr) return qp.core.session->terms.may_send ? Talk::kYes : Talk::kNotYet;
+  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return Negotiation::kYes;
+  if (qp.core.extensions_undecided) return Negotiation::kNotYet;
+  if (qp.core.session != nullptr)
+    return qp.core.session->terms.may_send ? Negotiation::kYes : Negotiation::kNotYet;
   log().warn(
       "device {}: queue pair {:#x}: peer {} does not support extensions, which are required (mode: on)",
       device_, qp.core.number().value(), qp.core.attributes.path.destination_ip.to_string());
-  return Talk::kRefused;
+  return Negotiation::kRefused;
 }
 
 }  // namespace roci

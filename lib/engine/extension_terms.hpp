@@ -50,12 +50,12 @@ class PeerExtensions {
     if (qp.session_due && (arrived || !qp.core.send_queue.empty())) make_session(qp, qp.peer->read());
   }
   // Whether the queue pair may send, or must wait for the peer's capabilities.
-  enum class Talk : uint8_t {
+  enum class Negotiation : uint8_t {
     kYes,
     kNotYet,
     kRefused,  // extensions are required and the peer has none
   };
-  [[nodiscard]] Talk may_talk(const AttachedQueuePair& qp) const;
+  [[nodiscard]] Negotiation may_talk(const AttachedQueuePair& qp) const;
 
  private:
   void adopt(AttachedQueuePair& qp);

@@ -73,11 +73,11 @@ MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadByt
   const Resolution found = find_path(route, path, now);
   if (found == Resolution::kPending) return MadSent::kLater;
   if (found == Resolution::kFailed) return MadSent::kUnreachable;
-  SendOutcome outcome = SendOutcome::kNoRoom;
+  SendOutcome outcome = SendOutcome::kBackpressure;
   if (waiting_.empty()) outcome = send_now(path, mad);
   if (outcome == SendOutcome::kSent) return MadSent::kYes;
-  if (outcome == SendOutcome::kGivenUp) return MadSent::kUnreachable;  // longer than the port's MTU
-  if (waiting_.size() == kMostWaiting) return MadSent::kLater;
+  if (outcome == SendOutcome::kAborted) return MadSent::kUnreachable;  // longer than the port's MTU
+  if (waiting_.size() == kMaxWaiting) return MadSent::kLater;
   Waiting& last = waiting_.emplace_back();
   last.path = path;
   std::copy(mad.begin(), mad.end(), last.mad.begin());
@@ -86,7 +86,7 @@ MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadByt
 }
 
 uint32_t Management::write(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad,
-                           std::span<uint8_t, kMostMadFrame> frame, Nanos now) {
+                           std::span<uint8_t, kMaxMadFrame> frame, Nanos now) {
   RocePath path;
   if (find_path(route, path, now) != Resolution::kResolved) return 0;
   RoceWriter writer(path);
@@ -115,7 +115,8 @@ SendOutcome Management::send_now(const RocePath& path, std::span<const uint8_t, 
 
 bool Management::send_waiting() {
   bool any = false;
-  while (!waiting_.empty() && send_now(waiting_.front().path, waiting_.front().mad) != SendOutcome::kNoRoom) {
+  while (!waiting_.empty() &&
+         send_now(waiting_.front().path, waiting_.front().mad) != SendOutcome::kBackpressure) {
     waiting_.pop_front();
     any = true;
   }

@@ -35,7 +35,7 @@ class ManagementClass {
 };
 
 // Length over IPv6, with a VLAN tag.
-inline constexpr uint32_t kMostMadFrame = 14 + 4 + 40 + 8 + 12 + 8 + kMadBytes + kIcrcBytes;
+inline constexpr uint32_t kMaxMadFrame = 14 + 4 + 40 + 8 + 12 + 8 + kMadBytes + kIcrcBytes;
 
 enum class MadSent : uint8_t {
   kYes,          // sent or queued
@@ -64,7 +64,7 @@ class Management {
   // Writes the frame that send() would send, for transmission by another process.
   // Returns its length; 0 if the next hop is not resolved.
   uint32_t write(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad,
-                 std::span<uint8_t, kMostMadFrame> frame, Nanos now);
+                 std::span<uint8_t, kMaxMadFrame> frame, Nanos now);
 
   // Called in every round, so it must cost almost nothing.
   bool poll(Nanos now) { return now >= due_ && poll_classes(now); }
@@ -84,7 +84,7 @@ class Management {
     std::array<uint8_t, kMadBytes> mad;
   };
   static constexpr uint32_t kFromStrangers = 50'000, kOthers = 100'000;  // per second
-  static constexpr size_t kMostWaiting = 16384;
+  static constexpr size_t kMaxWaiting = 16384;
 
   bool poll_classes(Nanos now);
   // Fills in the path to the peer, if the next hop is resolved.

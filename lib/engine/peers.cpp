@@ -58,14 +58,14 @@ std::shared_ptr<const PeerRecord> Peers::want(const RocePath& path, Nanos now) {
 Peers::Peer* Peers::find_or_make(const IpAddress& address, Nanos now) {
   const auto known = peers_.find(address);
   if (known != peers_.end()) return &known->second;
-  if (peers_.size() >= kMost) {
+  if (peers_.size() >= kMax) {
     // Limits how often unknown peers can cause a full scan.
     if (now - swept_at_ < kFresh) return nullptr;
     swept_at_ = now;
     std::erase_if(peers_, [](const auto& entry) {
       return entry.second.record.use_count() == 1 && !entry.second.is_asking();
     });
-    if (peers_.size() >= kMost) return nullptr;
+    if (peers_.size() >= kMax) return nullptr;
   }
   return &peers_.try_emplace(address).first->second;
 }
@@ -104,7 +104,7 @@ void Peers::step(Peer& peer, Nanos now) {
   // a queue pair that requires extensions waits for a response.
   const bool waits = knowledge.status == PeerStatus::kAgreed && !knowledge.confirmed &&
                      config_.mode == ExtensionMode::kOn && peer.record.use_count() > 1;
-  if (peer.attempts >= (waits ? kMostAttempts : kAttempts)) {
+  if (peer.attempts >= (waits ? kMaxAttempts : kAttempts)) {
     peer.answered_at = now;  // by time-out
     if (knowledge.status != PeerStatus::kUnknown && !waits) return;
     knowledge.status = PeerStatus::kStandard;

@@ -68,9 +68,9 @@ class Peers final : private ManagementClass {
   static constexpr Nanos kFirstWait{20'000'000};  // for a response; doubles with each attempt
   static constexpr uint32_t kAttempts = 4;
   // 4.8 s; if the peer has sent a request and extensions are required.
-  static constexpr uint32_t kMostAttempts = 32;
+  static constexpr uint32_t kMaxAttempts = 32;
   static constexpr Nanos kFresh{1'000'000'000};  // validity of a response
-  static constexpr size_t kMost = 65536;         // maximum number of peers; unused ones are removed first
+  static constexpr size_t kMax = 65536;          // maximum number of peers; unused ones are removed first
 
   // `window`: packets that are buffered beyond a gap, 0 without selective repeat. `extra`: bytes that the port accepts
   // beyond the largest path MTU. `int_hops`: hops of the longest INT-ECHO that is accepted, 0 without telemetry.

@@ -13,7 +13,7 @@ namespace {
 // Interval at which a queue pair that requires extensions checks for its peer's capabilities.
 constexpr Nanos kPeerWait{5'000'000};
 
-std::vector<ControlCore*> cores_of(const WorkerSurroundings& surroundings) {
+std::vector<ControlCore*> cores_of(const WorkerContext& surroundings) {
   std::vector<ControlCore*> cores;
   for (const auto& core : surroundings.control_cores) cores.push_back(core.get());
   return cores;
@@ -21,7 +21,7 @@ std::vector<ControlCore*> cores_of(const WorkerSurroundings& surroundings) {
 
 }  // namespace
 
-Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surroundings)
+Worker::Worker(std::string name, uint32_t index, const WorkerContext& surroundings)
     : name_(std::move(name)),
       index_(index),
       port_(surroundings.port),
@@ -36,7 +36,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       quantum_(surroundings.packets_per_turn != 0 ? surroundings.packets_per_turn : kQuantum),
       quanta_a_round_(surroundings.packets_per_turn != 0 ? 1 : kQuantaPerRound),
       stage_(surroundings.packets_per_turn != 0 ? std::max(surroundings.packets_per_turn, 2U) : kTxStage),
-      without_payload_(surroundings.without_payload),
+      header_only_(surroundings.header_only),
       needs_icrc_(surroundings.port.capabilities().needs_icrc),
       sends_direct_(surroundings.hand_over.workers() == 1 && surroundings.port.capabilities().direct_buffers),
       place_early_(!surroundings.check_before_placing && copies_in_one_pass()),
@@ -60,7 +60,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
     receive_point_.emplace(congestion_, mac_, index, surroundings.hand_over.workers(),
                            surroundings.ids.next32());
   }
-  HandOver& rings = surroundings.hand_over;
+  Handoff& rings = surroundings.hand_over;
   for (uint32_t queue = index; queue < surroundings.port.queues(); queue += rings.workers()) {
     queues_.push_back(&surroundings.port.queue(static_cast<uint16_t>(queue)));
   }
@@ -77,7 +77,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
 }
 
 Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
-                                               const WorkerSurroundings& surroundings,
+                                               const WorkerContext& surroundings,
                                                NeighbourConfig neighbours) {
   std::unique_ptr<Worker> worker(new Worker(std::move(name), index, surroundings));
   worker->vlan_ = neighbours.vlan_id;
@@ -121,7 +121,7 @@ void Worker::detach(AttachedQueuePair& qp) {
   timers_.cancel(qp);
   qp.neighbour = NeighbourRef();
   stop_waiting(qp);
-  if (qp.parked != 0) unpark(qp);
+  if (qp.paused != 0) resume(qp);
   if (qp.ready) unlink(qp, ready_);
 }
 
@@ -206,7 +206,7 @@ bool Worker::poll(Nanos now) {
   worked |= receive(context);
   if (peer_presence_ != nullptr) worked |= note_exits(context);
   // After a full burst, responses that arrived in time may still wait in the port.
-  context.frames_wait = full_in_a_row_ > 0 && full_in_a_row_ < kMostBursts;
+  context.frames_wait = full_in_a_row_ > 0 && full_in_a_row_ < kMaxBursts;
   context.frames_unsent = staged_count_ > 0 && now - port_took_ < kPortStalled;
   worked |= run_timers(context);
   if (pausable_) {
@@ -220,7 +220,7 @@ bool Worker::poll(Nanos now) {
   worked |= neighbours_->poll(now);
   if (management_ != nullptr) worked |= management_->poll(now);
   worked |= wake_waiting();
-  if (to_ourselves_.size() >= kToOurselves) [[unlikely]]
+  if (to_ourselves_.size() >= kLoopbackLimit) [[unlikely]]
     blocked_ = true;  // loopback frames are received first
   worked |= serve_ready(context);
   if (passed_on_) deliver_outboxes();  // own multicasts
@@ -315,10 +315,10 @@ bool Worker::serve_ready(TransportContext& context) {
     bool more = false;
     extensions_.follow(qp, false);
     const auto talk = extensions_.may_talk(qp);
-    const bool waits_for_peer = talk == PeerExtensions::Talk::kNotYet;
+    const bool waits_for_peer = talk == PeerExtensions::Negotiation::kNotYet;
     ControlledQueuePair* const controlled = CongestionControl::of(qp.core);
     if (controlled != nullptr) controlled->begin_turn();
-    if (talk == PeerExtensions::Talk::kRefused ||
+    if (talk == PeerExtensions::Negotiation::kRefused ||
         (controlled != nullptr && !waits_for_peer && !control_.prepare(*controlled, context.now)))
       qp.core.fail_for_good(context);
     const bool reachable = !waits_for_peer && refresh_path(context, qp);
@@ -467,14 +467,14 @@ void Worker::send(rte_mbuf* frame) {
     uint64_t first = 0;               // destination, and two bytes of the source
     std::memcpy(&first, rte_pktmbuf_mtod(frame, const void*), sizeof first);
     if (((first ^ mac_bits_) << 16) == 0) [[unlikely]]
-      return keep_for_ourselves(frame);
+      return enqueue_loopback(frame);
   }
   staged_[staged_count_++] = frame;
 }
 
-void Worker::keep_for_ourselves(rte_mbuf* frame) {
+void Worker::enqueue_loopback(rte_mbuf* frame) {
   to_ourselves_.push(frame);
-  if (to_ourselves_.size() >= kToOurselves) blocked_ = true;
+  if (to_ourselves_.size() >= kLoopbackLimit) blocked_ = true;
 }
 
 // Stages the frames of workers without a port queue, while at most

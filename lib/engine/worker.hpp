@@ -31,11 +31,11 @@
 #include "engine/extension_terms.hpp"
 #include "engine/flow_control.hpp"
 #include "engine/flow_count.hpp"
-#include "engine/hand_over.hpp"
+#include "engine/handoff.hpp"
+#include "engine/host_congestion_point.hpp"
 #include "engine/management.hpp"
 #include "engine/multicast_table.hpp"
 #include "engine/notification_point.hpp"
-#include "engine/receive_point.hpp"
 #include "engine/telemetry_sink.hpp"
 #include "engine/tx_buffers.hpp"
 #include "engine/worker_token.hpp"
@@ -49,12 +49,12 @@
 namespace roci {
 
 // Objects that the workers of a host share. Must outlive the workers.
-struct WorkerSurroundings {
+struct WorkerContext {
   Port& port;
   MemoryTable& memory;           // only modified while all tokens are held, except by work requests
   const MulticastTable& groups;  // only modified while all tokens are held
   EventSink& events;
-  HandOver& hand_over;
+  Handoff& hand_over;
   FlowCounts& flows;
   std::shared_ptr<MbufPool> tx_pool;  // each buffer holds a whole frame in one segment
   const ExtensionConfig& extensions;
@@ -69,7 +69,7 @@ struct WorkerSurroundings {
   IdSource& ids;
   bool check_before_placing;
   uint32_t packets_per_turn;
-  bool without_payload;
+  bool header_only;
 };
 
 // Poll loop of a host. Owned by the holder of token(), except for ring() and counters().
@@ -77,7 +77,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
  public:
   // `index`: number of the worker in hand_over. Worker 0 answers ARP, ND and echo requests.
   static Result<std::unique_ptr<Worker>> create(std::string name, uint32_t index,
-                                                const WorkerSurroundings& surroundings,
+                                                const WorkerContext& surroundings,
                                                 NeighbourConfig neighbours);
   ~Worker() override;
 
@@ -152,8 +152,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   void make_ready(AttachedQueuePair& qp) {
     if (!qp.ready) {
       link_ready(qp);
-    } else if (pausable_ && qp.parked != 0) [[unlikely]] {
-      look_at_parked(qp);
+    } else if (pausable_ && qp.paused != 0) [[unlikely]] {
+      check_paused(qp);
     }
   }
 
@@ -166,7 +166,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   void ring(AttachedQueuePair& qp);
 
  private:
-  Worker(std::string name, uint32_t index, const WorkerSurroundings& surroundings);
+  Worker(std::string name, uint32_t index, const WorkerContext& surroundings);
 
   static constexpr Nanos kLinkWatch{100'000'000};  // interval between checks of the port's link
   // A port that has accepted no frame for this time counts as stalled.
@@ -174,7 +174,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   static constexpr uint16_t kRxBurst = 32;
   // After this number of consecutive full bursts, frames that were in the port
   // at a time-out have been received: a port holds fewer frames.
-  static constexpr uint32_t kMostBursts = 256;
+  static constexpr uint32_t kMaxBursts = 256;
   static constexpr size_t kTxStage = 64;
   static constexpr size_t kTxFirst = 16;  // additional slots for send_first() while the port is full
   // A turn of a queue pair is one quantum of packets. If few queue pairs are ready, each gets several quanta in a
@@ -189,7 +189,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   static constexpr uint32_t kCopiesBelow = 64;
   static constexpr size_t kLoopback = 256;  // copies of own multicasts that wait for the next reception
   // Limit of frames between queue pairs of this host that wait for the next reception.
-  static constexpr size_t kToOurselves = 256;
+  static constexpr size_t kLoopbackLimit = 256;
 
   struct Received {
     rte_mbuf* frame = nullptr;
@@ -198,7 +198,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
     bool unchecked = false;  // the ICRC is validated while the payload is copied
   };
   enum class Origin : uint8_t { kPort, kOtherWorker };
-  enum class Fate : uint8_t {
+  enum class Verdict : uint8_t {
     kForQueuePair,  // RoCEv2 for a queue pair of this worker; ICRC valid, or validated later
     kDone,
     kPassedOn,  // handed over to another worker
@@ -226,20 +226,20 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
     uint32_t count = 0;
   };
 
-  // PFC: queue pairs of priorities that the link partner has paused are parked, and do not delay other queue pairs.
+  // PFC: queue pairs of priorities that the link partner has paused are paused, and do not delay other queue pairs.
   void follow_pauses(Nanos now);
   [[nodiscard]] bool is_stopped(unsigned priority) const { return (stopped_ >> priority & 1U) != 0; }
   bool park_if_stopped(AttachedQueuePair& qp);
   void park(AttachedQueuePair& qp, unsigned priority);
-  void look_at_parked(AttachedQueuePair& qp);
-  void unpark(AttachedQueuePair& qp);
-  Fate take_mac_control(rte_mbuf* frame, Nanos now, Origin origin);
+  void check_paused(AttachedQueuePair& qp);
+  void resume(AttachedQueuePair& qp);
+  Verdict take_mac_control(rte_mbuf* frame, Nanos now, Origin origin);
   void note_backlog(const PortQueue& queue, bool full_burst);
   bool tell_neighbour(Nanos now);
   bool send_first(std::span<const uint8_t> bytes);
 
   // worker_congestion.cpp.
-  Fate take_cnm(Received& received, Nanos now, Origin origin);
+  Verdict take_cnm(Received& received, Nanos now, Origin origin);
   void sample(const Received& packet, Nanos now);
   void notify(const Received& packet, Nanos now);
 
@@ -266,17 +266,17 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // worker_receive.cpp.
   bool receive(TransportContext& context);
   void execute(TransportContext& context, std::span<rte_mbuf*> burst, Origin origin);
-  Fate classify(Received& received, Nanos now, Origin origin);
-  Fate classify_telemetry(Received& received, Origin origin);
-  Fate classify_roce(Received& received, Origin origin);
+  Verdict classify(Received& received, Nanos now, Origin origin);
+  Verdict classify_telemetry(Received& received, Origin origin);
+  Verdict classify_roce(Received& received, Origin origin);
   void parse(Received& received) const;
-  Fate classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin);
+  Verdict classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin);
   [[nodiscard]] bool is_for_datagrams(const FrameView& view) const;
   [[gnu::cold, gnu::noinline]] bool receive_own_multicasts(TransportContext& context);
-  [[gnu::cold, gnu::noinline]] void keep_for_ourselves(rte_mbuf* frame);
+  [[gnu::cold, gnu::noinline]] void enqueue_loopback(rte_mbuf* frame);
   [[gnu::cold, gnu::noinline]] bool receive_from_ourselves(TransportContext& context);
   void deliver_multicast(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
-  bool check_late(Received& received);
+  bool verify_deferred_icrc(Received& received);
   void pass_on(uint32_t worker, rte_mbuf* frame);
   void copy_to_all(const rte_mbuf* frame);
   void copy_to_members(const rte_mbuf* frame, const IpAddress& group);
@@ -293,7 +293,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // Of the port. Null if the port does not know its peers' processes,
   // and with several workers, because it is for one thread.
   PeerPresence* const peer_presence_;
-  Placement* const placement_;  // likewise
+  Placement* const placement_;  // as above
   uint32_t full_in_a_row_ = 0;  // number of consecutive rounds with a full receive burst
   const MacAddress mac_;        // of the port
   const uint64_t mac_bits_;     // mac_ as an integer
@@ -311,7 +311,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   const uint32_t quantum_;           // packets per turn
   const uint32_t quanta_a_round_;
   const size_t stage_;  // maximum number of frames that wait for the port
-  const bool without_payload_;
+  const bool header_only_;
   const bool needs_icrc_;    // of the port
   const bool sends_direct_;  // into the receiver's memory, if the port supports it; with one worker
   const bool place_early_;   // place payloads of middle packets while their ICRC is computed
@@ -342,12 +342,12 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   uint8_t stopped_to_ = 0;      // priority + 1 of the datagram that could not be sent; 0: none
   const bool watches_backlog_;  // of received frames
   uint32_t full_bursts_ = 0;    // consecutive
-  std::array<QueuePairList, kPriorities> parked_;
+  std::array<QueuePairList, kPriorities> paused_queues_;
 
   const CongestionConfig& congestion_;
   CongestionFlows& congestion_flows_;
   CnmListener cnms_;
-  std::optional<ReceivePoint> receive_point_;
+  std::optional<HostCongestionPoint> receive_point_;
   NotificationPoint notification_point_;
   CongestionControl control_;
 
@@ -364,7 +364,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   size_t staged_count_ = 0;
   size_t staged_first_ = 0;  // number of leading frames of send_first()
   GrowingRing<rte_mbuf*> loopback_{kLoopback};
-  GrowingRing<rte_mbuf*> to_ourselves_{kToOurselves};
+  GrowingRing<rte_mbuf*> to_ourselves_{kLoopbackLimit};
 };
 
 }  // namespace roci

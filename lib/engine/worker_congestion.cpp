@@ -1,5 +1,5 @@
 // The part of the worker that receives congestion notification messages (cnm_listener.hpp), and sends them if the
-// worker itself is congested (receive_point.hpp).
+// worker itself is congested (host_congestion_point.hpp).
 #include "engine/worker.hpp"
 #include "wire/roce_cnp.hpp"
 
@@ -32,34 +32,34 @@ void Worker::leave_congestion(AttachedQueuePair& qp) {
   qp.core.cn_flow = 0;
 }
 
-Worker::Fate Worker::take_cnm(Received& received, Nanos now, Origin origin) {
+Worker::Verdict Worker::take_cnm(Received& received, Nanos now, Origin origin) {
   rte_mbuf* frame = received.frame;
   if (frame->nb_segs > 1 && rte_pktmbuf_linearize(frame) == 0) parse(received);
   if (received.view.ethernet().destination != mac_) {  // a CNM has one destination
     counters_.add(Counter::kRxNotForUs);
-    return Fate::kDone;
+    return Verdict::kDone;
   }
   const auto heard = cnms_.read(received.view, *frame, counters_);
-  if (!heard) return Fate::kDone;
+  if (!heard) return Verdict::kDone;
   const std::optional<Qpn> number = cnms_.find(*heard);
   const auto workers = static_cast<uint32_t>(outboxes_.size());
   if (number && origin == Origin::kPort && worker_of(*number, workers) != index_) {
     pass_on(worker_of(*number, workers), frame);  // which parses it again
-    return Fate::kPassedOn;
+    return Verdict::kPassedOn;
   }
   AttachedQueuePair* qp = number ? queue_pairs_.find(number->value()) : nullptr;
   const uint16_t tag = heard->tag.value_or(0);
   if (qp == nullptr || qp->congestion_flow == 0 || (tag != 0 && tag != qp->congestion_flow) ||
       !can_send(qp->core.state())) {
     counters_.add(Counter::kCnmsUnknownFlow);
-    return Fate::kDone;
+    return Verdict::kDone;
   }
   if (heard->sampled && !neighbours_->is_own(heard->sampled->flow.source)) {
     counters_.add(Counter::kCnmsMismatched);
-    return Fate::kDone;
+    return Verdict::kDone;
   }
   cnms_.take(*heard, qp->core, qp->congestion_flow, now, counters_);
-  return Fate::kDone;
+  return Verdict::kDone;
 }
 
 // Samples a packet with a valid ICRC before its execution. The notification goes to the packet's source: the peer of

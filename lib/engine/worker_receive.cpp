@@ -97,10 +97,10 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
     if (i + kBytesAhead < burst.size()) fetch_bytes(burst[i + kBytesAhead]);
     Received& slot = received_[good];
     slot.frame = frame;
-    const Fate fate = classify(slot, context.now, origin);
-    if (fate == Fate::kPassedOn) continue;
+    const Verdict fate = classify(slot, context.now, origin);
+    if (fate == Verdict::kPassedOn) continue;
     burst[ours++] = slot.frame;  // strip() may have replaced the frame by a copy
-    if (fate == Fate::kForQueuePair) {
+    if (fate == Verdict::kForQueuePair) {
       queue_pairs_.prefetch(slot.view.destination_qp().value());
       ++good;
     }
@@ -114,7 +114,7 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
   }
   for (uint16_t i = 0; i < good; ++i) {
     Received& packet = received_[i];
-    if (packet.unchecked && !check_late(packet)) continue;
+    if (packet.unchecked && !verify_deferred_icrc(packet)) continue;
     if (receive_point_) [[unlikely]]
       sample(packet, context.now);
     if (is_multicast(packet.view)) {
@@ -156,7 +156,7 @@ void Worker::parse(Received& received) const {
 }
 
 // Processes all frames that are not for a queue pair of this worker.
-Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
+Worker::Verdict Worker::classify(Received& received, Nanos now, Origin origin) {
   rte_mbuf* frame = received.frame;
   parse(received);
   FrameView& view = received.view;
@@ -164,14 +164,14 @@ Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
     parse(received);
   if (view.kind == FrameKind::kTruncated && rte_pktmbuf_data_len(frame) < sizeof(EthernetHeader)) {
     counters_.add(Counter::kRxMalformed);
-    return Fate::kDone;
+    return Verdict::kDone;
   }
   const MacAddress& to = view.ethernet().destination;
   if ((to != mac_ && !to.is_multicast()) || (view.vlan_id() != vlan_)) {
     // MAC control frames have no tag.
     if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);
     counters_.add(Counter::kRxNotForUs);
-    return Fate::kDone;
+    return Verdict::kDone;
   }
   switch (view.kind) {
     case FrameKind::kRoce:
@@ -187,18 +187,18 @@ Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
       if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);
       if (cnms_.is_cnm(view, *frame)) return take_cnm(received, now, origin);
       counters_.add(Counter::kRxOtherProtocol);
-      return Fate::kDone;
+      return Verdict::kDone;
     case FrameKind::kUnknownOpcode:
       counters_.add(Counter::kRxUnknownOpcode);
-      return Fate::kDone;
+      return Verdict::kDone;
     default:
       counters_.add(Counter::kRxMalformed);
-      return Fate::kDone;
+      return Verdict::kDone;
   }
 }
 
 // The inner packet must be RoCEv2; nested telemetry is not supported.
-Worker::Fate Worker::classify_telemetry(Received& received, Origin origin) {
+Worker::Verdict Worker::classify_telemetry(Received& received, Origin origin) {
   if (origin == Origin::kPort && outboxes_.size() > 1) {
     // Unmodified, because the owner reads the hops.
     const std::optional<Qpn> number = telemetry_.destination_of(*received.frame);
@@ -207,34 +207,34 @@ Worker::Fate Worker::classify_telemetry(Received& received, Origin origin) {
                                : index_;
     if (owner != index_) {
       pass_on(owner, received.frame);
-      return Fate::kPassedOn;
+      return Verdict::kPassedOn;
     }
   }
   const auto slot = static_cast<uint32_t>(&received - received_.data());
   rte_mbuf* frame = telemetry_.strip(received.frame, slot, counters_);
-  if (frame == nullptr) return Fate::kDone;
+  if (frame == nullptr) return Verdict::kDone;
   received.frame = frame;
   parse(received);
   if (received.view.kind != FrameKind::kRoce) {
     counters_.add(received.view.kind == FrameKind::kUnknownOpcode ? Counter::kRxUnknownOpcode
                                                                   : Counter::kRxMalformed);
-    return Fate::kDone;
+    return Verdict::kDone;
   }
   received.view.telemetry = static_cast<uint8_t>(slot + 1);
   return classify_roce(received, origin);
 }
 
-Worker::Fate Worker::classify_roce(Received& received, Origin origin) {
+Worker::Verdict Worker::classify_roce(Received& received, Origin origin) {
   rte_mbuf* frame = received.frame;
   const FrameView& view = received.view;
   if (view.opcode->transport == TransportClass::kUd) {
     if (!is_for_datagrams(view)) {
       counters_.add(Counter::kRxNotForUs);
-      return Fate::kDone;
+      return Verdict::kDone;
     }
     if (view.destination_qp() == kManagementQp && management_ != nullptr &&
         !management_->admits(view, frame, now_))
-      return Fate::kDone;
+      return Verdict::kDone;
   }
   if (origin == Origin::kPort && outboxes_.size() > 1) {
     // The owner validates the ICRC: that is the larger part of the work, and the owner needs the payload next.
@@ -243,39 +243,39 @@ Worker::Fate Worker::classify_roce(Received& received, Origin origin) {
       copy_to_members(frame, view.destination_ip());
     } else if (owner != index_) {
       pass_on(owner, frame);
-      return Fate::kPassedOn;
+      return Verdict::kPassedOn;
     }
   }
   if (view.udp().checksum.get() != 0 && !has_right_udp_checksum(view, *frame)) [[unlikely]] {
     counters_.add(Counter::kRxMalformed);
-    return Fate::kDone;
+    return Verdict::kDone;
   }
-  if (without_payload_ && view.opcode->transport != TransportClass::kUd) [[unlikely]] {
+  if (header_only_ && view.opcode->transport != TransportClass::kUd) [[unlikely]] {
     received.unchecked = false;
     received.view.placed = view.payload_length > 0;  // no payload to place
     counters_.add(Counter::kRxRoce);
-    return Fate::kForQueuePair;
+    return Verdict::kForQueuePair;
   }
   if (!needs_icrc_) {
     received.unchecked = false;
     counters_.add(Counter::kRxRoce);
-    return Fate::kForQueuePair;
+    return Verdict::kForQueuePair;
   }
   received.unchecked = place_early_ && may_be_placed(view, *frame);
   if (!received.unchecked && compute_icrc(view, frame) != stored_icrc(view, frame)) {
     counters_.add(Counter::kRxIcrcErrors);
-    return Fate::kDone;
+    return Verdict::kDone;
   }
   if (!received.unchecked) counters_.add(Counter::kRxRoce);
-  return Fate::kForQueuePair;
+  return Verdict::kForQueuePair;
 }
 
 // Validates the ICRC of a packet that was not checked before, and returns whether it is valid. If the queue pair knows
 // the destination of the payload, the payload is copied while the ICRC is computed. If the destination is not mapped
 // (base/guarded_access.hpp), the packet takes the normal path, which refuses it.
-bool Worker::check_late(Received& received) {
+bool Worker::verify_deferred_icrc(Received& received) {
   FrameView& view = received.view;
-  uint8_t* place = received.qp != nullptr ? received.qp->core.place_of(memory_, view) : nullptr;
+  uint8_t* place = received.qp != nullptr ? received.qp->core.payload_target(memory_, view) : nullptr;
   uint32_t icrc = 0;
   if (place != nullptr) {
     icrc = compute_icrc_copying(view, place);
@@ -287,17 +287,18 @@ bool Worker::check_late(Received& received) {
   return right;
 }
 
-Worker::Fate Worker::classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin) {
+Worker::Verdict Worker::classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now,
+                                             Origin origin) {
   if (origin == Origin::kPort && outboxes_.size() > 1) {
-    const Audience audience = audience_of(view);
-    if (audience == Audience::kEverybody) copy_to_all(frame);
-    if (audience == Audience::kAnswerer && index_ != 0) {
+    const Scope audience = audience_of(view);
+    if (audience == Scope::kEverybody) copy_to_all(frame);
+    if (audience == Scope::kAnswerer && index_ != 0) {
       pass_on(0, frame);
-      return Fate::kPassedOn;
+      return Verdict::kPassedOn;
     }
   }
   if (!neighbours_->handle(view, frame, now)) counters_.add(Counter::kRxOtherProtocol);
-  return Fate::kDone;
+  return Verdict::kDone;
 }
 
 // At most one frame per worker for each frame of a burst, so an outbox cannot overflow.

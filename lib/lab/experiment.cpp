@@ -8,11 +8,11 @@
 #include "device/host.hpp"
 #include "engine/congestion_control.hpp"
 #include "lab/ideal_time.hpp"
-#include "lab/introductions.hpp"
 #include "lab/meter.hpp"
 #include "lab/network.hpp"
 #include "lab/summary.hpp"
 #include "lab/timetable.hpp"
+#include "lab/warm_up.hpp"
 #include "lab/window_runner.hpp"
 #include "transport/reliable_queue_pair.hpp"
 
@@ -127,7 +127,7 @@ class Experiment {
   const Scenario& scenario_;
   const ExperimentOptions& options_;
   std::unique_ptr<Network> network_;
-  Pace pace_;
+  RealtimeThrottle pace_;
   WindowRunner runner_;
   Opener opener_{*this};
   Sampler sampler_{*this};

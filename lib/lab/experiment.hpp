@@ -11,8 +11,8 @@
 
 #include "lab/flow_plan.hpp"
 #include "lab/host_program.hpp"
-#include "lab/pace.hpp"
 #include "lab/real_port.hpp"
+#include "lab/realtime_throttle.hpp"
 #include "lab/scenario.hpp"
 
 namespace roci::lab {
@@ -26,7 +26,7 @@ struct Series {
 
 // Results of a run in real time.
 struct RealRun {
-  Lateness late;
+  ScheduleLag late;
   std::vector<RealPortCounts> ports;
 };
 

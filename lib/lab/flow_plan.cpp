@@ -8,7 +8,7 @@
 namespace roci::lab {
 namespace {
 
-constexpr size_t kMostFlows = 20'000'000;
+constexpr size_t kMaxFlows = 20'000'000;
 
 using Pair = std::pair<uint32_t, uint32_t>;
 
@@ -80,8 +80,8 @@ Status plan_poisson(const Scenario& scenario, uint32_t number, Rng& rng, Traffic
   const double mean_bits = spec.size.mean() * 8;
   const Nanos end = std::min(spec.stop, scenario.duration);
   const auto add = [&](uint32_t from, uint32_t to, double at) -> Status {
-    if (plan.flows.size() >= kMostFlows)
-      return fail("traffic '" + spec.name + "' exceeds " + std::to_string(kMostFlows) + " flows");
+    if (plan.flows.size() >= kMaxFlows)
+      return fail("traffic '" + spec.name + "' exceeds " + std::to_string(kMaxFlows) + " flows");
     plan.flows.push_back(
         {number, from, to, Nanos{static_cast<int64_t>(at)}, spec.size.draw(rng), spec.operation});
     return {};

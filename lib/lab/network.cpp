@@ -47,12 +47,12 @@ uint64_t largest_message(const Scenario& scenario) {
 
 // Buffers for hosts and cables, and for the longest permitted queue of a port with full packets.
 uint32_t buffers_for(const Scenario& scenario) {
-  constexpr uint64_t kUnderWay = 65'536, kOfHost = 256, kMost = 1U << 20;
+  constexpr uint64_t kUnderWay = 65'536, kOfHost = 256, kMax = 1U << 20;
   uint64_t queue = 0;
   for (const SwitchConfig& one : scenario.switches)
     for (const SwitchPortConfig& port : one.ports) queue = std::max(queue, port.queue.value());
   const uint64_t all = kUnderWay + kOfHost * scenario.topology.hosts.size() + queue / scenario.path_mtu;
-  return static_cast<uint32_t>(std::min(all, kMost));
+  return static_cast<uint32_t>(std::min(all, kMax));
 }
 
 }  // namespace
@@ -206,8 +206,8 @@ Status Network::make_hosts() {
     config.name = of.name;
     config.addresses = {topology.host_address(h).to_string()};
     if (topology.switches.size() > 1) config.gateways = {topology.gateway(of.at).address.to_string()};
-    config.seed = scenario_.seed * kMostHosts + h + 1;
-    config.without_payload = !scenario_.payload;
+    config.seed = scenario_.seed * kMaxHosts + h + 1;
+    config.header_only = !scenario_.payload;
     HostParts& parts = hosts_.emplace_back();
     auto device = Device::create(std::make_unique<BorrowedPort>(*port), config, pool_);
     if (!device) return fail(device.error());

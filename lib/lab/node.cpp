@@ -24,7 +24,7 @@ void Node::run(Nanos end) {
   while (at < end) {
     now_ = std::max(now_, at);
     for (uint64_t rounds = 0; live_ ? pollers_.round_of_all(now_) : pollers_.round(now_);) {
-      if (++rounds < (live_ ? kMostLiveRounds : kMostRounds)) continue;
+      if (++rounds < (live_ ? kMaxLiveRounds : kMaxRounds)) continue;
       if (live_) break;
       stuck_ = pollers_.last_worker();
       return;

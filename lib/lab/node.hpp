@@ -39,8 +39,8 @@ class Node final : public ArrivalListener {
 
  private:
   // Limit of rounds at one instant. Real ports may deliver frames without end; virtual time then advances nevertheless.
-  static constexpr uint64_t kMostRounds = 1'000'000;
-  static constexpr uint64_t kMostLiveRounds = 64;
+  static constexpr uint64_t kMaxRounds = 1'000'000;
+  static constexpr uint64_t kMaxLiveRounds = 64;
 
   std::string name_;
   PollerGroup pollers_;

@@ -50,7 +50,7 @@ Json text_of(const Json& json, const char* name) {
 double four_digits(double value) { return to_digits(value, 4); }
 int64_t whole(double value) { return std::isfinite(value) ? std::llround(value) : 0; }
 
-enum class Thinning : uint8_t { kMost, kMean };
+enum class Thinning : uint8_t { kMax, kMean };
 
 // Merges each `step` values into one.
 std::vector<double> thinned(const std::vector<double>& values, size_t step, Thinning how) {
@@ -63,7 +63,7 @@ std::vector<double> thinned(const std::vector<double>& values, size_t step, Thin
       most = std::max(most, values[i]);
       sum += values[i];
     }
-    out.push_back(how == Thinning::kMost ? most : sum / static_cast<double>(to - from));
+    out.push_back(how == Thinning::kMax ? most : sum / static_cast<double>(to - from));
   }
   return out;
 }
@@ -115,7 +115,7 @@ Json queues_of(const StoredRun& run, const Room& room, size_t step) {
   const size_t settled = run.bin.count() > 0 ? static_cast<size_t>(settle / run.bin.count()) : 0;
   for (const size_t port : busiest_ports(run, room.ports)) {
     Json most = Json::array(), mean = Json::array(), spread = Json::array();
-    for (const double value : thinned(run.queue_most.values[port], step, Thinning::kMost))
+    for (const double value : thinned(run.queue_most.values[port], step, Thinning::kMax))
       most.push_back(whole(value));
     if (port < run.queue_mean.values.size()) {
       for (const double value : thinned(run.queue_mean.values[port], step, Thinning::kMean))

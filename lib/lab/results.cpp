@@ -200,7 +200,7 @@ void put_real(nlohmann::ordered_json& run, const RealRun& of) {
   run["late"] = {{"mean_ns", to_digits(of.late.mean_ns, 4)},
                  {"p99_ns", of.late.p99_ns},
                  {"most_ns", of.late.most_ns},
-                 {"much_ns", Lateness::kMuch.count()},
+                 {"much_ns", ScheduleLag::kMuch.count()},
                  {"part_of_time_late_by_much", to_digits(of.late.part, 4)}};
   nlohmann::ordered_json ports = nlohmann::ordered_json::array();
   for (const RealPortCounts& port : of.ports)

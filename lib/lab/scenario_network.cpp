@@ -190,7 +190,7 @@ Status read_switches(ConfigNode& root, Scenario& scenario) {
       SwitchRouteConfig route{.prefix = topology.edge_network(to).masked(), .via = {}};
       for (const uint32_t p : topology.ports_towards(s, to)) {
         route.via.push_back(topology.cable_address(of.cables[p], !topology.is_end_b(s, p)).address);
-        if (route.via.size() == kMostNextHops) break;
+        if (route.via.size() == kMaxNextHops) break;
       }
       config.routes.push_back(std::move(route));
     }

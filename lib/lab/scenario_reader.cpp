@@ -6,8 +6,8 @@
 namespace roci::lab {
 namespace {
 
-constexpr Nanos kLongestRun = 3600s;
-constexpr size_t kMostRuns = 10'000;
+constexpr Nanos kMaxRun = 3600s;
+constexpr size_t kMaxRuns = 10'000;
 
 Status read_windows(ConfigNode& root, Scenario& scenario) {
   return root.each("windows", Need::kOptional, [&](ConfigNode& node) -> Status {
@@ -32,10 +32,10 @@ Status read_all(ConfigNode& root, Scenario& scenario) {
   ROCI_TRY(root.optional("source", scenario.source));
   ROCI_TRY(root.optional("seed", scenario.seed, integer_in<uint64_t>(1, 1ULL << 48)));
   ROCI_TRY(root.required("duration", scenario.duration));
-  if (scenario.duration <= Nanos{0} || scenario.duration > kLongestRun)
+  if (scenario.duration <= Nanos{0} || scenario.duration > kMaxRun)
     return root.error("duration", "must be above 0 and at most 1 h");
   ROCI_TRY(root.optional("drain", scenario.drain));
-  if (scenario.drain < Nanos{0} || scenario.drain > kLongestRun)
+  if (scenario.drain < Nanos{0} || scenario.drain > kMaxRun)
     return root.error("drain", "must be at most 1 h");
   ROCI_TRY(root.optional("settle", scenario.settle));
   if (scenario.settle < Nanos{0} || scenario.settle >= scenario.duration)
@@ -72,9 +72,9 @@ Status read_sweep(ConfigNode& root, std::vector<RunSpec>& runs) {
         }
       }
       runs = std::move(more);
-      if (runs.size() > kMostRuns)
+      if (runs.size() > kMaxRuns)
         return node.error("at least " + std::to_string(runs.size()) + " runs; the maximum is " +
-                          std::to_string(kMostRuns));
+                          std::to_string(kMaxRuns));
     }
     return {};
   });

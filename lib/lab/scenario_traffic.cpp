@@ -8,7 +8,7 @@
 namespace roci::lab {
 namespace {
 
-constexpr uint64_t kMostMessage = 1ULL << 30;
+constexpr uint64_t kMaxMessage = 1ULL << 30;
 
 // Adds the hosts named by "h3", "h0-h15" or "all".
 Status add_hosts(const Topology& topology, const std::string& text, std::vector<uint32_t>& out) {
@@ -104,7 +104,7 @@ Status read_arrivals(ConfigNode& node, TrafficSpec& spec) {
     return node.optional("read_share", spec.read_share, number_in(0, 1));
   }
   ROCI_TRY(node.required("load", spec.load, number_in(1e-6, 2)));
-  return node.optional("degree", spec.degree, integer_in<uint32_t>(0, kMostHosts));
+  return node.optional("degree", spec.degree, integer_in<uint32_t>(0, kMaxHosts));
 }
 
 // `name`: an algorithm or a profile; empty: the default of the hosts. Checks that INT is configured if it is required.
@@ -161,7 +161,7 @@ Status read_traffic(ConfigNode& root, Scenario& scenario) {
     ROCI_TRY(read_size(node, folder, spec));
     Bytes message{spec.message};
     ROCI_TRY(node.optional("message", message));
-    if (message < Bytes{1} || message > Bytes{kMostMessage})
+    if (message < Bytes{1} || message > Bytes{kMaxMessage})
       return node.error("message", "must be 1 B to 1 GiB");
     spec.message = message.value();
     ROCI_TRY(read_arrivals(node, spec));

@@ -129,8 +129,8 @@ std::optional<uint32_t> Topology::find_switch(const std::string& name) const {
 }
 
 Status Topology::finish() {
-  ROCI_TRY(check_count(hosts.size(), 2, kMostHosts, "hosts"));
-  ROCI_TRY(check_count(switches.size(), 1, kMostSwitches, "switches"));
+  ROCI_TRY(check_count(hosts.size(), 2, kMaxHosts, "hosts"));
+  ROCI_TRY(check_count(switches.size(), 1, kMaxSwitches, "switches"));
   for (const Cable& cable : cables) {
     if (cable.spec.rate.value() == 0) return fail("a link requires a rate above 0");
     if (cable.spec.delay <= Nanos{0}) return fail("a link requires a delay of at least 1 ns");

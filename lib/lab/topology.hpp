@@ -85,8 +85,8 @@ struct Topology {
   std::vector<std::vector<uint8_t>> hops;
 };
 
-inline constexpr uint32_t kMostHosts = 4096;
-inline constexpr uint32_t kMostSwitches = 2048;
+inline constexpr uint32_t kMaxHosts = 4096;
+inline constexpr uint32_t kMaxSwitches = 2048;
 
 // Hosts h0, h1, … at one switch, s0.
 Result<Topology> make_star(uint32_t hosts, const CableSpec& host_cable);

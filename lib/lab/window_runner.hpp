@@ -12,7 +12,7 @@
 #include "base/result.hpp"
 #include "base/types.hpp"
 #include "lab/node.hpp"
-#include "lab/pace.hpp"
+#include "lab/realtime_throttle.hpp"
 
 namespace roci::lab {
 
@@ -43,7 +43,7 @@ class WindowRunner {
 
   // Ties virtual time to the clock: from now on no window starts before its time, and live nodes run whenever the
   // runner is idle. Late windows follow each other at once.
-  void keep(Pace& pace) { pace_ = &pace; }
+  void keep(RealtimeThrottle& pace) { pace_ = &pace; }
   // `stops` is called before each window. If it returns true, the run fails with ECANCELED.
   void ask(std::function<bool()> stops) { stops_ = std::move(stops); }
 
@@ -72,7 +72,7 @@ class WindowRunner {
   std::vector<Node*> nodes_;
   std::vector<Node*> live_;
   std::vector<Interlude*> interludes_;
-  Pace* pace_ = nullptr;  // null: as fast as possible
+  RealtimeThrottle* pace_ = nullptr;  // null: as fast as possible
   std::function<bool()> stops_;
   std::vector<Node*> due_;
   Nanos now_{0};

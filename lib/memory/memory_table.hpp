@@ -73,8 +73,8 @@ class MemoryTable {
  public:
   // Maximum of regions and windows together: half of all key indices, so that a random index is free at the second
   // attempt on average.
-  static constexpr size_t kMost = 1 << 23;
-  explicit MemoryTable(IdSource& ids, size_t most = kMost) : ids_(ids), most_(most) {}
+  static constexpr size_t kMax = 1 << 23;
+  explicit MemoryTable(IdSource& ids, size_t most = kMax) : ids_(ids), most_(most) {}
   ~MemoryTable();
   MemoryTable(const MemoryTable&) = delete;
   MemoryTable& operator=(const MemoryTable&) = delete;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kStandardV4 = "10.77.0.0/16";
 constexpr const char* kStandardV6 = "fd77::/64";
-constexpr uint32_t kMostFirst = 1U << 24;
+constexpr uint32_t kMaxFirst = 1U << 24;
 
 // Number of host numbers in a network.
 uint64_t hosts_of(const IpNetwork& network) {
@@ -96,8 +96,8 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
   if (const Status good = check_net_name(net.name); !good) return node.error("name", good.error().message);
   ROCI_TRY(node.optional_list("addresses", net.networks));
   for (IpNetwork& network : net.networks) network = network.masked();
-  ROCI_TRY(node.optional("first", net.first, integer_in<uint32_t>(1, kMostFirst)));
-  ROCI_TRY(node.optional("places", net.places, integer_in<uint32_t>(1, kMostPlaces)));
+  ROCI_TRY(node.optional("first", net.first, integer_in<uint32_t>(1, kMaxFirst)));
+  ROCI_TRY(node.optional("places", net.places, integer_in<uint32_t>(1, kMaxPlaces)));
   ROCI_TRY(check_networks(node, net));
   ROCI_TRY(node.optional("switch", net.always_switch, one_of<bool>({{"auto", false}, {"always", true}})));
   ROCI_TRY(node.optional("icrc", net.always_icrc, one_of<bool>({{"auto", false}, {"on", true}})));
@@ -119,9 +119,9 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
     net.uplink->mtu = net.mtu;
     return read_device(section, *net.uplink);
   }));
-  if (net.uplink && !node.has("places")) net.places = kMostPlaces - 1;
-  if (net.uplink && net.places == kMostPlaces)
-    return node.error("places", "must be at most " + std::to_string(kMostPlaces - 1) + " with an uplink");
+  if (net.uplink && !node.has("places")) net.places = kMaxPlaces - 1;
+  if (net.uplink && net.places == kMaxPlaces)
+    return node.error("places", "must be at most " + std::to_string(kMaxPlaces - 1) + " with an uplink");
   ROCI_TRY(node.optional("pci", net.pci));
   ROCI_TRY(read_faults_of_places(node, net));
   if (net.sender_places && net.needs_switch())

@@ -65,7 +65,7 @@ struct NetCongestionControl {
   friend bool operator==(const NetCongestionControl&, const NetCongestionControl&) = default;
 };
 
-inline constexpr uint32_t kMostPlaces = 32;  // slots for processes (port/shm_segment.hpp); 31 with an uplink
+inline constexpr uint32_t kMaxPlaces = 32;  // slots for processes (port/shm_segment.hpp); 31 with an uplink
 
 struct NetConfig {
   std::string name = "default";

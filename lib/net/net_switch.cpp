@@ -29,7 +29,7 @@ void write_classes(std::ostringstream& out, const NetMarking& marking) {
 uint32_t memory_of(const NetConfig& net) {
   constexpr uint64_t kBeside = 512;  // bytes of a buffer in addition to the packet
   if (!net.faults) return net.memory_mib;
-  const uint64_t held = uint64_t{net.places} * FaultyPort::kMostHeld * (net.mtu + kBeside);
+  const uint64_t held = uint64_t{net.places} * FaultyPort::kMaxHeld * (net.mtu + kBeside);
   return net.memory_mib + static_cast<uint32_t>(held >> 20) + 1;
 }
 
@@ -41,8 +41,8 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
   out << "# Written by roci-run for the network '" << net.name << "'.\n"
       << "eal: {memory: " << memory_of(net) << "MiB, pci: " << (net.pci ? "true" : "false") << "}\n"
       << "switch:\n  name: \"" << net.name << "\"\n  idle: " << idle_policy_name(net.idle)
-      << "\n  shared_memory: \"" << folder.string() << "\"\n  last_words: \""
-      << (folder / kNetLastWords).string() << "\"\n";
+      << "\n  shared_memory: \"" << folder.string() << "\"\n  crash_notices: \""
+      << (folder / kNetCrashNotices).string() << "\"\n";
   if (net.faults) out << "  faults: {enabled: true, seed: " << net.fault_seed << "}\n";
   if (net.telemetry.enabled) {
     out << "  telemetry: {udp_port: " << net.telemetry.udp_port

@@ -15,7 +15,7 @@
 #include "base/quiet_signals.hpp"
 #include "net/net_switch.hpp"
 #include "net/runtime_folder.hpp"
-#include "port/last_words.hpp"
+#include "port/crash_notice.hpp"
 #include "port/realtime_runner.hpp"
 #include "port/shm_join.hpp"
 
@@ -113,8 +113,8 @@ void PeerWatch::watch(uint32_t slot, const ShmPort::Owner& owner) {
 
 void PeerWatch::report(uint32_t slot, const ShmPort::Owner& owner) {
   std::vector<std::vector<uint8_t>> frames;
-  const auto file = folder_ / kNetLastWords / (place_name(slot) + "." + std::to_string(owner.pid));
-  if (auto left = LeftWords::read(file)) {
+  const auto file = folder_ / kNetCrashNotices / (place_name(slot) + "." + std::to_string(owner.pid));
+  if (auto left = CrashNoticeReader::read(file)) {
     const MacAddress own = port_.mac();
     for (auto frame = left->next(); !frame.empty(); frame = left->next()) {
       if (reinterpret_cast<const EthernetHeader*>(frame.data())->destination == own)

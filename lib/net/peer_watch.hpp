@@ -1,6 +1,6 @@
 // Detection of peer exit for a shared-memory port. A pidfd reports the exit of each process with which the port has
 // exchanged frames. The exit is reported to the port, together with the crash notifications of that process for this
-// port (port/last_words.hpp). One thread, which sleeps between events.
+// port (port/crash_notice.hpp). One thread, which sleeps between events.
 #pragma once
 
 #include <atomic>

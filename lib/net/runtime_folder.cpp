@@ -12,7 +12,7 @@
 namespace roci {
 namespace {
 
-constexpr size_t kLongestName = 48;
+constexpr size_t kMaxName = 48;
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -61,13 +61,13 @@ Result<std::filesystem::path> runtime_folder() {
 }
 
 Status check_net_name(std::string_view name) {
-  const bool good = !name.empty() && name.size() <= kLongestName && name.front() != '.' &&
-                    name.front() != '-' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+  const bool good = !name.empty() && name.size() <= kMaxName && name.front() != '.' && name.front() != '-' &&
+                    std::all_of(name.begin(), name.end(), [](unsigned char c) {
                       return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
                     });
   if (good) return {};
   return fail("'" + std::string{name} + "' is not a valid network name; allowed are 1 to " +
-              std::to_string(kLongestName) +
+              std::to_string(kMaxName) +
               " letters, digits, '-', '_' and '.', starting with a letter, a digit or '_'");
 }
 

@@ -32,6 +32,7 @@ inline constexpr const char* kNetSwitchFile = "switch.yaml";  // configuration o
 inline constexpr const char* kNetSwitchLock = "switch.lock";  // locked while the switch runs
 inline constexpr const char* kNetSwitchPid = "switch.pid";    // ready file of roci-switch
 inline constexpr const char* kNetSwitchLog = "switch.log";
-inline constexpr const char* kNetLastWords = "last-words";  // crash notifications (port/last_words.hpp)
+inline constexpr const char* kNetCrashNotices =
+    "crash-notices";  // crash notifications (port/crash_notice.hpp)
 
 }  // namespace roci

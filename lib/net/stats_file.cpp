@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 using Numbers = std::vector<std::pair<std::string, uint64_t>>;
 
 // Limit of one report, since a host may have very many queue pairs.
-constexpr size_t kMostQueuePairs = 4096;
+constexpr size_t kMaxListed = 4096;
 
 Json json_of(const Numbers& numbers) {
   Json out = Json::object();
@@ -125,7 +125,7 @@ void merge(DeviceStats& known, DeviceStats&& more) {
 Status write_stats(const std::string& path, Device& device) {
   DeviceStats stats = about_this_process(device);
   stats.counters = device.counters();
-  stats.queue_pairs = queue_pairs_of(device, queue_pair_numbers(device.host(), 0, kMostQueuePairs));
+  stats.queue_pairs = queue_pairs_of(device, queue_pair_numbers(device.host(), 0, kMaxListed));
   return append_stats(path, stats);
 }
 

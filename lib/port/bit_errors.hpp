@@ -1,4 +1,4 @@
-// Bit errors of a wire, for the simulated link (sim_way.hpp) and for fault injection (faulty_port.hpp).
+// Bit errors of a wire, for the simulated link (sim_channel.hpp) and for fault injection (faulty_port.hpp).
 #pragma once
 
 #include <rte_mbuf.h>
@@ -8,7 +8,7 @@
 namespace roci {
 
 // Maximum number of bits of a frame that are flipped at once.
-inline constexpr unsigned kMostBitErrors = 64;
+inline constexpr unsigned kMaxBitErrors = 64;
 
 // Whether the frame's memory has no other reference, so that it may be modified.
 bool is_private(const rte_mbuf* frame);

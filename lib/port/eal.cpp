@@ -99,8 +99,8 @@ void remove_runtime_folder() {
 // Memory in MiB that DPDK needs in addition to packet buffers outside its memory: for devices, rings, and the lists of
 // the buffers, which take 8 bytes per buffer of at least 400 bytes.
 uint32_t dpdks_own_mib(const EalConfig& config) {
-  constexpr uint32_t kLeast = 64;
-  return config.share_buffers ? config.memory_mib : std::max(kLeast, config.memory_mib / 32);
+  constexpr uint32_t kMin = 64;
+  return config.share_buffers ? config.memory_mib : std::max(kMin, config.memory_mib / 32);
 }
 
 std::vector<std::string> eal_arguments(const EalConfig& config, bool hugepages, const cpu_set_t& cpus,

@@ -126,12 +126,12 @@ EthdevPort::EthdevPort(std::string name, const EthdevConfig& config)
 
 uint16_t EthdevPort::data_room_for(const std::string& device, uint16_t mtu) {
   const uint32_t frame = uint32_t{mtu} + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
-  constexpr uint32_t kLeastXdp = 2048;  // the kernel accepts no smaller chunks for XDP sockets
+  constexpr uint32_t kMinXdp = 2048;  // the kernel accepts no smaller chunks for XDP sockets
   uint32_t room = frame;
   if (device.starts_with("net_af_packet")) {
     room = af_packet_data_bytes(af_packet_frame_size(mtu));
   } else if (device.starts_with("net_af_xdp")) {
-    room = std::max(frame, kLeastXdp);
+    room = std::max(frame, kMinXdp);
   }
   return static_cast<uint16_t>(std::min<uint32_t>(room, UINT16_MAX - RTE_PKTMBUF_HEADROOM));
 }

@@ -60,7 +60,7 @@ void FaultyPort::set_faults(const PortFaults& faults) {
   duplication_.set(faults.duplication);
   reordering_.set(faults.reordering);
   rearranges_ = faults.duplication > 0 || faults.reordering > 0;
-  delay_ = std::clamp(faults.delay, Nanos{0}, kLongestFaultDelay);
+  delay_ = std::clamp(faults.delay, Nanos{0}, kMaxFaultDelay);
   told_loss_.store(faults.loss, std::memory_order_relaxed);
   told_corruption_.store(faults.corruption, std::memory_order_relaxed);
   told_duplication_.store(faults.duplication, std::memory_order_relaxed);
@@ -79,7 +79,7 @@ PortFaults FaultyPort::faults() const {
 uint16_t FaultyPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
   if (delay_ == Nanos{0} && !rearranges_ && held_.empty() && late_.frame == nullptr) {
     // A burst may be lost completely while more frames wait: returning 0 would mean that no frame has arrived.
-    for (unsigned bursts = 0; bursts < kMostBursts; ++bursts) {
+    for (unsigned bursts = 0; bursts < kMaxBursts; ++bursts) {
       const uint16_t count = port_->rx_burst(out, now);
       const uint16_t kept = harm(out.first(count));
       if (kept > 0 || count < out.size()) return kept;
@@ -95,7 +95,7 @@ uint16_t FaultyPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
 // Receives the frames that have arrived and queues them for later delivery.
 void FaultyPort::hold(Nanos now) {
   std::array<rte_mbuf*, kBurst> frames;
-  for (unsigned bursts = 0; bursts < kMostBursts; ++bursts) {
+  for (unsigned bursts = 0; bursts < kMaxBursts; ++bursts) {
     const uint16_t count = port_->rx_burst(frames, now);
     const uint16_t kept = harm({frames.data(), count});
     for (uint16_t i = 0; i < kept; ++i) rearrange(frames[i], now);
@@ -117,7 +117,7 @@ void FaultyPort::rearrange(rte_mbuf* frame, Nanos now) {
   }
   const bool is_late = reordering_.happens();
   if (is_late && late_.frame == nullptr) {
-    late_ = {frame, 1 + static_cast<unsigned>(overtaking_.below(kMostOvertaking)), now + kLongestWait};
+    late_ = {frame, 1 + static_cast<unsigned>(overtaking_.below(kMaxOvertaking)), now + kMaxWait};
     return;
   }
   put(frame, now);
@@ -128,7 +128,7 @@ void FaultyPort::rearrange(rte_mbuf* frame, Nanos now) {
 
 // Queued frames keep their order, even if the delay becomes shorter.
 void FaultyPort::put(rte_mbuf* frame, Nanos now) {
-  if (held_.size() == kMostHeld) {
+  if (held_.size() == kMaxHeld) {
     bump(counters_.delay_full);
     rte_pktmbuf_free(frame);
     return;

@@ -8,8 +8,8 @@
 // All faults except `down` apply to received frames only; a faulty port at each end affects both directions. A port
 // that is down transfers no frames in either direction, rx_burst() returns none and link_up() is false; frames that are
 // already delayed still arrive. Corruption flips 1 to 4 bits after the Ethernet header, as if the Ethernet FCS had not
-// detected the error. A duplicate directly precedes its frame. A late frame is delivered after up to kMostOvertaking
-// frames that arrived after it, or after kLongestWait. Only one frame is late at a time.
+// detected the error. A duplicate directly precedes its frame. A late frame is delivered after up to kMaxOvertaking
+// frames that arrived after it, or after kMaxWait. Only one frame is late at a time.
 #pragma once
 
 #include <array>
@@ -28,12 +28,12 @@ struct PortFaults {
   double corruption = 0;
   double duplication = 0;
   double reordering = 0;
-  Nanos delay{0};  // of every frame, up to kLongestFaultDelay; frames keep their order
+  Nanos delay{0};  // of every frame, up to kMaxFaultDelay; frames keep their order
   bool down = false;
 
   friend bool operator==(const PortFaults&, const PortFaults&) = default;
 };
-inline constexpr Nanos kLongestFaultDelay = 1s;
+inline constexpr Nanos kMaxFaultDelay = 1s;
 
 // Written by the port's thread, readable from any thread.
 struct PortFaultCounters {
@@ -43,14 +43,14 @@ struct PortFaultCounters {
   Counter duplicated{0};
   Counter reordered{0};
   Counter delayed{0};
-  Counter delay_full{0};  // dropped because FaultyPort::kMostHeld frames were delayed
+  Counter delay_full{0};  // dropped because FaultyPort::kMaxHeld frames were delayed
   // Frames that were dropped for lack of a buffer for a corrupted copy, or duplicates that were not made.
   Counter no_buffer{0};
   Counter down_rx{0};  // received while down
   Counter down_tx{0};  // sent while down
 };
 
-// A sequence of independent events, each of which happens with the same probability. The gaps between events that
+// A sequence of independent events; each happens with the same probability. The gaps between events that
 // happen are distributed geometrically, so only these events need a random number.
 class RareEvent {
  public:
@@ -84,9 +84,9 @@ class RareEvent {
 class FaultyPort final : public Port {
  public:
   // Maximum number of delayed frames; further frames are dropped.
-  static constexpr size_t kMostHeld = 4096;
-  static constexpr unsigned kMostOvertaking = 4;
-  static constexpr Nanos kLongestWait = 100us;
+  static constexpr size_t kMaxHeld = 4096;
+  static constexpr unsigned kMaxOvertaking = 4;
+  static constexpr Nanos kMaxWait = 100us;
 
   // `copies` provides buffers for duplicates, and for corrupting frames whose memory is shared. Without it, shared
   // frames are dropped instead of corrupted, and frames are not duplicated.
@@ -116,7 +116,7 @@ class FaultyPort final : public Port {
 
  private:
   static constexpr size_t kBurst = 32;
-  static constexpr unsigned kMostBursts = 32;  // limit of one call while frames are delayed or lost
+  static constexpr unsigned kMaxBursts = 32;  // limit of one call while frames are delayed or lost
 
   struct Held {
     Nanos due{0};

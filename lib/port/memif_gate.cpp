@@ -15,7 +15,7 @@ namespace {
 // Delay until the next callback. An alarm that is due when a callback
 // returns runs at once, before the thread reads other events.
 constexpr uint64_t kOutMicroseconds = 20;
-constexpr Nanos kLongestStay = 20ms;
+constexpr Nanos kMaxStay = 20ms;
 
 // A message of the driver to a closed peer would otherwise end the process.
 void ignore_broken_pipes() {
@@ -84,7 +84,7 @@ void MemifGate::wait_inside(void* passed) {
     gate.armed_ = false;
     return;
   }
-  Nanos stay = kLongestStay;
+  Nanos stay = kMaxStay;
   for (const Known& known : gate.visitors_) stay = std::min(stay, known.patience);
   gate.open_.store(true, std::memory_order_seq_cst);
   gate.hurry_.wait_for(lock, stay, [&gate] { return gate.hurried_; });

@@ -29,7 +29,7 @@ enum class NeighbourState : uint8_t {
 };
 std::string_view neighbour_state_name(NeighbourState state);
 
-// Entry of a NeighbourTable, which owns it. Only Neighbours modifies it, except for the reference count.
+// Entry of a NeighbourTable, which owns it. Only Neighbors modifies it, except for the reference count.
 struct Neighbour {
   IpAddress address;
   MacAddress mac;

@@ -7,7 +7,7 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kMostNeighbours = 1U << 20;
+constexpr uint32_t kMaxNeighbours = 1U << 20;
 // Delay before the next attempt if a frame could not be sent.
 constexpr Nanos kSendRetry = 1ms;
 // ff02::1
@@ -30,16 +30,16 @@ bool is_unspecified(const IpAddress& address) {
 
 }  // namespace
 
-Audience audience_of(const FrameView& view) {
+Scope audience_of(const FrameView& view) {
   switch (view.kind) {
     case FrameKind::kArp:
-      return Audience::kEverybody;
+      return Scope::kEverybody;
     case FrameKind::kIpv4:
-      return view.ipv4().protocol == kProtocolIcmp ? Audience::kAnswerer : Audience::kNobody;
+      return view.ipv4().protocol == kProtocolIcmp ? Scope::kAnswerer : Scope::kNobody;
     case FrameKind::kIpv6:
-      return view.ip6().next_header == kProtocolIcmpv6 ? Audience::kEverybody : Audience::kNobody;
+      return view.ip6().next_header == kProtocolIcmpv6 ? Scope::kEverybody : Scope::kNobody;
     default:
-      return Audience::kNobody;
+      return Scope::kNobody;
   }
 }
 
@@ -49,7 +49,7 @@ Neighbours::Neighbours(NeighbourConfig config, FrameSink& sink)
       // Pinned entries do not reduce the capacity.
       table_(config_.capacity +
              static_cast<uint32_t>(config_.addresses.size() + config_.static_entries.size())),
-      scratch_(kLongestEcho),
+      scratch_(kMaxEcho),
       solicitation_limit_(config_.solicitations_per_second),
       reply_limit_(config_.replies_per_second) {}
 
@@ -60,14 +60,14 @@ Result<std::unique_ptr<Neighbours>> Neighbours::create(NeighbourConfig config, F
     return fail("VLAN " + std::to_string(config.vlan_id) +
                 " is out of range; allowed are 1 to 4094, and 0 for none");
   }
-  if (config.capacity == 0 || config.capacity > kMostNeighbours) {
-    return fail("the neighbour table cannot have " + std::to_string(config.capacity) +
+  if (config.capacity == 0 || config.capacity > kMaxNeighbours) {
+    return fail("the neighbor table cannot have " + std::to_string(config.capacity) +
                 " entries; 1 to 1048576 are allowed");
   }
   if (config.attempts == 0 || config.first_wait <= 0ns || config.longest_wait < config.first_wait ||
       config.failed_hold < 0ns || config.reachable_time < 0ns) {
     return fail(
-        "neighbours: attempts must be at least 1, waits above 0, and the first wait at most the longest");
+        "neighbors: attempts must be at least 1, waits above 0, and the first wait at most the longest");
   }
   auto neighbours = std::unique_ptr<Neighbours>(new Neighbours(std::move(config), sink));
   ROCI_TRY(neighbours->add_own_and_static());
@@ -89,7 +89,7 @@ Status Neighbours::add_own_and_static() {
   for (const IpNetwork& own : config_.addresses) ROCI_TRY(add(own.address, config_.mac));
   for (const StaticNeighbour& known : config_.static_entries) {
     if (!is_usable(known.mac)) {
-      return fail("static neighbour " + known.address.to_string() + ": the MAC address " +
+      return fail("static neighbor " + known.address.to_string() + ": the MAC address " +
                   known.mac.to_string() + " is not unicast");
     }
     ROCI_TRY(add(known.address, known.mac));
@@ -120,7 +120,7 @@ Lookup Neighbours::resolve(const IpAddress& destination, Nanos now) {
 Neighbour* Neighbours::insert_for_us(const IpAddress& address) {
   Neighbour* entry = table_.insert(address);
   if (entry != nullptr) return entry;
-  if (table_.capacity() >= kMostNeighbours) {
+  if (table_.capacity() >= kMaxNeighbours) {
     ++stats_.table_full;
     return nullptr;
   }

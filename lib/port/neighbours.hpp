@@ -81,12 +81,12 @@ struct Lookup {
 };
 
 // The workers of a host that must process a received frame.
-enum class Audience : uint8_t {
+enum class Scope : uint8_t {
   kNobody,     // not a message of these protocols
   kAnswerer,   // ICMP: possibly an echo request
   kEverybody,  // ARP and ICMPv6 (includes ND): all workers learn from it
 };
-Audience audience_of(const FrameView& view);
+Scope audience_of(const FrameView& view);
 
 // Neighbor cache and its protocols. Owned and called by one thread,
 // a worker of the host. Has no clock: time is an argument.
@@ -133,7 +133,7 @@ class Neighbours {
 
  private:
   // The longest echo request that is answered, in bytes.
-  static constexpr size_t kLongestEcho = 9000;
+  static constexpr size_t kMaxEcho = 9000;
 
   Neighbours(NeighbourConfig config, FrameSink& sink);
   Status add_own_and_static();

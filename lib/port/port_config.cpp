@@ -7,16 +7,16 @@ namespace roci {
 namespace {
 
 // Limits of EthdevPort: the packet size that every IPv4 host accepts (RFC 791), and the jumbo frames of common NICs.
-constexpr uint16_t kLeastMtu = 576;
+constexpr uint16_t kMinMtu = 576;
 constexpr uint16_t kLargestMtu = 9600;
 
 // EAL counts memory in MiB.
 Result<uint32_t> parse_memory(std::string_view text) {
   constexpr uint64_t kMiB = 1U << 20;
-  constexpr uint64_t kMostMiB = 1U << 20;
+  constexpr uint64_t kMaxMiB = 1U << 20;
   const auto bytes = parse_bytes(text);
   if (!bytes) return fail(bytes.error());
-  if (bytes->value() % kMiB != 0 || bytes->value() == 0 || bytes->value() / kMiB > kMostMiB) {
+  if (bytes->value() % kMiB != 0 || bytes->value() == 0 || bytes->value() / kMiB > kMaxMiB) {
     return fail("'" + std::string{text} + "' is not a whole number of MiB from 1MiB to 1TiB");
   }
   return static_cast<uint32_t>(bytes->value() / kMiB);
@@ -32,7 +32,7 @@ Result<std::string> parse_device(std::string_view text) {
 
 Result<Nanos> parse_fault_delay(std::string_view text) {
   auto delay = parse_duration(text);
-  if (delay && *delay > kLongestFaultDelay)
+  if (delay && *delay > kMaxFaultDelay)
     return fail("'" + std::string{text} + "' exceeds the maximum delay of 1s");
   return delay;
 }
@@ -56,7 +56,7 @@ Status read_eal(ConfigNode& root, EalConfig& config) {
 Status read_device(ConfigNode& node, EthdevConfig& config) {
   const auto descriptors = integer_in<uint16_t>(32, 32768);
   ROCI_TRY(node.required("device", config.device, parse_device));
-  ROCI_TRY(node.optional("mtu", config.mtu, integer_in<uint16_t>(kLeastMtu, kLargestMtu)));
+  ROCI_TRY(node.optional("mtu", config.mtu, integer_in<uint16_t>(kMinMtu, kLargestMtu)));
   ROCI_TRY(node.optional("rx_descriptors", config.rx_descriptors, descriptors));
   ROCI_TRY(node.optional("tx_descriptors", config.tx_descriptors, descriptors));
   ROCI_TRY(node.optional("connect_timeout", config.connect_timeout));

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "wire/roce_glance.hpp"
+#include "wire/roce_peek.hpp"
 
 namespace roci {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 // Unread bytes of the ring above which acknowledgments also wake the receiver.
 constexpr uint64_t kQuietAcks = 64 * 1024;
 
-constexpr uint32_t kLongestAcknowledgment = 512;  // including extension blocks
+constexpr uint32_t kMaxAcknowledgment = 512;  // including extension blocks
 
 // The copied start of a frame that is received in place: all headers of
 // a packet with payload, and an extension block without hops.
@@ -21,7 +21,7 @@ constexpr uint32_t kHeadBytes = 256;
 constexpr uint32_t kInPlaceBytes = 1024;  // shorter frames are copied
 
 bool is_acknowledgment(const rte_mbuf& frame) {
-  return frame.pkt_len <= kLongestAcknowledgment &&
+  return frame.pkt_len <= kMaxAcknowledgment &&
          is_rc_acknowledgment({rte_pktmbuf_mtod(&frame, const uint8_t*), frame.data_len}, frame.pkt_len);
 }
 
@@ -40,7 +40,7 @@ struct ShmLink::DirectFrame {
     return *reinterpret_cast<DirectFrame*>(rte_mbuf_buf_addr(const_cast<rte_mbuf*>(&frame), frame.pool));
   }
   // Called by DPDK when the frame is freed.
-  static void on_free(void* /*room*/, void* frame) {
+  static void on_free(void* /*buffer*/, void* frame) {
     const auto& direct = *static_cast<DirectFrame*>(frame);
     if (direct.link != nullptr) direct.link->cancel(direct);
   }
@@ -155,7 +155,7 @@ ShmLink::Written ShmLink::write(const rte_mbuf& frame) {
 }
 
 rte_mbuf* ShmLink::begin(uint32_t frame_bytes, const MbufPool& pool) {
-  if (next_begun_ - first_begun_ == kMostBegun) return nullptr;
+  if (next_begun_ - first_begun_ == kMaxUnfinished) return nullptr;
   rte_mbuf* const frame = spares_ != 0 ? spare_[spares_ - 1] : rte_pktmbuf_alloc(pool.get());
   if (frame == nullptr) return nullptr;
   const uint64_t position = out.position();
@@ -199,7 +199,7 @@ ShmLink::Written ShmLink::commit(rte_mbuf& frame) {
   begun(direct.number).ended = true;
   const Written written{{direct.room, direct.bytes}, direct.end};
   direct.link = nullptr;
-  if (spares_ < kMostSpare) {
+  if (spares_ < kMaxSpare) {
     spare_[spares_++] = &frame;
   } else {
     rte_pktmbuf_free(&frame);

@@ -65,7 +65,7 @@ class ShmLink {
   // The frame must have the length that was passed to begin().
   Written commit(rte_mbuf& frame);
 
-  // Makes the written and committed frames visible to the reader, up to the first frame that was begun and not
+  // Makes the written and committed frames visible to the reader, up to the first frame that was started and not
   // committed. The caller then calls ShmSlotOwner::notify().
   void publish();
   // Whether the frames since the last call must wake a reader that does not wait for acknowledgments: a frame that is
@@ -80,8 +80,8 @@ class ShmLink {
 
  private:
   // Power of two; larger than the number of frames that a worker stages.
-  static constexpr uint32_t kMostBegun = 128;
-  static constexpr uint32_t kMostSpare = 64;
+  static constexpr uint32_t kMaxUnfinished = 128;
+  static constexpr uint32_t kMaxSpare = 64;
 
   struct Begun {
     uint64_t position = 0;  // of the writer, before the frame
@@ -89,16 +89,16 @@ class ShmLink {
   };
   struct DirectFrame;
   struct InPlaceFrame;
-  [[nodiscard]] Begun& begun(uint32_t number) { return begun_[number & (kMostBegun - 1)]; }
+  [[nodiscard]] Begun& begun(uint32_t number) { return begun_[number & (kMaxUnfinished - 1)]; }
   void cancel(const DirectFrame& frame);
   void note_written(const rte_mbuf& frame, uint64_t end);
   rte_mbuf* refer_to(std::span<const uint8_t> record, const MbufPool& pool);
 
   uint64_t malformed_ = 0;  // total at the last take_malformed()
   bool urgent_ = false;
-  std::array<Begun, kMostBegun> begun_{};
+  std::array<Begun, kMaxUnfinished> begun_{};
   uint32_t first_begun_ = 0, next_begun_ = 0;  // indices into begun_, which wrap
-  std::array<rte_mbuf*, kMostSpare> spare_{};  // committed mbufs, for reuse
+  std::array<rte_mbuf*, kMaxSpare> spare_{};   // committed mbufs, for reuse
   uint32_t spares_ = 0;
   uint32_t in_place_ = 0;  // frames that lie in the ring `in` and have not been freed
 };

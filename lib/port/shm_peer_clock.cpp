@@ -11,7 +11,7 @@ namespace {
 // A peer that has not polled for this time is not scheduled, or is stopped.
 constexpr Nanos kAway{2'000'000};
 // A peer whose process has read no frames for this time is silent, regardless of the reason.
-constexpr Nanos kLongestExcuse = 60s;
+constexpr Nanos kMaxExcuse = 60s;
 constexpr Nanos kStoppedCheck{20'000'000};
 
 bool is_armed(const ShmSlot& slot) {
@@ -53,9 +53,9 @@ const PeerTime& ShmPeerClock::read(const ShmSlot& slot, Ring ring, Nanos now) {
       freed_ = ring.freed;
       freed_at_ = now;
     }
-    const bool reads = now - freed_at_ < kLongestExcuse;
+    const bool reads = now - freed_at_ < kMaxExcuse;
     const Nanos lost = ring.unread && reads ? window : std::clamp(Nanos{behind - behind_}, Nanos{0}, window);
-    if (lost > Nanos{0} && !stopped_ && engine.since_poll < kLongestExcuse) {
+    if (lost > Nanos{0} && !stopped_ && engine.since_poll < kMaxExcuse) {
       time_.lost += lost;
       time_.lost_at = now;
     }
@@ -70,7 +70,7 @@ bool ShmPeerClock::is_busy(const ShmSlot& slot, bool unread, Nanos now) const {
   if (stopped_) return false;
   if (unread) return true;
   const EngineTime engine(slot, now);
-  return engine.since_poll > kAway && engine.since_poll < kLongestExcuse && !engine.waits;
+  return engine.since_poll > kAway && engine.since_poll < kMaxExcuse && !engine.waits;
 }
 
 }  // namespace roci

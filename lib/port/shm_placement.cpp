@@ -10,8 +10,8 @@
 namespace roci {
 namespace {
 
-constexpr Nanos kLongestWait{100'000'000};
-constexpr size_t kMostPieces = 32;
+constexpr Nanos kMaxWait{100'000'000};
+constexpr size_t kMaxPieces = 32;
 
 ShmGrant& entry_of(ShmGrants& grants, const Placement::Target& target) {
   const uint32_t mixed = (target.qp.value() * 0x9e3779b1U) ^ (target.key.value() * 0x85ebca6bU);
@@ -62,7 +62,7 @@ void ShmPlacement::grant(const MacAddress& peer, const Target& target, const Are
 void ShmPlacement::revoke() {
   if (!std::exchange(granted_, false)) return;
   segment_->slot(slot_).grant_epoch.fetch_add(1, std::memory_order_seq_cst);
-  const Nanos until = monotonic_now() + kLongestWait;
+  const Nanos until = monotonic_now() + kMaxWait;
   for (uint32_t peer = 0; peer < kShmSlots; ++peer) {
     const std::atomic<uint32_t>& placing = segment_->grants(slot_, peer).placing;
     const uint32_t seen = placing.load(std::memory_order_seq_cst);
@@ -75,7 +75,7 @@ void ShmPlacement::revoke() {
 bool ShmPlacement::place(const MacAddress& peer, const Target& target, uint64_t va,
                          std::span<const iovec> pieces, uint64_t length) {
   const auto to = slot_of_(peer);
-  if (!to || *to == slot_ || length == 0 || pieces.size() > kMostPieces) return false;
+  if (!to || *to == slot_ || length == 0 || pieces.size() > kMaxPieces) return false;
   ShmSlot& owner = segment_->slot(*to);
   ShmGrants& grants = segment_->grants(*to, slot_);
   const ShmGrant& entry = entry_of(grants, target);

@@ -19,9 +19,9 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kMostHopBytes = kMaxIntHopWords * 4;
+constexpr uint32_t kMaxHopBytes = kMaxIntHopWords * 4;
 
-constexpr uint32_t kLongestQuestion = 128;  // ARP, or a neighbor solicitation
+constexpr uint32_t kMaxQuestion = 128;  // ARP, or a neighbor solicitation
 
 }  // namespace
 
@@ -232,8 +232,8 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
   Link& to = link(slot);
   const bool gets_hop = config_.telemetry_port != 0 && alone;
   // Checked before the frame is modified: the caller offers a refused frame again, and it must not get a second hop.
-  if (!to.out.has_room(std::min(frame.pkt_len + (gets_hop ? kMostHopBytes : 0), kShmMostFrame))) {
-    if (alone && !is_stuck(to, now)) return Sent::kNoRoom;
+  if (!to.out.has_room(std::min(frame.pkt_len + (gets_hop ? kMaxHopBytes : 0), kShmMostFrame))) {
+    if (alone && !is_stuck(to, now)) return Sent::kBackpressure;
     drop(shm_stats_.ring_full);
     return Sent::kDropped;
   }
@@ -291,7 +291,7 @@ bool ShmPort::resolve(const rte_mbuf& frame) {
   if (!answer.asks) return false;
   const bool present =
       answer.slot != UINT32_MAX && answer.slot != config_.slot && owner_.is_taken(answer.slot);
-  if (present && answers_.size() < kMostAnswers) {
+  if (present && answers_.size() < kMaxAnswers) {
     answers_.push_back(std::move(answer.frame));
     unread_.store(true, std::memory_order_relaxed);
   }
@@ -337,7 +337,7 @@ uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
       continue;
     }
     const MacAddress& to = rte_pktmbuf_mtod(frame, const EthernetHeader*)->destination;
-    if (frame->data_len < kLongestQuestion && resolve(*frame)) {
+    if (frame->data_len < kMaxQuestion && resolve(*frame)) {
       ++sent;
       bytes += frame->pkt_len;
     } else if (to.is_multicast() && !config_.via_switch) {
@@ -346,7 +346,7 @@ uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
       bytes += frame->pkt_len;
     } else if (const auto slot = next_slot(to)) {
       const Sent outcome = send_to(*slot, *frame, true, now);
-      full = outcome == Sent::kNoRoom;
+      full = outcome == Sent::kBackpressure;
       if (full) break;
       if (outcome == Sent::kYes) {
         ++sent;
@@ -447,7 +447,7 @@ std::optional<MacAddress> ShmPort::take_exit() {
   for (Exit& exit : exits_) {
     if (exit.due == Nanos{0}) {
       exit.due = now + (exit.left_frames || config_.via_switch ? kExitDelay : Nanos{0});
-      exit.latest = now + kLongestExitDelay;
+      exit.latest = now + kMaxExitDelay;
     } else {
       exit.due += switch_lost - exit.switch_lost;
       exit.latest += switch_lost - exit.switch_lost;

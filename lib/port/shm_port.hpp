@@ -76,7 +76,7 @@ class ShmPort final : public Port, public PeerPresence {
     virtual void on_contact(uint32_t slot, const Owner& owner) = 0;
   };
 
-  static constexpr size_t kMostAnswers = 64;
+  static constexpr size_t kMaxAnswers = 64;
   static constexpr Nanos kPatience{10'000'000};
   // The same for the switch, through which all frames pass.
   static constexpr Nanos kSwitchPatience = 1s;
@@ -85,7 +85,7 @@ class ShmPort final : public Port, public PeerPresence {
   // with each frame of the peer that the switch delivers, in the engine time of the switch: frames that the peer sent
   // before its exit may be in the switch's queues.
   static constexpr Nanos kExitDelay{50'000'000};
-  static constexpr Nanos kLongestExitDelay{500'000'000};
+  static constexpr Nanos kMaxExitDelay{500'000'000};
 
   // Takes the slot in the segment. The caller must hold the slot's lock.
   static Result<std::unique_ptr<ShmPort>> open(std::shared_ptr<ShmSegment> segment, ShmPortConfig config);
@@ -132,7 +132,7 @@ class ShmPort final : public Port, public PeerPresence {
 
  private:
   struct Link;
-  enum class Sent : uint8_t { kYes, kDropped, kNoRoom };
+  enum class Sent : uint8_t { kYes, kDropped, kBackpressure };
 
   ShmPort(std::shared_ptr<ShmSegment> segment, ShmPortConfig config);
   Link& link(uint32_t slot);

@@ -12,7 +12,7 @@ constexpr uint64_t kReuse = 64 * 1024;
 
 // Number of consecutive padding records that a reader skips in one
 // call. A writer cannot block the reader with more of them.
-constexpr unsigned kMostPadding = 64;
+constexpr unsigned kMaxPadding = 64;
 
 constexpr uint64_t align_up(uint64_t position) {
   return (position + kShmRecordAlign - 1) & ~uint64_t{kShmRecordAlign - 1};
@@ -131,7 +131,7 @@ bool ShmRingReader::has_more() { return head_ != tail_ || read_tail(); }
 
 // Bounded: a writer cannot block the reader by publishing padding records or changing its position.
 std::span<const uint8_t> ShmRingReader::front() {
-  for (unsigned records = 0; records <= kMostPadding && (head_ != tail_ || read_tail()); ++records) {
+  for (unsigned records = 0; records <= kMaxPadding && (head_ != tail_ || read_tail()); ++records) {
     const auto offset = static_cast<uint32_t>(head_ & (size_ - 1));
     const uint32_t left = size_ - offset;
     const ShmRecord record = read_record(data_ + offset);

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "port/sim_way.hpp"
+#include "port/sim_channel.hpp"
 
 namespace roci {
 
 // The port at one end: it sends on one direction of the link and receives from the other.
 class SimLink::End : public Port {
  public:
-  End(std::string name, MacAddress mac, uint16_t mtu, uint16_t queues, const std::atomic<bool>& up, Way& out,
-      Way& in)
+  End(std::string name, MacAddress mac, uint16_t mtu, uint16_t queues, const std::atomic<bool>& up,
+      Channel& out, Channel& in)
       : name_(std::move(name)), mac_(mac), up_(up), out_(out), in_(in) {
     for (uint16_t i = 1; i < queues; ++i) others_.push_back(std::make_unique<Queue>(*this, i));
     capabilities_.mtu = mtu;
@@ -89,8 +89,8 @@ class SimLink::End : public Port {
   std::string name_;
   MacAddress mac_;
   const std::atomic<bool>& up_;  // of the link
-  Way& out_;
-  Way& in_;
+  Channel& out_;
+  Channel& in_;
   PortCapabilities capabilities_;
   PortStats stats_;
   Nanos seen_{0};  // time of the last receive()
@@ -99,14 +99,14 @@ class SimLink::End : public Port {
 
 class SimLink::Waker final : public Poller {
  public:
-  Waker(const std::string& link, Way& way) : link_(link), way_(way) {}
+  Waker(const std::string& link, Channel& way) : link_(link), way_(way) {}
   bool poll(Nanos now) override { return way_.wake(now); }
   [[nodiscard]] Nanos next_deadline() const override { return way_.room_at(); }
   [[nodiscard]] std::string_view name() const override { return link_; }
 
  private:
   const std::string& link_;
-  Way& way_;
+  Channel& way_;
 };
 
 SimLink::SimLink(const SimLinkConfig& config, std::shared_ptr<MbufPool> copies)
@@ -114,7 +114,7 @@ SimLink::SimLink(const SimLinkConfig& config, std::shared_ptr<MbufPool> copies)
   Rng rng{config.seed};
   const std::array directions = {&config.a_to_b, &config.b_to_a};
   for (size_t i = 0; i < 2; ++i)
-    ways_[i] = std::make_unique<Way>(*directions[i], config.queues[1 - i], rng.fork(), copies_->get());
+    ways_[i] = std::make_unique<Channel>(*directions[i], config.queues[1 - i], rng.fork(), copies_->get());
   for (size_t i = 0; i < 2; ++i) {
     const uint64_t address = rng.next();
     const MacAddress mac = config.macs[i].is_zero() ? MacAddress::local(address) : config.macs[i];

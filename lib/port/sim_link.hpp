@@ -40,7 +40,7 @@ struct SimFaults {
   double corruption = 0;   // 1 to corruption_bits different bits after the Ethernet header are flipped
   double marking = 0;      // ECN-capable packets get CE; the IPv4 header checksum stays correct
   Nanos reordering_delay = 20us;
-  unsigned corruption_bits = 4;  // at most kMostBitErrors (bit_errors.hpp)
+  unsigned corruption_bits = 4;  // at most kMaxBitErrors (bit_errors.hpp)
 };
 
 // Actions of a test script for one frame, in addition to the random faults.
@@ -132,14 +132,14 @@ class SimLink : public Poller {
   [[nodiscard]] Poller& waker(Direction direction);
 
  private:
-  class Way;
+  class Channel;
   class End;
   class Waker;
 
   std::string name_;
   std::shared_ptr<MbufPool> copies_;
   std::atomic<bool> up_{true};
-  std::array<std::unique_ptr<Way>, 2> ways_;
+  std::array<std::unique_ptr<Channel>, 2> ways_;
   std::array<std::unique_ptr<End>, 2> ends_;
   std::array<std::unique_ptr<Waker>, 2> wakers_;
 };

@@ -139,10 +139,10 @@ bool take_port(Id& id, uint16_t wanted) {
                         [&](const Ports::User& other) { return are_in_the_way(other, user); }) &&
            take(wanted);
   }
-  constexpr unsigned kMost = kLastPort - kFirstPort + 1;
-  const auto begin = static_cast<unsigned>(os_random() % kMost);
-  for (unsigned i = 0; i < kMost; ++i) {
-    const auto candidate = static_cast<uint16_t>(kFirstPort + (begin + i) % kMost);
+  constexpr unsigned kMax = kLastPort - kFirstPort + 1;
+  const auto begin = static_cast<unsigned>(os_random() % kMax);
+  for (unsigned i = 0; i < kMax; ++i) {
+    const auto candidate = static_cast<uint16_t>(kFirstPort + (begin + i) % kMax);
     if (others_at(candidate).empty()) return take(candidate);
   }
   return false;

@@ -6,7 +6,7 @@ namespace roci::rdmacm {
 namespace {
 
 constexpr uint8_t kTargetAckDelay = 15;  // as rdma_rxe reports
-constexpr uint8_t kMostRetries = 7;
+constexpr uint8_t kMaxRetries = 7;
 constexpr uint8_t kXrc = 1;  // extended transport type
 
 CmIpHeader ip_header_of(const Ends& ends) {
@@ -65,8 +65,8 @@ void ask_for(Terms& terms, const rdma_conn_param* wanted, const Most& most, cons
   const rdma_conn_param wish = wanted != nullptr ? *wanted : rdma_conn_param{};
   terms.responder_resources = ask(wish.responder_resources, most.responder_resources);
   terms.initiator_depth = ask(wish.initiator_depth, most.initiator_depth);
-  terms.retry_count = wanted == nullptr ? kMostRetries : std::min(wish.retry_count, kMostRetries);
-  terms.rnr_retry_count = wanted == nullptr ? kMostRetries : std::min(wish.rnr_retry_count, kMostRetries);
+  terms.retry_count = wanted == nullptr ? kMaxRetries : std::min(wish.retry_count, kMaxRetries);
+  terms.rnr_retry_count = wanted == nullptr ? kMaxRetries : std::min(wish.rnr_retry_count, kMaxRetries);
   terms.flow_label = (ends.local_port * 31U + ends.remote_port) & 0xfffff;
 }
 
@@ -122,7 +122,7 @@ CmReply reply_for(const Terms& terms, const OwnQueuePair& own, const rdma_conn_p
   reply.target_ack_delay = kTargetAckDelay;
   reply.end_to_end_flow_control = wanted != nullptr && wanted->flow_control != 0;
   // The RNR retry count for the peer. That of this host is in the peer's request.
-  reply.rnr_retry_count = wanted == nullptr ? kMostRetries : std::min(wanted->rnr_retry_count, kMostRetries);
+  reply.rnr_retry_count = wanted == nullptr ? kMaxRetries : std::min(wanted->rnr_retry_count, kMaxRetries);
   reply.srq = target || own.srq;
   reply.vendor_id = own.ece_vendor & 0xffffff;
   return reply;

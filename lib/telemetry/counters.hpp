@@ -32,7 +32,7 @@ enum class Counter : uint8_t {
   kRxTooLong,          // UC, UD: the message is longer than its receive buffer
   kRxRefused,          // UC: length, key, range or access not allowed; UD: length
   kRxNoMessage,        // UC: middle or last packet without a message in progress
-  kMessagesAbandoned,  // UC: messages of which a part was lost
+  kMessagesAbandoned,  // UC: messages with a lost part
   // XRC: the shared receive queue is not in the target's domain, or is not that of the message.
   kRxWrongSrq,
   kTxFrames,

@@ -72,13 +72,13 @@ template <class Fill, class Before>
 SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const DatagramFields& fields, uint32_t length,
                           Fill&& fill, Before&& before) {
   rte_mbuf* frame = sink.allocate();
-  if (frame == nullptr) return SendOutcome::kNoRoom;
+  if (frame == nullptr) return SendOutcome::kBackpressure;
   const uint32_t bytes = writer.frame_bytes(opcode_info(fields.opcode()), length);
   auto* start = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes)));
   // Null: the frame is longer than the port's MTU.
   if (start == nullptr || !write_datagram(start, writer, fields, length, fill)) {
     rte_pktmbuf_free(frame);
-    return SendOutcome::kGivenUp;
+    return SendOutcome::kAborted;
   }
   before(*frame);
   sink.send(frame);

@@ -8,7 +8,7 @@ namespace roci {
 namespace {
 
 constexpr uint32_t kQkeyOfQueuePair =
-    0x8000'0000;  // IBTA 10.2.5: a request with this bit asks for the queue pair's own
+    0x8000'0000;  // IBTA 10.2.5: a request with this bit uses the queue pair's own
 constexpr uint32_t kLargestMtu = 4096;
 
 // `sl` of a RoCE datagram's completion, as mlx5 sets it and UCX 1.13 reads it: UDP, and the IP version.
@@ -31,7 +31,7 @@ bool DatagramQueuePair::transmit(TransportContext& context, uint32_t budget) {
   }
   if (state() == IBV_QPS_SQE) flush_sends(context);
   // Between calls no datagram is in flight.
-  note_drained(context);
+  on_drained(context);
   for (; budget > 0 && state() == IBV_QPS_RTS && !send_queue.empty(); --budget) {
     const SendWqe& wqe = send_queue.at(send_queue.head());
     const PathSource::Answer path = context.paths.find(*wqe.address, context.now);
@@ -40,8 +40,8 @@ bool DatagramQueuePair::transmit(TransportContext& context, uint32_t budget) {
       context.counters.add(Counter::kTxUnreachable);
     } else {
       const SendOutcome outcome = send_one(context, *path.writer, wqe);
-      if (outcome == SendOutcome::kNoRoom) return true;
-      if (outcome == SendOutcome::kGivenUp) {
+      if (outcome == SendOutcome::kBackpressure) return true;
+      if (outcome == SendOutcome::kAborted) {
         stop_sending(context, IBV_WC_LOC_PROT_ERR);
         return false;
       }

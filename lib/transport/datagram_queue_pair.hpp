@@ -1,7 +1,7 @@
 // Datagram queue pair (UD, IBTA 9.8.3): single packets to and from any queue pair with the Q_Key, and to and from
 // multicast groups. A request completes when its packet has been passed to the port.
 //
-// Requests are sent in the order in which they were posted. A request whose next hop is being resolved (Neighbours,
+// Requests are sent in the order in which they were posted. A request whose next hop is being resolved (Neighbors,
 // about three seconds) delays the requests after it. When resolution fails, the datagram counts as lost in the network
 // and the request completes with success: an error would stop the sends to all other destinations too.
 #pragma once

@@ -26,7 +26,7 @@ namespace roci {
 struct ExtensionTerms {
   uint32_t capabilities = 0;  // common to both; the low 16 bits are the types permitted in a received block
   bool may_send = false;      // the peer has confirmed that it accepts blocks and private opcodes
-  // Types in requests and READ responses. The MTU has room for them in addition to a full payload.
+  // Types in requests and READ responses. The MTU has space for them in addition to a full payload.
   uint16_t on_data = 0;
   uint16_t on_feedback = 0;  // types in acknowledgments, if they have a value to report
   uint32_t keeps = 0;        // window of this responder's reorder buffer, packets; a power of two, 0: none
@@ -58,10 +58,10 @@ struct PacketExtras {
 
 // Limits of a receiver window (RXWIN), bytes. 0 would stop the sender permanently. The field's maximum would be no
 // limit; a receiver without a limit omits RXWIN.
-inline constexpr uint32_t kLeastReceiverWindow = 1;
+inline constexpr uint32_t kMinReceiverWindow = 1;
 inline constexpr uint32_t kLargestReceiverWindow = UINT32_MAX - 1;
 constexpr bool is_receiver_window(uint32_t bytes) {
-  return bytes >= kLeastReceiverWindow && bytes <= kLargestReceiverWindow;
+  return bytes >= kMinReceiverWindow && bytes <= kLargestReceiverWindow;
 }
 
 // Number of values of a feedback block that were ignored because they are impossible.
@@ -215,7 +215,7 @@ class ExtensionSession {
   // Responder: sets the bytes that the peer may have in flight. The window is sent with the next acknowledgment. With
   // window messages negotiated, it is sent separately when no acknowledgment is due.
   void set_receiver_window(uint32_t bytes) {
-    receiver_window_ = std::clamp(bytes, kLeastReceiverWindow, kLargestReceiverWindow);
+    receiver_window_ = std::clamp(bytes, kMinReceiverWindow, kLargestReceiverWindow);
     window_message_due_ = takes(Capability::kWindowMessages);
   }
   [[nodiscard]] bool window_message_due() const { return window_message_due_; }

@@ -55,7 +55,7 @@ class LossRecovery {
     smoothed_rtt_ = smoothed_rtt_ - smoothed_rtt_ / 8 + value / 8;
     queued_ = sample > 2 * least + kQueueSlack ? 1 : 0;
     const Nanos part = attribute == kNever ? Nanos{0} : attribute / kPartOfTimeout;
-    if (sample > std::max({part, 2 * least, kLeastDelay})) {
+    if (sample > std::max({part, 2 * least, kMinDelay})) {
       shrink(window_ / 4);
     } else {
       doublings_ = 0;
@@ -69,12 +69,12 @@ class LossRecovery {
     const uint32_t count = acknowledged_ + packets;
     const uint32_t frequent = window_ / kFrequentPart;
     if (count < window_ + frequent) {
-      acknowledged_ = count & kMostAcknowledged;
+      acknowledged_ = count & kMaxAcknowledged;
       return;
     }
     set_window(std::min<uint32_t>(window_ + kGrowth, kLargestWindow));
     threshold_ = window_;
-    acknowledged_ = frequent & kMostAcknowledged;
+    acknowledged_ = frequent & kMaxAcknowledged;
   }
   // A packet is missing. Single losses without queueing are due to the link, and a smaller window would not prevent
   // them.
@@ -90,26 +90,26 @@ class LossRecovery {
   void note_missing() {
     set_probing(Probing::kNone);
     if (window_ >= threshold_) threshold_ = window_;
-    window_ = kLeastWindow;
+    window_ = kMinWindow;
     acknowledged_ = 0;
   }
   // A time-out has expired without an acknowledgment.
   void note_timeout() {
-    threshold_ = std::max(std::max<uint32_t>(window_, threshold_) / 2, kLeastWindow) & kLargestWindow;
-    window_ = kLeastWindow;
+    threshold_ = std::max(std::max<uint32_t>(window_, threshold_) / 2, kMinWindow) & kLargestWindow;
+    window_ = kMinWindow;
     acknowledged_ = 0;
   }
-  // After a time-out while the peer acknowledges other queue pairs: whether it costs no retry, up to kMostWaits times
+  // After a time-out while the peer acknowledges other queue pairs: whether it costs no retry, up to kMaxWaits times
   // in a row. IBTA 9.7.6.1.3 permits four times the attribute's time.
   [[nodiscard]] bool may_wait() {
-    if (waits_ == kMostWaits) {
+    if (waits_ == kMaxWaits) {
       waits_ = 0;
       return false;
     }
     ++waits_;
     return true;
   }
-  void note_progress() {
+  void record_progress() {
     tail_probes = 0;
     waits_ = 0;
   }
@@ -127,34 +127,34 @@ class LossRecovery {
     set_probing(Probing::kNone);
     judged_early_ = certain ? 0 : 1;
     // A packet that was sent twice yields no sample.
-    smoothed_rtt_ = std::min<uint32_t>(smoothed_rtt_, kLongestRtt / 2) * 2;
+    smoothed_rtt_ = std::min<uint32_t>(smoothed_rtt_, kMaxRtt / 2) * 2;
     set_window(std::max<uint32_t>(window_, threshold_));
-    if (doublings_ < kMostDoublings) ++doublings_;
+    if (doublings_ < kMaxDoublings) ++doublings_;
   }
 
  private:
-  static constexpr uint32_t kLeastWindow = 2;
+  static constexpr uint32_t kMinWindow = 2;
   static constexpr uint32_t kLargestWindow = (1 << 10) - 1;
   // At least kLargestWindow * (1 + 1 / kFrequentPart).
-  static constexpr uint32_t kMostAcknowledged = (1 << 12) - 1;
-  static constexpr uint32_t kLongestRtt = 1'000'000'000;  // ns
-  static constexpr uint32_t kGrowth = 4;                  // packets, for each acknowledged window
+  static constexpr uint32_t kMaxAcknowledged = (1 << 12) - 1;
+  static constexpr uint32_t kMaxRtt = 1'000'000'000;  // ns
+  static constexpr uint32_t kGrowth = 4;              // packets, for each acknowledged window
   // Losses with fewer than window / kFrequentPart packets between them are congestion.
   static constexpr uint32_t kFrequentPart = 8;
   // A round trip of more than this fraction of the time-out reduces the window.
   static constexpr int kPartOfTimeout = 4;
-  static constexpr Nanos kQueueSlack{100'000};    // variation of round trips on idle machines
-  static constexpr Nanos kLeastDelay{1'000'000};  // a shorter round trip does not reduce the window
+  static constexpr Nanos kQueueSlack{100'000};  // variation of round trips on idle machines
+  static constexpr Nanos kMinDelay{1'000'000};  // a shorter round trip does not reduce the window
   static constexpr int kRoundTripsOfSilence = 4;
   static constexpr int kDeviationsOfSilence = 8;
   static constexpr int kDeviationShift = 10;
-  static constexpr uint8_t kMostWaits = 3;
+  static constexpr uint8_t kMaxWaits = 3;
   // A time-out is at most four times the attribute (IBTA 9.7.6.1.3).
-  static constexpr uint8_t kMostDoublings = 2;
+  static constexpr uint8_t kMaxDoublings = 2;
 
   void set_window(uint32_t packets) { window_ = packets & kLargestWindow; }
   void shrink(uint32_t by) {
-    set_window(std::max<uint32_t>(window_ - by, kLeastWindow));
+    set_window(std::max<uint32_t>(window_ - by, kMinWindow));
     threshold_ = window_;
   }
 

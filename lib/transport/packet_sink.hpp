@@ -40,8 +40,8 @@ class CompletionBatch;
 // Result of an attempt to send a packet.
 enum class SendOutcome : uint8_t {
   kSent,
-  kNoRoom,   // the sink had no buffer; retry later
-  kGivenUp,  // the payload was not accessible; the buffer was freed
+  kBackpressure,  // the sink had no buffer; retry later
+  kAborted,       // the payload was not accessible; the buffer was freed
 };
 
 // Environment of one call into a queue pair. Created by the engine.

@@ -132,7 +132,7 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > config.max_send_sge) return EINVAL;
   *length = 0;
   for (int i = 0; i < wr.num_sge; ++i) *length += wr.sg_list[i].length;
-  if (*length > kLongestMessage) return EINVAL;
+  if (*length > kMaxMessage) return EINVAL;
   const bool atomic = is_atomic(wr.opcode);
   if (atomic && *length != sizeof(uint64_t)) return EINVAL;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 &&
@@ -294,7 +294,7 @@ void QueuePairCore::drain_sends(bool notify) {
   set_state(IBV_QPS_SQD);
 }
 
-void QueuePairCore::note_drained(TransportContext& context) {
+void QueuePairCore::on_drained(TransportContext& context) {
   if (!draining()) return;
   draining_ = false;
   if (notify_drained_) raise(context, IBV_EVENT_SQ_DRAINED);

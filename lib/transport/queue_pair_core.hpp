@@ -108,8 +108,10 @@ class alignas(64) QueuePairCore {
   // the packet is the next expected one in the middle of a message, no unverified field of it is needed to determine
   // the destination, and the destination is contiguous. Applications must not read the buffer before the message is
   // complete. A packet with a wrong ICRC does not advance the expected PSN, so its data is overwritten.
-  virtual uint8_t* place_of(const MemoryTable& /*memory*/, const FrameView& /*view*/) { return nullptr; }
-  // Sends at most `budget` packets. True when more can be sent as soon as there is budget, a buffer and room in the
+  virtual uint8_t* payload_target(const MemoryTable& /*memory*/, const FrameView& /*view*/) {
+    return nullptr;
+  }
+  // Sends at most `budget` packets. True when more can be sent as soon as there is budget, a buffer and space in the
   // port. False when the queue pair waits for its peer, its application or its deadline.
   virtual bool transmit(TransportContext& context, uint32_t budget) = 0;
   [[nodiscard]] virtual Nanos deadline() const = 0;
@@ -237,7 +239,7 @@ class alignas(64) QueuePairCore {
     return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
   }
   // Ends draining in SQD. Called when no request is outstanding.
-  void note_drained(TransportContext& context);
+  void on_drained(TransportContext& context);
   // Removes the oldest send request from its queue.
   void retire_send();
   // Unreliable services: the oldest send request completes with a local error, which stops the send queue only (IBTA
@@ -289,12 +291,12 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
   rte_mbuf* frame = context.direct && qp.sends_direct(extras)
                         ? context.sink.allocate_direct(qp.attributes.path.destination_mac, bytes)
                         : context.sink.allocate();
-  if (frame == nullptr) return SendOutcome::kNoRoom;
+  if (frame == nullptr) return SendOutcome::kBackpressure;
   auto* start = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes)));
   // Unreachable in practice: the pool's buffers fit the port's MTU, against which path_mtu is checked.
   if (start == nullptr) {
     rte_pktmbuf_free(frame);
-    return SendOutcome::kGivenUp;
+    return SendOutcome::kAborted;
   }
   RoceWriter::Open open = qp.writer.begin(start, bth, payload_length);
   bool filled = false;
@@ -311,7 +313,7 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
   }
   if (!filled) {
     rte_pktmbuf_free(frame);
-    return SendOutcome::kGivenUp;
+    return SendOutcome::kAborted;
   }
   RoceWriter::finish(open);
   if (extras.begin_int) qp.session->telemetry->begin(context, *frame);

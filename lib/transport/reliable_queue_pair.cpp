@@ -30,11 +30,12 @@ void ReliableQueuePair::on_packet(TransportContext& context, const FrameView& vi
   }
 }
 
-uint8_t* ReliableQueuePair::place_of(const MemoryTable& memory, const FrameView& view) {
+uint8_t* ReliableQueuePair::payload_target(const MemoryTable& memory, const FrameView& view) {
   if (!receives(state()) || !may_be_from_peer(view, TransportClass::kRc)) return nullptr;
   if (view.bth().has_extensions() && (session != nullptr || extensions_undecided)) return nullptr;
-  if (view.opcode->is_request()) return responder.place_of(memory, view);
-  return view.opcode->operation == Operation::kReadResponse ? requester.place_of(memory, view) : nullptr;
+  if (view.opcode->is_request()) return responder.payload_target(memory, view);
+  return view.opcode->operation == Operation::kReadResponse ? requester.payload_target(memory, view)
+                                                            : nullptr;
 }
 
 void ReliableQueuePair::dispatch(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
@@ -118,7 +119,7 @@ bool ReliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
     // Responses to requests executed before the error are still sent, and so is the NAK of the error.
     return path_ready() && responder.has_answers() && responder.transmit(context, budget);
   }
-  if (requester.idle()) note_drained(context);
+  if (requester.idle()) on_drained(context);
   if (!path_ready() || !receives(now)) return false;
   // Half of the budget is reserved for requests, so that a peer with continuous READs does not starve them.
   const uint32_t for_requests = budget / 2;

@@ -21,7 +21,7 @@ class ReliableQueuePair final : public QueuePairCore {
                     CompletionRing& recv_cq);
 
   void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) override;
-  uint8_t* place_of(const MemoryTable& memory, const FrameView& view) override;
+  uint8_t* payload_target(const MemoryTable& memory, const FrameView& view) override;
   bool transmit(TransportContext& context, uint32_t budget) override;
   [[nodiscard]] Nanos deadline() const override {
     return gates == nullptr ? requester.deadline()

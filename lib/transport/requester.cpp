@@ -13,7 +13,7 @@
 namespace roci {
 namespace {
 
-constexpr size_t kMostPieces = 32;  // elements of a request's scatter list
+constexpr size_t kMaxPieces = 32;  // elements of a request's scatter list
 
 // LSNs of a request. A request without payload counts with its extended header: draft-dai… §3.1 lets READ requests
 // share the LSN space of SENDs and WRITEs and does not specify their size. The data has LSNs in the other direction.
@@ -68,7 +68,7 @@ bool Requester::transmit(TransportContext& context, uint32_t& budget) {
         return false;
       case Step::kHeld:
         return false;
-      case Step::kNoRoom:
+      case Step::kBackpressure:
         return true;
       case Step::kFailed:
         // Requests before it complete first, in order. Then it fails.
@@ -191,7 +191,7 @@ bool Requester::place(TransportContext& context, SendWqe& wqe) {
   if (wqe.opcode != IBV_WR_RDMA_WRITE || qp_.service != TransportClass::kRc || !idle() || locals_done_ > 0 ||
       wqe.length == 0 || qp_.gates != nullptr)
     return false;
-  std::array<iovec, kMostPieces> pieces;
+  std::array<iovec, kMaxPieces> pieces;
   size_t count = 0;
   if (wqe.is_inline()) {
     pieces[count++] = {const_cast<uint8_t*>(wqe.inline_data()), wqe.length};
@@ -294,12 +294,12 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
         session_block(block, wqe.first_lsn + packet.offset, context.now);
         return fill_message_packet(context.memory, qp_.config.pd, wqe, packet, open);
       });
-  if (outcome == SendOutcome::kNoRoom) return Step::kNoRoom;
-  if (outcome == SendOutcome::kGivenUp) {  // the memory was deregistered or unmapped after the post
+  if (outcome == SendOutcome::kBackpressure) return Step::kBackpressure;
+  if (outcome == SendOutcome::kAborted) {  // the memory was deregistered or unmapped after the post
     wqe.local_error = IBV_WC_LOC_PROT_ERR;
     return Step::kFailed;
   }
-  note_sent(context, psn, 1, {wqe.first_lsn + packet.offset, packet.length}, again);
+  record_sent(context, psn, 1, {wqe.first_lsn + packet.offset, packet.length}, again);
   return Step::kSent;
 }
 
@@ -322,10 +322,10 @@ Requester::Step Requester::send_read_request(TransportContext& context, SendWqe&
         session_block(block, wqe.first_lsn, context.now);
         return true;
       });
-  if (outcome != SendOutcome::kSent) return Step::kNoRoom;
+  if (outcome != SendOutcome::kSent) return Step::kBackpressure;
   const bool again = sent_before(psn);
   if (again) context.counters.add(Counter::kReadsReissued);
-  note_sent(context, psn, wqe.packets - packet, {wqe.first_lsn, sizeof(Reth)}, again);
+  record_sent(context, psn, wqe.packets - packet, {wqe.first_lsn, sizeof(Reth)}, again);
   return Step::kSent;
 }
 
@@ -351,8 +351,8 @@ Requester::Step Requester::send_atomic_request(TransportContext& context, SendWq
                                      session_block(block, wqe.first_lsn, context.now);
                                      return true;
                                    });
-  if (outcome != SendOutcome::kSent) return Step::kNoRoom;
-  note_sent(context, wqe.first_psn, 1, {wqe.first_lsn, sizeof(AtomicEth)}, sent_before(wqe.first_psn));
+  if (outcome != SendOutcome::kSent) return Step::kBackpressure;
+  record_sent(context, wqe.first_psn, 1, {wqe.first_lsn, sizeof(AtomicEth)}, sent_before(wqe.first_psn));
   return Step::kSent;
 }
 
@@ -488,7 +488,7 @@ bool Requester::is_reactive() const {
   here.sent_end = std::max(here.sent_end, span.at + span.bytes);
 }
 
-void Requester::note_sent(TransportContext& context, Psn psn, uint32_t count, Span span, bool again) {
+void Requester::record_sent(TransportContext& context, Psn psn, uint32_t count, Span span, bool again) {
   ++flow_.packets_sent;
   if (qp_.gates != nullptr) [[unlikely]]
     note_departure(context.now, span, again);

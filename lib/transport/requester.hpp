@@ -42,8 +42,8 @@ class Requester {
   // `block`: the packet's extension block; kNoExtensions without one.
   void on_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                    const ExtensionView& block);
-  // QueuePairCore::place_of() for a READ response.
-  [[nodiscard]] uint8_t* place_of(const MemoryTable& memory, const FrameView& view);
+  // QueuePairCore::payload_target() for a READ response.
+  [[nodiscard]] uint8_t* payload_target(const MemoryTable& memory, const FrameView& view);
   // A receiver window that the responder sends without an acknowledgment.
   void on_window_message(TransportContext& context, const ExtensionView& block);
   // The response to a probe.
@@ -84,28 +84,28 @@ class Requester {
  private:
   // At most 2^23 PSNs may be open (IBTA 9.7.2); otherwise old and new PSNs are ambiguous.
   static constexpr uint32_t kMaxOpenPsns = Psn::kHalf;
-  static constexpr uint8_t kMostTimesBack = 4;
+  static constexpr uint8_t kMaxRewindsPerRtt = 4;
   static constexpr Nanos kProbeTimeout{10'000'000};
   // Silence before a tail probe: this number of round trips, and at least the time that the receiver may need until it
   // is scheduled. It doubles with each probe.
   static constexpr int kRoundTripsOfSilence = 4;
-  static constexpr Nanos kLeastSilence{100'000};
-  static constexpr Nanos kLeastStandardSilence{1'000'000};  // of peers without selective repeat
-  static constexpr uint8_t kMostProbesInSilence = 16;
+  static constexpr Nanos kMinSilence{100'000};
+  static constexpr Nanos kMinStandardSilence{1'000'000};  // of peers without selective repeat
+  static constexpr uint8_t kMaxProbesInSilence = 16;
   // A READ with more missing responses is not requested again before a time-out.
-  static constexpr uint32_t kMostProbedResponses = 8;
+  static constexpr uint32_t kMaxProbedResponses = 8;
 
   // Result of an attempt to send a packet.
   enum class Step : uint8_t {
-    kSent,    // and the cursor was advanced
-    kWait,    // until a response, a window update or the end of an earlier request
-    kHeld,    // by the gate of congestion control
-    kNoRoom,  // no buffer, or the port is full
-    kFailed,  // local error; the request fails once it is the oldest
+    kSent,          // and the cursor was advanced
+    kWait,          // until a response, a window update or the end of an earlier request
+    kHeld,          // by the gate of congestion control
+    kBackpressure,  // no buffer, or the port is full
+    kFailed,        // local error; the request fails once it is the oldest
   };
   using Cursor = SendCursor;
 
-  // completer.cpp
+  // requester_receive.cpp
   void on_acknowledge(TransportContext& context, const FrameView& view, const ExtensionView& block);
   // Responses to READs and atomics. due_request() returns the oldest READ or atomic if the packet is its next response.
   // Otherwise it processes the packet and returns null.
@@ -123,7 +123,7 @@ class Requester {
   void advance_una(Psn to, Lsn lsn);
   void on_negative(TransportContext& context, Psn psn, ibv_wc_status status);
   void on_sequence_nak(TransportContext& context, Psn expected, const ExtensionView& block);
-  void note_progress(TransportContext& context);
+  void record_progress(TransportContext& context);
   void complete_oldest(TransportContext& context);
   void note_marks(const FrameView& view, const ExtensionView& block);
   [[nodiscard]] bool rtt_is_echoed() const;
@@ -134,10 +134,10 @@ class Requester {
   void judge_answer(Nanos now);
   void note_rtt(Nanos sample);
   void note_busy_peer(Nanos now);
-  // Whether the requester has gone back to `from`, or kMostTimesBack times, within the last round trip. A report of its
+  // Whether the requester has gone back to `from`, or kMaxRewindsPerRtt times, within the last round trip. A report of its
   // loss is then a late or repeated one. A peer can thus cause a rewind to the same packet once per round trip. A
-  // report about a later packet means that a retransmission was lost too: up to kMostTimesBack rewinds per round trip.
-  [[nodiscard]] bool went_back_lately(Nanos now, Psn from) const;
+  // report about a later packet means that a retransmission was lost too: up to kMaxRewindsPerRtt rewinds per round trip.
+  [[nodiscard]] bool recently_rewound(Nanos now, Psn from) const;
   // Retransmits after a gap in the responses. Once per gap, since every response after it shows the gap again.
   void retry_gap(TransportContext& context);
 
@@ -146,7 +146,7 @@ class Requester {
   bool peer_had_no_time(TransportContext& context);
   void schedule_tail_probe(Nanos now);
   void send_tail_probe(TransportContext& context);
-  // Whether the oldest request is a READ with more than kMostProbedResponses missing responses.
+  // Whether the oldest request is a READ with more than kMaxProbedResponses missing responses.
   [[nodiscard]] bool is_long_read() const;
   // Retransmits the oldest packet only, until it is acknowledged.
   void probe_oldest(Nanos now);
@@ -180,7 +180,7 @@ class Requester {
     Lsn at;
     uint32_t bytes;
   };
-  void note_sent(TransportContext& context, Psn psn, uint32_t count, Span span, bool again);
+  void record_sent(TransportContext& context, Psn psn, uint32_t count, Span span, bool again);
   // Congestion control's gate; null without congestion control.
   [[nodiscard]] SendGate* gate() const;
   [[nodiscard]] uint64_t in_flight_before(const SendGate& gate, Lsn lsn, Psn psn) const;

@@ -3,6 +3,7 @@
 
 #include "transport/queue_pair_core.hpp"
 #include "transport/requester.hpp"
+#include "wire/aeth.hpp"
 
 namespace roci {
 namespace {
@@ -115,8 +116,8 @@ void Requester::schedule_tail_probe(Nanos now) {
   if (flow_.rtt == kNever || waits_for_rnr_ || deadline_ == kNever) return;
   const bool selective = sack_board() != nullptr;
   if (!selective && is_long_read()) return;
-  const Nanos least = selective ? std::max(kRoundTripsOfSilence * flow_.rtt, kLeastSilence)
-                                : std::max(recovery_.longest_silence(), kLeastStandardSilence);
+  const Nanos least = selective ? std::max(kRoundTripsOfSilence * flow_.rtt, kMinSilence)
+                                : std::max(recovery_.longest_silence(), kMinStandardSilence);
   const Nanos silence = least * (1 << recovery_.tail_probes);
   if (now + silence < deadline_) tail_probe_at_ = now + silence;
 }
@@ -129,13 +130,13 @@ void Requester::send_tail_probe(TransportContext& context) {
   } else if (!repair_left_) {
     start_repair(una_, una_ + 1);
   }
-  if (recovery_.tail_probes < kMostProbesInSilence) ++recovery_.tail_probes;
+  if (recovery_.tail_probes < kMaxProbesInSilence) ++recovery_.tail_probes;
   schedule_tail_probe(context.now);
 }
 
 bool Requester::is_long_read() const {
   const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
-  return oldest.is_read() && oldest.packets - oldest.responses > kMostProbedResponses;
+  return oldest.is_read() && oldest.packets - oldest.responses > kMaxProbedResponses;
 }
 
 void Requester::probe_oldest(Nanos now) {

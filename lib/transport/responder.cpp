@@ -55,7 +55,7 @@ void Responder::refuse(TransportContext& context, const FrameView& view) {
   answer(context, view, Verdict::kInvalidRequest);
 }
 
-uint8_t* Responder::place_of(const MemoryTable& memory, const FrameView& view) {
+uint8_t* Responder::payload_target(const MemoryTable& memory, const FrameView& view) {
   if (view.opcode->position != Position::kMiddle || !(view.psn() == expected_) || !in_message_ ||
       check_sequence(view) != Verdict::kExecuted || check_length(view) != Verdict::kExecuted) {
     return nullptr;
@@ -210,7 +210,7 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
   const OpcodeInfo& info = *view.opcode;
   if (info.starts_message()) {
     if ((qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) == 0) return Verdict::kInvalidRequest;
-    if (view.reth().length.get() > kLongestMessage) return Verdict::kInvalidRequest;
+    if (view.reth().length.get() > kMaxMessage) return Verdict::kInvalidRequest;
     received_ = 0;
     announced_ = view.reth().length.get();
     va_ = view.reth().va.get();
@@ -254,7 +254,7 @@ Responder::Verdict Responder::execute_read(TransportContext& context, const Fram
   if (!resource_free()) return Verdict::kInvalidRequest;
   const Reth& reth = view.reth();
   const uint32_t length = reth.length.get();
-  if (length > kLongestMessage) return Verdict::kInvalidRequest;
+  if (length > kMaxMessage) return Verdict::kInvalidRequest;
   uint8_t* where = nullptr;
   if (context.memory.check_remote(MemoryKey{reth.rkey.get()}, qp_.accessor(), reth.va.get(), length,
                                   Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {

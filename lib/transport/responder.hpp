@@ -38,8 +38,8 @@ class Responder {
                   const ExtensionView& block);
   // Rejects the expected packet as an invalid request, for a reason that the caller has detected.
   void refuse(TransportContext& context, const FrameView& view);
-  // QueuePairCore::place_of() for a request.
-  [[nodiscard]] uint8_t* place_of(const MemoryTable& memory, const FrameView& view);
+  // QueuePairCore::payload_target() for a request.
+  [[nodiscard]] uint8_t* payload_target(const MemoryTable& memory, const FrameView& view);
   // An acknowledgment of READ responses, and a probe.
   void on_read_acknowledge(TransportContext& context, const FrameView& view, const ExtensionView& block);
   void on_probe(TransportContext& context, const FrameView& view);
@@ -137,7 +137,7 @@ class Responder {
   // Schedules a NAK that ends the connection, and enters the error state.
   void end_with(NakCode code, Psn psn);
 
-  // responder_answers.cpp
+  // responder_send.cpp
   [[nodiscard]] uint8_t next_resource(uint8_t index) const {
     return index + 1 == resource_count_ ? uint8_t{0} : static_cast<uint8_t>(index + 1);
   }

@@ -16,7 +16,7 @@ namespace roci {
 class SendGate {
  public:
   static constexpr uint64_t kNoLimit = UINT64_MAX;
-  static constexpr uint64_t kLeastRate = 100'000;  // bit/s
+  static constexpr uint64_t kMinRate = 100'000;  // bit/s
 
   // Decisions, except the pace.
   uint64_t window = kNoLimit;   // bytes in flight; a packet may always be sent when none are
@@ -41,7 +41,7 @@ class SendGate {
 
   // Sets the pace: a rate in bit/s, kNoLimit for none, and the minimum time between two departures.
   void set_pace(uint64_t rate, Nanos gap) {
-    per_byte_ = rate == kNoLimit ? 0 : (uint64_t{8'000'000'000} << kPlaces) / std::max(rate, kLeastRate);
+    per_byte_ = rate == kNoLimit ? 0 : (uint64_t{8'000'000'000} << kPlaces) / std::max(rate, kMinRate);
     gap_ = gap;
     // A packet that was sent at a slow pace must not delay a faster one.
     const Nanos due =
@@ -87,7 +87,7 @@ class SendGate {
     owes_repair = false;
     // A sender that is late because other queue pairs were served keeps its due time. A sender that had nothing to send
     // does not.
-    if (!running_ || next_ < now - kMostLate) {
+    if (!running_ || next_ < now - kMaxLate) {
       next_ = now;
       fraction_ = 0;
     }
@@ -98,15 +98,15 @@ class SendGate {
     if (gap_ > Nanos{0}) next_ = std::max(next_, now + gap_);
     if (longest_wait != kNever) next_ = std::min(next_, now + longest_wait);
   }
-  // Nothing to send, or not permitted to: the pace starts anew afterwards.
+  // Nothing to send, or not permitted to: the pace starts again afterwards.
   void pause() {
     opens_at_ = kNever;
     running_ = false;
   }
 
  private:
-  static constexpr unsigned kPlaces = 24;    // binary digits of a fraction of a nanosecond
-  static constexpr Nanos kMostLate{20'000};  // delay that is compensated
+  static constexpr unsigned kPlaces = 24;   // binary digits of a fraction of a nanosecond
+  static constexpr Nanos kMaxLate{20'000};  // delay that is compensated
 
   uint64_t per_byte_ = 0;  // ns per byte, in units of 2^-kPlaces; 0: no rate
   Nanos gap_{0};

@@ -41,7 +41,7 @@ class SharedReceiveRing {
     kRequest,         //
     kRequestAtLimit,  // and fewer than the limit are left: the caller raises the event, once per arming
   };
-  // Moves the oldest request into `slot`, which has room for max_sge() elements.
+  // Moves the oldest request into `slot`, which has space for max_sge() elements.
   Taken take(RecvWqe& slot);
 
   struct Attributes {

@@ -36,7 +36,7 @@ void TelemetrySession::write_echo(const ExtensionView& block, HopsOf of, Nanos n
   if (noted.path.incomplete || noted.path.count > echo.hops) flags |= IntEchoHeader::kIncomplete;
   echo.flags = static_cast<uint8_t>(flags);
   echo.age.set(static_cast<uint16_t>(
-      std::clamp<int64_t>((now - noted.arrived).count() / 1000, 0, EchoedHops::kLongestAge.count() / 1000)));
+      std::clamp<int64_t>((now - noted.arrived).count() / 1000, 0, EchoedHops::kMaxAge.count() / 1000)));
   std::copy_n(noted.path.hops.begin(), echo.hops, reinterpret_cast<IntHop*>(&echo + 1));
   noted.packets = 0;
 }

@@ -28,11 +28,11 @@ enum class HopsOf : uint8_t { kRequests, kResponses, kProbe };
 struct EchoedHops {
   uint64_t echoes = 0;  // accepted so far
   Nanos heard{0};       // time of reception of the last one
-  Nanos age{0};         // time between the packet's arrival at the peer and the echo; kLongestAge: longer
+  Nanos age{0};         // time between the packet's arrival at the peer and the echo; kMaxAge: longer
   uint8_t flags = 0;    // of IntEchoHeader
   PacketHops path;
 
-  static constexpr Nanos kLongestAge{65'535'000};
+  static constexpr Nanos kMaxAge{65'535'000};
 };
 
 // The latest report that a switch has sent itself.
@@ -48,7 +48,7 @@ struct SwitchReport {
 class TelemetrySession {
  public:
   // `echo_hops`: maximum in an INT-ECHO, as negotiated. `longest`: maximum IP packet of the port and the peer, bytes,
-  // minus the room for further hops.
+  // minus the space for further hops.
   TelemetrySession(const HostTelemetryConfig& config, uint8_t echo_hops, uint32_t longest);
   // Allocated in the arena of its queue pair; null when there is no memory.
   static void* operator new(size_t bytes, SparseArena& arena) noexcept { return arena.take(bytes); }

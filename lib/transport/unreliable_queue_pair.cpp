@@ -28,7 +28,7 @@ bool UnreliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
     return false;
   }
   if (state() == IBV_QPS_SQE) flush_sends(context);
-  if (packet_ == 0) note_drained(context);
+  if (packet_ == 0) on_drained(context);
   if (!may_send() || !path_ready()) return false;
   for (; budget > 0 && may_send(); --budget) {
     if (send_queue.at(send_queue.head()).is_local()) {
@@ -39,15 +39,15 @@ bool UnreliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
     switch (send_one(context)) {
       case SendOutcome::kSent:
         break;
-      case SendOutcome::kNoRoom:
+      case SendOutcome::kBackpressure:
         return true;
-      case SendOutcome::kGivenUp:
+      case SendOutcome::kAborted:
         packet_ = 0;
         stop_sending(context, IBV_WC_LOC_PROT_ERR);
         return false;
     }
   }
-  if (packet_ == 0) note_drained(context);
+  if (packet_ == 0) on_drained(context);
   if (gates != nullptr && !may_send()) gates->requests.pause();
   return may_send() || state() == IBV_QPS_ERR;  // error: a completion queue overflowed
 }
@@ -81,7 +81,7 @@ bool UnreliableQueuePair::held(Nanos now) {
 SendOutcome UnreliableQueuePair::send_one(TransportContext& context) {
   const SendWqe& wqe = send_queue.at(send_queue.head());
   if (packet_ == 0 && wqe.length > attributes.path_mtu && !has_memory(context.memory, config.pd, wqe))
-    return SendOutcome::kGivenUp;
+    return SendOutcome::kAborted;
   const MessagePacket cut = cut_message(wqe, TransportClass::kUc, packet_, attributes.path_mtu);
   const BthFields bth{.opcode = cut.opcode,
                       .destination_qp = attributes.remote_qp,
@@ -216,7 +216,7 @@ bool UnreliableQueuePair::execute_write(TransportContext& context, const FrameVi
     abandon(context, IBV_WC_REM_ACCESS_ERR);
     return false;
   };
-  if ((attributes.access & IBV_ACCESS_REMOTE_WRITE) == 0 || announced_ > kLongestMessage) return refuse();
+  if ((attributes.access & IBV_ACCESS_REMOTE_WRITE) == 0 || announced_ > kMaxMessage) return refuse();
   const uint32_t left = announced_ - received_;
   if (info.ends_message() ? view.payload_length != left : view.payload_length >= left) return refuse();
   // The whole range is checked before its first byte is written. Each packet is checked again, since the region may be

@@ -19,7 +19,7 @@ namespace roci {
 
 struct AddressPath;
 
-inline constexpr uint32_t kLongestMessage = 1U << 31;  // IBTA 9.3.3.1.2
+inline constexpr uint32_t kMaxMessage = 1U << 31;  // IBTA 9.3.3.1.2
 
 // Work request of the send queue. The slot contains this header, followed by the scatter list or the inline data.
 struct SendWqe {
@@ -71,7 +71,7 @@ struct RecvWqe {
   uint32_t sge_count = 0;
   [[nodiscard]] const ibv_sge* sges() const { return reinterpret_cast<const ibv_sge*>(this + 1); }
   [[nodiscard]] std::span<const ibv_sge> pieces() const { return {sges(), sge_count}; }
-  // Copies a posted request. The slot has room for `max_sge` elements; false when the request has more.
+  // Copies a posted request. The slot has space for `max_sge` elements; false when the request has more.
   bool fill(const ibv_recv_wr& wr, uint32_t max_sge);
   // Copies the request of another slot, whose elements fit.
   void copy(const RecvWqe& other) {
@@ -85,7 +85,7 @@ inline bool RecvWqe::fill(const ibv_recv_wr& wr, uint32_t max_sge) {
   uint64_t bytes = 0;
   for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
   wr_id = wr.wr_id;
-  capacity = static_cast<uint32_t>(bytes < kLongestMessage ? bytes : kLongestMessage);
+  capacity = static_cast<uint32_t>(bytes < kMaxMessage ? bytes : kMaxMessage);
   sge_count = static_cast<uint32_t>(wr.num_sge);
   if (wr.num_sge > 0) std::memcpy(static_cast<void*>(this + 1), wr.sg_list, sizeof(ibv_sge) * sge_count);
   return true;

@@ -21,9 +21,10 @@ void XrcInitiator::on_packet(TransportContext& context, const FrameView& view, c
   }
 }
 
-uint8_t* XrcInitiator::place_of(const MemoryTable& memory, const FrameView& view) {
+uint8_t* XrcInitiator::payload_target(const MemoryTable& memory, const FrameView& view) {
   if (!receives(state()) || !may_be_from_peer(view, TransportClass::kXrc)) return nullptr;
-  return view.opcode->operation == Operation::kReadResponse ? requester.place_of(memory, view) : nullptr;
+  return view.opcode->operation == Operation::kReadResponse ? requester.payload_target(memory, view)
+                                                            : nullptr;
 }
 
 bool XrcInitiator::transmit(TransportContext& context, uint32_t budget) {
@@ -33,7 +34,7 @@ bool XrcInitiator::transmit(TransportContext& context, uint32_t budget) {
     requester.flush(context);
     return false;
   }
-  if (requester.idle()) note_drained(context);
+  if (requester.idle()) on_drained(context);
   if (!path_ready() || (state() != IBV_QPS_RTS && state() != IBV_QPS_SQD)) return false;
   const bool left = requester.transmit(context, budget);
   return left || state() == IBV_QPS_ERR;

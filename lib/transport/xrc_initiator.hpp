@@ -13,7 +13,7 @@ class XrcInitiator final : public QueuePairCore {
                CompletionRing& recv_cq);
 
   void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) override;
-  uint8_t* place_of(const MemoryTable& memory, const FrameView& view) override;
+  uint8_t* payload_target(const MemoryTable& memory, const FrameView& view) override;
   bool transmit(TransportContext& context, uint32_t budget) override;
   [[nodiscard]] Nanos deadline() const override { return requester.deadline(); }
   void on_deadline(TransportContext& context) override { requester.on_deadline(context); }

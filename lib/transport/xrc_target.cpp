@@ -60,11 +60,11 @@ void XrcTarget::reset_responder(Psn expected) {
   responder.reset(expected, attributes.max_dest_rd_atomic);
 }
 
-uint8_t* XrcTarget::place_of(const MemoryTable& memory, const FrameView& view) {
+uint8_t* XrcTarget::payload_target(const MemoryTable& memory, const FrameView& view) {
   if (!receives(state()) || !may_be_from_peer(view, TransportClass::kXrc) || !view.opcode->is_request())
     return nullptr;
   const bool named = named_ != nullptr && named_->number == view.xrc_srq();
-  return named ? responder.place_of(memory, view) : nullptr;
+  return named ? responder.payload_target(memory, view) : nullptr;
 }
 
 bool XrcTarget::transmit(TransportContext& context, uint32_t budget) {
@@ -75,7 +75,7 @@ bool XrcTarget::transmit(TransportContext& context, uint32_t budget) {
     // Responses to requests executed before the error are still sent, and so is the NAK of the error.
     return path_ready() && responder.has_answers() && responder.transmit(context, budget);
   }
-  note_drained(context);
+  on_drained(context);
   if (!path_ready() || !receives(state())) return false;
   const bool left = responder.transmit(context, budget);
   return left || state() == IBV_QPS_ERR;

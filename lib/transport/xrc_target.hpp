@@ -18,7 +18,7 @@ class XrcTarget final : public QueuePairCore {
             const XrcDomainCore& domain);
 
   void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) override;
-  uint8_t* place_of(const MemoryTable& memory, const FrameView& view) override;
+  uint8_t* payload_target(const MemoryTable& memory, const FrameView& view) override;
   bool transmit(TransportContext& context, uint32_t budget) override;
   [[nodiscard]] Nanos deadline() const override {
     return gates == nullptr ? kNever : gates->responses.opens_at();

@@ -43,20 +43,20 @@ int give(Cq& from, ibv_cq** cq, void** user) {
 
 }  // namespace
 
-void EventDebt::note_given_out() {
+void UnackedEvents::note_given_out() {
   pthread_mutex_lock(&mutex_);
   ++given_out_;
   pthread_mutex_unlock(&mutex_);
 }
 
-void EventDebt::note_acknowledged(uint32_t count) {
+void UnackedEvents::note_acknowledged(uint32_t count) {
   pthread_mutex_lock(&mutex_);
   completed_ += count;
   pthread_cond_broadcast(&cond_);
   pthread_mutex_unlock(&mutex_);
 }
 
-void EventDebt::wait_until_paid() {
+void UnackedEvents::wait_acknowledged() {
   pthread_mutex_lock(&mutex_);
   while (completed_ < given_out_) pthread_cond_wait(&cond_, &mutex_);
   pthread_mutex_unlock(&mutex_);

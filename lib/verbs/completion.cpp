@@ -89,8 +89,8 @@ int ibv_destroy_cq(ibv_cq* handle) {
     std::erase(cq.channel->queues, &cq);
   }
   cq.queue.reset();  // also removes its pending events
-  cq.completion_events.wait_until_paid();
-  cq.async_events.wait_until_paid();
+  cq.completion_events.wait_acknowledged();
+  cq.async_events.wait_acknowledged();
   pthread_mutex_destroy(&handle->mutex);
   pthread_cond_destroy(&handle->cond);
   delete &cq;

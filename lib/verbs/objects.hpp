@@ -1,4 +1,4 @@
-// Objects of the handles that programs hold. Each object begins with rdma-core's struct, whose layout is the ABI,
+// Objects of the handles that programs hold. Each object starts with rdma-core's struct, whose layout is the ABI,
 // followed by the object of the C++ API.
 #pragma once
 
@@ -37,11 +37,11 @@ struct Context {
 };
 
 // Number of objects that refer to this object, which cannot be destroyed before them.
-using Users = std::atomic<uint32_t>;
+using ReferenceCount = std::atomic<uint32_t>;
 
 struct Td {
   ibv_td verbs{};
-  Users users{0};
+  ReferenceCount users{0};
 };
 
 struct Pd {
@@ -49,14 +49,14 @@ struct Pd {
   std::shared_ptr<ProtectionDomain> domain;  // a parent domain shares that of its base domain
   Pd* made_from = nullptr;
   Td* thread_domain = nullptr;
-  Users users{0};
+  ReferenceCount users{0};
 };
 
 struct Dm {
   ibv_dm verbs{};
   size_t length = 0;
   std::unique_ptr<uint8_t[]> bytes;
-  Users users{0};
+  ReferenceCount users{0};
 };
 
 struct Mr {
@@ -81,13 +81,13 @@ struct Channel {
 
 // Counts delivered asynchronous and completion events, which must be acknowledged before their object is destroyed.
 // rdma-core's fields for this are mutex, cond and *_completed of the handles.
-class EventDebt {
+class UnackedEvents {
  public:
-  EventDebt(pthread_mutex_t& mutex, pthread_cond_t& cond, uint32_t& completed)
+  UnackedEvents(pthread_mutex_t& mutex, pthread_cond_t& cond, uint32_t& completed)
       : mutex_(mutex), cond_(cond), completed_(completed) {}
   void note_given_out();
   void note_acknowledged(uint32_t count);
-  void wait_until_paid();
+  void wait_acknowledged();
 
  private:
   pthread_mutex_t& mutex_;
@@ -97,12 +97,12 @@ class EventDebt {
 };
 
 struct Cq {
-  ibv_cq_ex verbs{};  // begins like ibv_cq
+  ibv_cq_ex verbs{};  // starts like ibv_cq
   std::unique_ptr<CompletionQueue> queue;
   Channel* channel = nullptr;
-  EventDebt completion_events{verbs.mutex, verbs.cond, verbs.comp_events_completed};
-  EventDebt async_events{verbs.mutex, verbs.cond, verbs.async_events_completed};
-  Users users{0};
+  UnackedEvents completion_events{verbs.mutex, verbs.cond, verbs.comp_events_completed};
+  UnackedEvents async_events{verbs.mutex, verbs.cond, verbs.async_events_completed};
+  ReferenceCount users{0};
   std::atomic<bool> looked_at_one_by_one{false};  // polled with ibv_start_poll
   // State between ibv_start_poll and ibv_end_poll.
   std::mutex polling;
@@ -120,7 +120,7 @@ struct Xrcd {
 struct Srq {
   ibv_srq verbs{};
   std::unique_ptr<SharedReceiveQueue> queue;
-  EventDebt async_events{verbs.mutex, verbs.cond, verbs.events_completed};
+  UnackedEvents async_events{verbs.mutex, verbs.cond, verbs.events_completed};
   Pd* pd = nullptr;
   Cq* cq = nullptr;  // only for XRC
 };
@@ -137,9 +137,9 @@ struct SendList {
 };
 
 struct Qp {
-  ibv_qp_ex verbs{};  // begins like ibv_qp
+  ibv_qp_ex verbs{};  // starts like ibv_qp
   std::unique_ptr<QueuePair> queue_pair;
-  EventDebt async_events{verbs.qp_base.mutex, verbs.qp_base.cond, verbs.qp_base.events_completed};
+  UnackedEvents async_events{verbs.qp_base.mutex, verbs.qp_base.cond, verbs.qp_base.events_completed};
   // Null if the queue pair's type has none.
   Pd* pd = nullptr;
   Cq* send_cq = nullptr;

@@ -20,7 +20,7 @@
 #include "device/device_endpoints.hpp"
 #include "device/host.hpp"
 #include "device/start_device.hpp"
-#include "net/net_place.hpp"
+#include "net/net_slot.hpp"
 #include "net/stats_file.hpp"
 #include "verbs/fork_guard.hpp"
 
@@ -44,7 +44,7 @@ struct ListedDevice {
 struct ProcessDevice {
   std::mutex mutex;
   pid_t looked = 0;  // the process that has searched for a device
-  std::unique_ptr<NetPlace> place;
+  std::unique_ptr<NetSlot> place;
   EalConfig eal;
   DeviceFile file;
   DeviceIdentity identity;
@@ -86,7 +86,7 @@ Status find_device(ProcessDevice& self) {
   const std::string folder = environment("ROCI_NET");
   if (folder.empty())
     return fail("no device: neither ROCI_CONFIG nor ROCI_NET is set; roci-run sets them", ENODEV);
-  auto place = NetPlace::take(folder);
+  auto place = NetSlot::take(folder);
   if (!place) return fail(place.error());
   self.place = std::move(*place);
   self.file = self.place->device();
@@ -206,7 +206,7 @@ cm::Service& connection_manager() {
   if (self.manager != nullptr) return *self.manager;
   self.manager = std::make_unique<cm::Manager>(self.device->host(), guid, self.file.connection_manager);
   if (self.place != nullptr) {
-    if (auto words = self.place->open_last_words(); words) {
+    if (auto words = self.place->open_crash_notices(); words) {
       self.manager->leave_words_in(std::move(*words));
     } else {
       log().warn("{}; peers will not be notified if this process is killed", words.error().message);

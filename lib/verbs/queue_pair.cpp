@@ -169,7 +169,7 @@ int ibv_destroy_qp(ibv_qp* handle) {
   note_end_of(device, handle->qp_num);
   qp.queue_pair.reset();
   if (device.host().queue_pairs() == 0) wait_until_taken(device);
-  qp.async_events.wait_until_paid();
+  qp.async_events.wait_acknowledged();
   count_users(qp, -1U);
   pthread_mutex_destroy(&handle->mutex);
   pthread_cond_destroy(&handle->cond);

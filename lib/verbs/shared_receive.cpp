@@ -91,7 +91,7 @@ int ibv_destroy_srq(ibv_srq* handle) {
   if (const int code = refuse_child(); code != 0) return code;
   Srq& srq = of<Srq>(handle);
   if (const int code = code_of(destroy(srq.queue)); code != 0) return code;
-  srq.async_events.wait_until_paid();
+  srq.async_events.wait_acknowledged();
   --srq.pd->users;
   if (srq.cq != nullptr) --srq.cq->users;
   pthread_mutex_destroy(&handle->mutex);

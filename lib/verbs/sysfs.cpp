@@ -13,12 +13,12 @@
 
 namespace {
 
-constexpr size_t kLongestRoot = 256;
+constexpr size_t kMaxRoot = 256;
 
 std::string find_root() {
   const char* given = secure_getenv("SYSFS_PATH");  // ignored in set-user-ID programs
   std::string root = given != nullptr ? given : "/sys";
-  if (root.size() > kLongestRoot) root.resize(kLongestRoot);
+  if (root.size() > kMaxRoot) root.resize(kMaxRoot);
   while (!root.empty() && root.back() == '/') root.pop_back();
   return root;
 }

@@ -21,7 +21,7 @@ namespace roci {
 bool has_carryless_product();
 
 // Maximum distance from the start of a 16-byte piece to the end of the sequence.
-inline constexpr uint32_t kLongestCrcSum = 640;
+inline constexpr uint32_t kMaxCrcSum = 640;
 
 namespace crc_sum {
 
@@ -30,7 +30,7 @@ struct alignas(16) Factors {
 };
 // Indexed by the number of bytes after the piece.
 inline constexpr auto kFactors = [] {
-  std::array<Factors, kLongestCrcSum - 15> table{};
+  std::array<Factors, kMaxCrcSum - 15> table{};
   uint32_t later = power_of_x_before(32), earlier = power_of_x(32);
   for (Factors& entry : table) {
     entry = {crc_factor(earlier), crc_factor(later)};

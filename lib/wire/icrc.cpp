@@ -88,8 +88,7 @@ uint32_t icrc_headers(const FrameView& view) {
 uint32_t compute_icrc(const FrameView& view) {
   const uint32_t begin = view.bth_offset + static_cast<uint32_t>(sizeof(Bth));
   const uint32_t length = view.icrc_offset - begin;
-  if (kSums && length <= icrc_pieces::kMostBehind && !has_options(view))
-    return sum_short(view, begin, length);
+  if (kSums && length <= icrc_pieces::kMaxBehind && !has_options(view)) return sum_short(view, begin, length);
   return compute_icrc_in_order(view);
 }
 

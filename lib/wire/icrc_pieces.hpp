@@ -84,7 +84,7 @@ inline Bytes masked(Bytes piece, const uint8_t* mask) { return _mm_or_si128(piec
 
 // Limit of `behind`, the number of bytes between the end of the BTH and the end of the sum, which is the ICRC or
 // earlier.
-inline constexpr uint32_t kMostBehind = kLongestCrcSum - 68;
+inline constexpr uint32_t kMaxBehind = kMaxCrcSum - 68;
 ROCI_PCLMUL inline __m128i sum(const Ipv4Pieces& p, uint32_t behind) {
   const uint8_t* mask = kIpv4Mask.data();
   return _mm_xor_si128(crc_piece(begun(p.ip, mask), behind + 32),

@@ -3,12 +3,12 @@
 #include <bit>
 #include <span>
 
-#include "wire/flow_mix.hpp"
+#include "wire/flow_hasher.hpp"
 
 namespace roci {
 
 L3CnmGuard::L3CnmGuard(uint32_t points, Nanos tolerance, uint64_t salt)
-    : tolerance_(std::min(tolerance, kMostTolerance)),
+    : tolerance_(std::min(tolerance, kMaxTolerance)),
       salt_(salt),
       slots_(std::bit_ceil(std::max<size_t>(points, kWays))) {}
 
@@ -19,7 +19,7 @@ L3CnmGuard::Verdict L3CnmGuard::take(const CongestionPointId& point, uint32_t se
 
   uint64_t bridge = 0;
   for (const uint8_t byte : point.bridge.bytes) bridge = bridge << 8 | byte;
-  FlowMix mix(salt_);
+  FlowHasher mix(salt_);
   mix.add(point.queue.get());
   mix.add(bridge);
   const size_t sets = slots_.size() / kWays;

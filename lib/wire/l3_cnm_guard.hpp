@@ -17,7 +17,7 @@ namespace roci {
 
 inline constexpr Nanos kL3CnmTick = 10us;  // 2^32 ticks are 11.9 hours
 
-inline constexpr uint32_t kMostSignedCnms = static_cast<uint32_t>(1s / kL3CnmTick);  // per second
+inline constexpr uint32_t kMaxSignedCnms = static_cast<uint32_t>(1s / kL3CnmTick);  // per second
 
 constexpr uint32_t l3_cnm_ticks(Nanos time_of_day) {
   return static_cast<uint32_t>(static_cast<uint64_t>(time_of_day / kL3CnmTick));
@@ -45,7 +45,7 @@ class L3CnmGuard {
     kTooOld,    // or from the future: the clock of the sender is ahead
     kFull,      // no free slot for a new congestion point
   };
-  static constexpr Nanos kMostTolerance = 1h;
+  static constexpr Nanos kMaxTolerance = 1h;
 
   // `points`: capacity, rounded up to a power of two. `tolerance`: maximum of clock difference plus transit time.
   L3CnmGuard(uint32_t points, Nanos tolerance, uint64_t salt);

@@ -25,7 +25,7 @@ template <class Headers>
 ROCI_PCLMUL void begin_sum(RoceWriter::Open& open, const Headers& headers) {
   const FrameView& view = open.view;
   const uint32_t begin = view.bth_offset + static_cast<uint32_t>(sizeof(Bth));
-  const bool all = view.icrc_offset - begin <= icrc_pieces::kMostBehind;
+  const bool all = view.icrc_offset - begin <= icrc_pieces::kMaxBehind;
   const uint32_t end = all ? view.icrc_offset : view.payload_offset;
   open.sum = icrc_pieces::sum(headers, end - begin);
   open.summed = view.frame + begin;

@@ -1,5 +1,5 @@
 // SipHash-2-4 with a 64-bit result (Aumasson and Bernstein, "SipHash: a fast short-input PRF"), the keyed MAC of the
-// wire extensions. Too slow for hash tables (flow_mix.hpp).
+// wire extensions. Too slow for hash tables (flow_hasher.hpp).
 //
 // The input may be passed in pieces, so callers need not copy it together. Nothing is allocated.
 #pragma once
@@ -20,7 +20,7 @@ class SipHash {
  public:
   explicit SipHash(const SipKey& key);
   void update(std::span<const uint8_t> bytes);
-  // Returns the result as a number, of which the paper writes the bytes in little-endian order. No update() may follow.
+  // Returns the result as a number. The paper writes its bytes in little-endian order. No update() may follow.
   [[nodiscard]] uint64_t finish();
 
  private:

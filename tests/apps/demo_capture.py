@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""The captures of the demo: makes one of each kind of run as `./roci demo` does, shorter, and checks that tshark finds
-no malformed packet in it and reads every field as `roci-pcap show --json` does, that every ICRC is right, and that the
-capture holds the traffic it should."""
+"""Tests the captures of `./roci demo`, with a shorter capture of each kind of run. Verifies that tshark finds no malformed
+packet and the same fields as `roci-pcap show --json`, that every ICRC is correct, and that the expected opcodes occur."""
 
 import argparse
 import json

@@ -164,7 +164,7 @@ class Verdicts(unittest.TestCase):
     def test_few_rounds_decide_nothing_unless_they_are_all_alike(self):
         def verdict(before, after):
             return compare.Compared("g", "c", "", MORE, 0, 0, Ratio(after, before)).verdict
-        self.assertEqual(verdict([10, 10], [12, 13]), "too few rounds to tell")
+        self.assertEqual(verdict([10, 10], [12, 13]), "too few rounds for a result")
         self.assertEqual(verdict([3021], [2900]), "worse")
 
 

@@ -51,7 +51,7 @@ class Cost(unittest.TestCase):
 
     def test_what_did_not_simulate_is_refused(self):
         self.refused("print('done')", "no line 'packet_hops NUMBER'")
-        self.refused("print('packet_hops 0')", "no packet went anywhere")
+        self.refused("print('packet_hops 0')", "no packet was forwarded")
         self.refused("print('packet_hops 7\\ndropped 3')", "3 packets were dropped")
         self.refused("print('packet_hops 7'); raise SystemExit(3)", "ended with 3")
         self.refused("print('packet_hops 7')", "out/run.json", "--results", "out")

@@ -93,7 +93,7 @@ class Parsers(unittest.TestCase):
 
     def test_a_switch_that_nothing_came_out_of_is_no_figure(self):
         text = "64_frames_per_second 0\n64_waiting_percent 100.0\n"
-        with self.assertRaisesRegex(Unreadable, "nothing came out"):
+        with self.assertRaisesRegex(Unreadable, "the switch forwarded no frames"):
             switches.forwarded(64)(Output(text))
 
     # The first second includes the start and shows 0.

@@ -87,7 +87,7 @@ class Pairs(unittest.TestCase):
                 PLACE)
 
     def test_a_server_that_never_listens_is_told(self):
-        with self.assertRaisesRegex(Failed, "server ended before its client came: no, cannot"):
+        with self.assertRaisesRegex(Failed, "server exited before its client started: no, cannot"):
             run(Pair(python("raise SystemExit('no, cannot')"), python(self.CLIENT), "tcp"), PLACE)
 
     def test_a_client_that_fails_is_told_with_what_the_server_said(self):

@@ -100,7 +100,7 @@ PLACES = (
       ("roci::parse_ipv4()", "lib/wire/frame.cpp")), stage_table.PARSING),
     ((("rte_eth_rx_burst", "/usr/include/dpdk/rte_ethdev.h"),), stage_table.PORT),
     ((("roci::Responder::take()", "/a/build/release/../../lib/transport/responder.cpp"),), stage_table.RESPONDER),
-    ((("roci::Requester::complete_oldest()", "lib/transport/completer.cpp"),), stage_table.COMPLETIONS),
+    ((("roci::Requester::complete_oldest()", "lib/transport/requester_receive.cpp"),), stage_table.COMPLETIONS),
     ((("roci::perf::Traffic::post()", "/a/build/release/../../apps/roci-perf/traffic.cpp"),), stage_table.APPLICATION),
     ((("roci::perf::Control::round()", "/a/build/release/../../apps/roci-perf/control.cpp"),), stage_table.WAITING),
     ((("roci::monotonic_now()", "lib/port/realtime_runner.cpp"), ("roci::Host::drive()", "lib/device/host.cpp")),

@@ -355,18 +355,18 @@ TEST_F(Dcqcn, has_a_window_if_it_is_told_to_and_packets_are_acknowledged) {
 // Q33. A feedback of 21/63 is a third: the rate falls by a sixth.
 TEST_F(Dcqcn, takes_alpha_from_a_notice_if_it_is_told_to) {
   Driver driver = start(paper({{"notice_alpha", 1}}));
-  driver.event.notice.feedback = 21;
-  driver.call(ROCI_CC_ON_NOTICE);
+  driver.event.cnm.feedback = 21;
+  driver.call(ROCI_CC_ON_CNM);
   EXPECT_EQ(driver.reason_name(), "notice_cut");
   EXPECT_NEAR(gbit(driver), 100 * (1 - 1.0 / 6), 1e-6);
-  driver.event.notice.feedback = 64;
-  driver.call(ROCI_CC_ON_NOTICE);
+  driver.event.cnm.feedback = 64;
+  driver.call(ROCI_CC_ON_CNM);
   EXPECT_EQ(driver.reason_name(), "implausible");
   EXPECT_NEAR(gbit(driver), 100 * (1 - 1.0 / 6), 1e-6);
 
   Driver periodic = start(nic({{"notice_alpha", 1}}));
-  periodic.event.notice.feedback = 63;
-  periodic.call(ROCI_CC_ON_NOTICE);
+  periodic.event.cnm.feedback = 63;
+  periodic.call(ROCI_CC_ON_CNM);
   periodic.wait(4 * kUs);
   // Alpha: 1024, 1019, 1014, ….
   EXPECT_EQ(periodic.decision.rate, static_cast<uint64_t>(kLine * (1 - 1004 / 2048.0)));
@@ -377,15 +377,15 @@ TEST_F(Dcqcn, takes_alpha_from_a_notice_if_it_is_told_to) {
   mixed.wait(4200);
   mixed.cnp();
   mixed.wait(100);
-  mixed.event.notice.feedback = 63;
-  mixed.call(ROCI_CC_ON_NOTICE);
+  mixed.event.cnm.feedback = 63;
+  mixed.call(ROCI_CC_ON_CNM);
   const auto before = static_cast<double>(mixed.decision.rate);
   mixed.wait_until(8 * kUs);
   EXPECT_NEAR(static_cast<double>(mixed.decision.rate), before * (1 - 1009 / 2048.0), 1);
 
   Driver deaf = start(paper());
-  deaf.event.notice.feedback = 63;
-  deaf.call(ROCI_CC_ON_NOTICE);
+  deaf.event.cnm.feedback = 63;
+  deaf.call(ROCI_CC_ON_CNM);
   EXPECT_EQ(deaf.decision.rate, 100'000'000'000U);
 }
 

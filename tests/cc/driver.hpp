@@ -39,7 +39,8 @@ class Driver {
   explicit Driver(const roci_cc_plugin& plugin, const Values& values = {},
                   const roci_cc_flow& on = usual_flow(), uint64_t now = 0)
       : plugin_(plugin), flow(on) {
-    for (uint32_t i = 0; i < plugin.parameter_count; ++i) parameters.push_back(plugin.parameters[i].standard);
+    for (uint32_t i = 0; i < plugin.parameter_count; ++i)
+      parameters.push_back(plugin.parameters[i].default_value);
     for (const auto& [name, value] : values) parameters[index_of(name)] = value;
     decision.window = decision.rate = ROCI_CC_NO_LIMIT;
     event.now_ns = now;
@@ -112,7 +113,7 @@ class Driver {
 
  private:
   const roci_cc_plugin& plugin_;
-  alignas(8) std::array<uint8_t, ROCI_CC_MOST_STATE> bytes_{};
+  alignas(8) std::array<uint8_t, ROCI_CC_MAX_STATE> bytes_{};
 
  public:
   roci_cc_flow flow;

@@ -41,7 +41,7 @@ class Receiver {
   [[nodiscard]] std::string reason_name() const { return receiver.reasons[grant.reason].name; }
 
   const roci_cc_plugin& receiver = plugin("hpcc_receiver");
-  alignas(8) std::array<uint8_t, ROCI_CC_MOST_STATE> state{};
+  alignas(8) std::array<uint8_t, ROCI_CC_MAX_STATE> state{};
   roci_cc_flow flow = flow_of_vectors();
   std::vector<double> parameters;
   roci_cc_path path{};
@@ -122,7 +122,7 @@ TEST(HpccReceiver, never_writes_behind_its_state_and_grants_something_whatever_a
   Receiver end, again;
   for (int i = 0; i < 20'000; ++i) {
     const auto wild = [&] { return static_cast<uint32_t>(rng() >> (rng() % 64)); };
-    end.path.hops = static_cast<uint32_t>(rng() % (ROCI_CC_MOST_HOPS + 1));
+    end.path.hops = static_cast<uint32_t>(rng() % (ROCI_CC_MAX_HOPS + 1));
     end.path.flags = static_cast<uint32_t>(rng() % 16);
     if (rng() % 8 != 0) end.path.hops = 1;
     for (roci_cc_hop& hop : end.path.hop) {

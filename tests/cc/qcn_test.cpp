@@ -23,15 +23,15 @@ class Qcn : public testing::Test {
     return Driver(plugin("qcn"), values, flow);
   }
   static void hear(Driver& driver, uint32_t feedback) {
-    driver.event.notice.feedback = feedback;
-    driver.call(ROCI_CC_ON_NOTICE);
+    driver.event.cnm.feedback = feedback;
+    driver.call(ROCI_CC_ON_CNM);
   }
   static void hear_change(Driver& driver, int64_t change, uint32_t feedback = 0) {
-    driver.event.notice.rate_change = change;
+    driver.event.cnm.rate_change = change;
     hear(driver, feedback);
   }
   static void hear_available(Driver& driver, uint64_t available, uint32_t feedback = 0) {
-    driver.event.notice.available = available;
+    driver.event.cnm.available = available;
     hear(driver, feedback);
   }
   static void send(Driver& driver, uint64_t bytes) {
@@ -190,7 +190,7 @@ TEST_F(Qcn, goes_up_and_down_by_what_a_notice_says) {
 // Q35.
 TEST_F(Qcn, takes_the_rate_that_a_notice_says_it_may_take) {
   Driver driver = start();
-  driver.event.notice.rate_change = 1;
+  driver.event.cnm.rate_change = 1;
   hear_available(driver, 2'500'000'000, 63);
   EXPECT_NEAR(gbit(driver), 2.5, 1e-9) << "whatever else it says";
   hear_available(driver, 4'000'000'000);
@@ -263,10 +263,10 @@ TEST_P(QcnProperty, more_feedback_never_gives_a_higher_rate_and_silence_gives_th
   Driver little(plugin("qcn"), {}, ten_gigabit()), much(plugin("qcn"), {}, ten_gigabit());
   for (unsigned i = 0; i < 30; ++i) {
     const auto feedback = static_cast<uint32_t>(rng() % 63 + 1);
-    little.event.notice.feedback = static_cast<uint32_t>(rng() % feedback + 1);
-    much.event.notice.feedback = feedback;
-    little.call(ROCI_CC_ON_NOTICE);
-    much.call(ROCI_CC_ON_NOTICE);
+    little.event.cnm.feedback = static_cast<uint32_t>(rng() % feedback + 1);
+    much.event.cnm.feedback = feedback;
+    little.call(ROCI_CC_ON_CNM);
+    much.call(ROCI_CC_ON_CNM);
     ASSERT_LE(much.decision.rate, little.decision.rate) << i;
     ASSERT_GE(much.decision.rate, 5'000'000U);
   }

@@ -114,7 +114,7 @@ TEST_F(RateControl, first_cycle_reduces_a_target_far_above_the_rate) {
 }
 
 TEST_F(RateControl, one_call_applies_a_limited_number_of_cycles) {
-  rules_.most_cycles = 3;
+  rules_.max_cycles = 3;
   decrease();
   pass_time(10 * kCycle);
   EXPECT_EQ(state_.time_stage, 3U);

@@ -4,8 +4,8 @@
 #include <random>
 #include <set>
 
-#include "cc/anything.hpp"
 #include "cc/driver.hpp"
+#include "cc/random_feedback.hpp"
 
 namespace roci::test {
 namespace {
@@ -26,23 +26,23 @@ TEST_P(EveryPlugin, describes_itself) {
   EXPECT_TRUE(is_name(plugin_.name));
   EXPECT_NE(*plugin_.summary, 0);
   EXPECT_NE(*plugin_.source, 0);
-  EXPECT_LE(plugin_.state_bytes, ROCI_CC_MOST_STATE);
-  EXPECT_LE(plugin_.receiver_state_bytes, ROCI_CC_MOST_STATE);
+  EXPECT_LE(plugin_.state_bytes, ROCI_CC_MAX_STATE);
+  EXPECT_LE(plugin_.receiver_state_bytes, ROCI_CC_MAX_STATE);
   EXPECT_EQ(plugin_.receive != nullptr, plugin_.receiver_state_bytes > 0);
-  EXPECT_LE(plugin_.parameter_count, ROCI_CC_MOST_PARAMETERS);
+  EXPECT_LE(plugin_.parameter_count, ROCI_CC_MAX_PARAMETERS);
   EXPECT_GE(plugin_.state_count, 1U);
-  EXPECT_LE(plugin_.state_count, ROCI_CC_MOST_LABELS);
-  EXPECT_LE(plugin_.reason_count, ROCI_CC_MOST_LABELS);
+  EXPECT_LE(plugin_.state_count, ROCI_CC_MAX_LABELS);
+  EXPECT_LE(plugin_.reason_count, ROCI_CC_MAX_LABELS);
   EXPECT_STREQ(plugin_.reasons[0].name, "nothing");
   std::set<std::string> names;
   for (uint32_t i = 0; i < plugin_.parameter_count; ++i) {
     const roci_cc_parameter& p = plugin_.parameters[i];
     EXPECT_TRUE(is_name(p.name)) << i;
     EXPECT_TRUE(names.insert(p.name).second) << p.name;
-    EXPECT_LE(p.least, p.standard) << p.name;
-    EXPECT_LE(p.standard, p.most) << p.name;
+    EXPECT_LE(p.min, p.default_value) << p.name;
+    EXPECT_LE(p.default_value, p.max) << p.name;
     EXPECT_NE(*p.unit, 0) << p.name;
-    EXPECT_NE(*p.meaning, 0) << p.name;
+    EXPECT_NE(*p.description, 0) << p.name;
   }
   for (uint32_t i = 0; i < plugin_.state_count; ++i) EXPECT_TRUE(is_name(plugin_.states[i].name)) << i;
   for (uint32_t i = 0; i < plugin_.reason_count; ++i) EXPECT_TRUE(is_name(plugin_.reasons[i].name)) << i;
@@ -112,7 +112,7 @@ TEST_P(EveryPlugin, keeps_to_its_state) {
     driver.event = anything(rng, driver.event, path);
     driver.call(driver.event.kinds);
   }
-  for (size_t i = plugin_.state_bytes; i < ROCI_CC_MOST_STATE; ++i) ASSERT_EQ(bytes[i], 0) << i;
+  for (size_t i = plugin_.state_bytes; i < ROCI_CC_MAX_STATE; ++i) ASSERT_EQ(bytes[i], 0) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Built, EveryPlugin, testing::ValuesIn(every_plugin()),

@@ -71,7 +71,7 @@ TEST_F(CmAgent, gives_up_on_who_thinks_for_ever) {
     return cm_message_name(one.mad.message) == "REJ";
   });
   ASSERT_NE(late, network.sent.end());
-  EXPECT_EQ(late->at - begun, tries + kLongestDelay);
+  EXPECT_EQ(late->at - begun, tries + kMaxDelay);
 }
 
 // One MRA requests ten minutes, a later one none: the agent retries and gives up as without MRAs.
@@ -104,7 +104,7 @@ TEST_F(CmAgent, waits_no_longer_than_is_bearable_whatever_a_peer_says) {
   network.run_for(Nanos{1'000'000});
   EXPECT_EQ(server_agent.unready(), 1U);
   network.remove(kClient);
-  network.run_for(17 * kLongestAnswer);
+  network.run_for(17 * kMaxAnswer);
   EXPECT_EQ(server_agent.unready(), 0U);
   EXPECT_TRUE(server.was_told(EventKind::kReplyTimeout));
 }

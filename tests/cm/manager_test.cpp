@@ -125,7 +125,7 @@ void expect_as_heard(Packet packet, const ByteVector& frame) {
 // The crash notification is the message that the process would have sent.
 TEST_P(CmManager, leaves_the_frame_of_a_disconnect_for_when_the_process_is_gone) {
   const test::Folder root;
-  auto words = LastWords::open(root.path(), "place0.17");
+  auto words = CrashNoticeFile::open(root.path(), "place0.17");
   ASSERT_TRUE(words) << words.error().message;
   a.leave_words_in(std::move(*words));
   Connection* connection = nullptr;
@@ -144,7 +144,7 @@ TEST_P(CmManager, leaves_the_frame_of_a_disconnect_for_when_the_process_is_gone)
   net.run(100ms);
 
   a.leave_words_in(nullptr);
-  auto left = LeftWords::take(root.path() / "place0.17");
+  auto left = CrashNoticeReader::take(root.path() / "place0.17");
   ASSERT_TRUE(left && *left);
   const auto bytes = (*left)->next();
   const ByteVector frame(bytes.begin(), bytes.end());

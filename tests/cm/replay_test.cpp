@@ -37,7 +37,7 @@ struct Program {
 constexpr Program kPrograms[] = {{"rping", "rping.pcap", 7, 7},
                                  {"ucmatose", "ucmatose.pcap", 5, 0},
                                  {"rping_refused", "cm_refused.pcap", 7, 7}};
-constexpr rdmacm::Most kMost{128, 128};     // limits of rxe
+constexpr rdmacm::Most kMax{128, 128};      // limits of rxe
 constexpr uint8_t kPathMtu = IBV_MTU_1024;  // for an Ethernet MTU of 1500
 
 bool is_of(const CmMad& mad, uint32_t id) {
@@ -143,7 +143,7 @@ class Replay final : public EventHandler, private Sender {
     wanted.responder_resources = wanted.initiator_depth = 1;
     wanted.retry_count = program_.retry_count;
     wanted.rnr_retry_count = program_.rnr_retry_count;
-    rdmacm::ask_for(terms_, &wanted, kMost, ends);
+    rdmacm::ask_for(terms_, &wanted, kMax, ends);
     terms_.rq_psn = captured.starting_psn.value();
     terms_.path_mtu = kPathMtu;
     const OwnQueuePair own{.number = captured.queue_pair.value()};
@@ -154,7 +154,7 @@ class Replay final : public EventHandler, private Sender {
     connection_ = *made;
   }
   void say(const CmReply& captured) {
-    rdmacm::agree_to(terms_, nullptr, kMost);
+    rdmacm::agree_to(terms_, nullptr, kMax);
     terms_.rq_psn = captured.starting_psn.value();
     const OwnQueuePair own{.number = captured.queue_pair.value()};
     EXPECT_TRUE(agent_.accept(*connection_, rdmacm::reply_for(terms_, own, nullptr), 0, now_));

@@ -124,12 +124,12 @@ TEST_F(EventRingTest, does_what_a_bounded_queue_does) {
     for (uint64_t i = 0; i < 5000; ++i) {
       if (rng() % 2 == 0) {
         roci_cc_event told = event(i, i);
-        path.hops = static_cast<uint32_t>(i % (ROCI_CC_MOST_HOPS + 1));
+        path.hops = static_cast<uint32_t>(i % (ROCI_CC_MAX_HOPS + 1));
         for (uint32_t hop = 0; hop < path.hops; ++hop)
           path.hop[hop].sent_units = static_cast<uint32_t>(i + hop);
         if (i % 3 == 0) told.path = &path;
         const bool room = model.size() < ring.capacity();
-        ASSERT_EQ(ring.push(*flow, EventRing::What::kEvent, told), room);
+        ASSERT_EQ(ring.push(*flow, EventRing::Kind::kEvent, told), room);
         if (room) model.push_back(i);
       } else if (const EventRing::Record* record = ring.front(); record != nullptr) {
         ASSERT_FALSE(model.empty());
@@ -138,7 +138,7 @@ TEST_F(EventRingTest, does_what_a_bounded_queue_does) {
         ASSERT_EQ(record->event.acked, wanted);
         ASSERT_EQ(record->event.path, wanted % 3 == 0 ? &record->path : nullptr);
         if (record->event.path != nullptr) {
-          ASSERT_EQ(record->path.hops, wanted % (ROCI_CC_MOST_HOPS + 1));
+          ASSERT_EQ(record->path.hops, wanted % (ROCI_CC_MAX_HOPS + 1));
           for (uint32_t hop = 0; hop < record->path.hops; ++hop)
             ASSERT_EQ(record->path.hop[hop].sent_units, wanted + hop);
         }
@@ -163,7 +163,7 @@ TEST_F(EventRingTest, a_thread_at_each_end_sees_every_event_once_and_in_order) {
       path.hop[0].sent_units = static_cast<uint32_t>(i);
       roci_cc_event told = event(i, i);
       told.path = &path;
-      if (ring.push(*flow, EventRing::What::kEvent, told)) {
+      if (ring.push(*flow, EventRing::Kind::kEvent, told)) {
         ++i;
       } else {
         std::this_thread::yield();
@@ -294,15 +294,15 @@ TEST_F(ControlCoreTest, tells_the_plugin_and_the_worker_what_it_decided) {
   ControlCore core("cc0", 2, 0);
   const OwnedFlow x = make(0, 0), y = make(0, 1);
   EXPECT_EQ(core.next_deadline(), kNever);
-  ASSERT_TRUE(core.events_of(0).push(*x, EventRing::What::kStart, {}));
-  ASSERT_TRUE(core.events_of(1).push(*y, EventRing::What::kStart, {}));
-  ASSERT_TRUE(core.events_of(0).push(*x, EventRing::What::kEvent, event(100, 5000)));
+  ASSERT_TRUE(core.events_of(0).push(*x, EventRing::Kind::kStart, {}));
+  ASSERT_TRUE(core.events_of(1).push(*y, EventRing::Kind::kStart, {}));
+  ASSERT_TRUE(core.events_of(0).push(*x, EventRing::Kind::kEvent, event(100, 5000)));
   roci_cc_path path{};
   path.hops = 3;
   path.hop[2].queue_bytes = 77;
   roci_cc_event told = event(120, 6000);
   told.path = &path;
-  ASSERT_TRUE(core.events_of(1).push(*y, EventRing::What::kEvent, told));
+  ASSERT_TRUE(core.events_of(1).push(*y, EventRing::Kind::kEvent, told));
   EXPECT_EQ(core.next_deadline(), Nanos{0});
   EXPECT_TRUE(core.poll(Nanos{150}));
   EXPECT_FALSE(core.poll(Nanos{150}));
@@ -320,12 +320,12 @@ TEST_F(ControlCoreTest, tells_the_plugin_and_the_worker_what_it_decided) {
 TEST_F(ControlCoreTest, serves_a_worker_whose_ring_is_full_in_turns) {
   ControlCore core("cc0", 2, 0, 256);
   const OwnedFlow x = make(0, 0), y = make(0, 1);
-  core.events_of(0).push(*x, EventRing::What::kStart, {});
-  core.events_of(1).push(*y, EventRing::What::kStart, {});
+  core.events_of(0).push(*x, EventRing::Kind::kStart, {});
+  core.events_of(1).push(*y, EventRing::Kind::kStart, {});
   uint64_t said = 0;
-  while (core.events_of(0).push(*x, EventRing::What::kEvent, event(said + 1, said + 1))) ++said;
+  while (core.events_of(0).push(*x, EventRing::Kind::kEvent, event(said + 1, said + 1))) ++said;
   EXPECT_EQ(said, 255U);
-  core.events_of(1).push(*y, EventRing::What::kEvent, event(1, 9));
+  core.events_of(1).push(*y, EventRing::Kind::kEvent, event(1, 9));
   core.poll(Nanos{1000});
   EXPECT_EQ(y->published.read().window, 9U);  // although the first worker had many more events
   EXPECT_LT(x->published.read().window, said);
@@ -338,7 +338,7 @@ TEST_F(ControlCoreTest, serves_a_worker_whose_ring_is_full_in_turns) {
 TEST_F(ControlCoreTest, runs_timers_and_events_that_are_older_than_them) {
   ControlCore core("cc0", 1, 100);
   const OwnedFlow x = make(1000);
-  core.events_of(0).push(*x, EventRing::What::kStart, {});
+  core.events_of(0).push(*x, EventRing::Kind::kStart, {});
   core.poll(Nanos{10});
   taken(core.decided_for(0));
   EXPECT_GT(core.next_deadline(), Nanos{0});
@@ -350,7 +350,7 @@ TEST_F(ControlCoreTest, runs_timers_and_events_that_are_older_than_them) {
   const Nanos fired = x->last_event;
   ASSERT_GE(fired, Nanos{1000});
   // The event happened before the timer, but was reported after it. The time that the plugin sees does not decrease.
-  core.events_of(0).push(*x, EventRing::What::kEvent, event(900, 5));
+  core.events_of(0).push(*x, EventRing::Kind::kEvent, event(900, 5));
   core.poll(fired);
   EXPECT_EQ(x->published.read().window, 5U);
   EXPECT_EQ(x->last_event, fired);
@@ -363,12 +363,12 @@ TEST_F(ControlCoreTest, a_flow_that_ends_is_given_back_after_all_that_was_said_o
   ControlCore core("cc0", 1, 0);
   const OwnedFlow x = make(1000), y = make(1000);
   EventRing& events = core.events_of(0);
-  events.push(*x, EventRing::What::kStart, {});
-  events.push(*y, EventRing::What::kStart, {});
-  events.push(*x, EventRing::What::kEvent, event(10, 1));
-  events.push(*x, EventRing::What::kEvent, event(20, 2));
-  events.push(*x, EventRing::What::kEnd, {});
-  events.push(*y, EventRing::What::kEvent, event(30, 3));
+  events.push(*x, EventRing::Kind::kStart, {});
+  events.push(*y, EventRing::Kind::kStart, {});
+  events.push(*x, EventRing::Kind::kEvent, event(10, 1));
+  events.push(*x, EventRing::Kind::kEvent, event(20, 2));
+  events.push(*x, EventRing::Kind::kEnd, {});
+  events.push(*y, EventRing::Kind::kEvent, event(30, 3));
   core.poll(Nanos{50});
   EXPECT_EQ(x->published.read().window, 2U);
   EXPECT_EQ(y->published.read().window, 3U);
@@ -388,13 +388,13 @@ TEST_F(ControlCoreTest, a_flow_that_ends_is_given_back_after_all_that_was_said_o
 TEST_F(ControlCoreTest, forgets_a_worker_and_hands_back_what_had_ended) {
   ControlCore core("cc0", 2, 0);
   const OwnedFlow x = make(1000, 0), gone = make(1000, 0), other = make(1000, 1);
-  core.events_of(0).push(*x, EventRing::What::kStart, {});
-  core.events_of(0).push(*gone, EventRing::What::kStart, {});
-  core.events_of(1).push(*other, EventRing::What::kStart, {});
+  core.events_of(0).push(*x, EventRing::Kind::kStart, {});
+  core.events_of(0).push(*gone, EventRing::Kind::kStart, {});
+  core.events_of(1).push(*other, EventRing::Kind::kStart, {});
   core.poll(Nanos{0});
-  core.events_of(0).push(*gone, EventRing::What::kEvent, event(10, 7));
-  core.events_of(0).push(*gone, EventRing::What::kEnd, {});
-  core.events_of(1).push(*other, EventRing::What::kEvent, event(10, 8));
+  core.events_of(0).push(*gone, EventRing::Kind::kEvent, event(10, 7));
+  core.events_of(0).push(*gone, EventRing::Kind::kEnd, {});
+  core.events_of(1).push(*other, EventRing::Kind::kEvent, event(10, 8));
   core.forget(0);
   core.forget(*x);
   EXPECT_TRUE(core.events_of(0).empty());
@@ -427,7 +427,7 @@ TEST_F(ControlCoreTest, a_worker_and_its_core_are_two_threads) {
   std::map<ControlFlow*, Life> ending;
   std::mt19937_64 rng(3);
   uint64_t freed = 0, missed = 0;
-  const auto say = [&](ControlFlow& flow, EventRing::What what, const roci_cc_event& told) {
+  const auto say = [&](ControlFlow& flow, EventRing::Kind what, const roci_cc_event& told) {
     while (!core.events_of(0).push(flow, what, told)) std::this_thread::yield();
   };
   std::map<ControlFlow*, Life> lives;
@@ -453,14 +453,14 @@ TEST_F(ControlCoreTest, a_worker_and_its_core_are_two_threads) {
       OwnedFlow flow = make(50);
       ControlFlow* const key = flow.get();
       lives[key] = {std::move(flow)};
-      say(*key, EventRing::What::kStart, {});
+      say(*key, EventRing::Kind::kStart, {});
       ++made;
     }
     auto at = lives.begin();
     std::advance(at, rng() % lives.size());
-    say(*at->first, EventRing::What::kEvent, event(0, ++at->second.said + 1));
+    say(*at->first, EventRing::Kind::kEvent, event(0, ++at->second.said + 1));
     if (rng() % 100 == 0) {
-      say(*at->first, EventRing::What::kEnd, {});
+      say(*at->first, EventRing::Kind::kEnd, {});
       ++at->second.said;  // window of the last event; the first is 2
       ending.insert(lives.extract(at));
     }

@@ -9,7 +9,7 @@
 #include <memory>
 #include <sstream>
 
-#include "cc/anything.hpp"
+#include "cc/random_feedback.hpp"
 #include "congestion/flow_runner.hpp"
 
 namespace roci {
@@ -70,7 +70,7 @@ class Drive {
       event.now_ns = static_cast<uint64_t>(now_.count());
       // As in EventRing: the hops after the last one are not initialized.
       roci_cc_path path = paths_[which];
-      std::memset(&path.hop[0] + path.hops, 0x5a, (ROCI_CC_MOST_HOPS - path.hops) * sizeof(roci_cc_hop));
+      std::memset(&path.hop[0] + path.hops, 0x5a, (ROCI_CC_MAX_HOPS - path.hops) * sizeof(roci_cc_hop));
       if (event.path != nullptr) event.path = &path;
       runner_.run(*flows_[which], event);
     }

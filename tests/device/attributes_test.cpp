@@ -304,6 +304,60 @@ TEST(Bounds, regions_and_windows_beyond_max_mr_are_refused_until_one_goes) {
   EXPECT_TRUE(hosts.a.pd->register_memory(bytes.data(), bytes.size(), 0));
 }
 
+TEST(Bounds, protection_domains_beyond_max_pd_are_refused_until_one_is_destroyed) {
+  TwoHosts hosts({.max_pd = 2});  // one exists
+  EXPECT_EQ(hosts.a.device->query_device().max_pd, 2);
+  auto second = must(hosts.a.device->allocate_pd());
+  const auto refused = hosts.a.device->allocate_pd();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ENOMEM);
+  EXPECT_EQ(refused.error().message,
+            "device a: protection domains: the maximum of 2 (max_pd) is reached; destroy one first");
+  second.reset();
+  EXPECT_TRUE(hosts.a.device->allocate_pd());
+}
+
+TEST(Bounds, completion_queues_beyond_max_cq_are_refused_until_one_is_destroyed) {
+  TwoHosts hosts({.max_cq = 2});  // one exists
+  EXPECT_EQ(hosts.a.device->query_device().max_cq, 2);
+  auto second = must(hosts.a.device->create_cq(1));
+  const auto refused = hosts.a.device->create_cq(1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ENOMEM);
+  EXPECT_EQ(refused.error().message,
+            "device a: completion queues: the maximum of 2 (max_cq) is reached; destroy one first");
+  second.reset();
+  EXPECT_TRUE(hosts.a.device->create_cq(1));
+}
+
+TEST(Bounds, shared_receive_queues_beyond_max_srq_are_refused_until_one_is_destroyed) {
+  TwoHosts hosts({.max_srq = 1});
+  EXPECT_EQ(hosts.a.device->query_device().max_srq, 1);
+  ibv_srq_init_attr init{.srq_context = nullptr, .attr = {.max_wr = 1, .max_sge = 1, .srq_limit = 0}};
+  auto first = must(hosts.a.pd->create_srq(&init));
+  const auto refused = hosts.a.pd->create_srq(&init);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ENOMEM);
+  EXPECT_EQ(refused.error().message,
+            "device a: shared receive queues: the maximum of 1 (max_srq) is reached; destroy one first");
+  first.reset();
+  EXPECT_TRUE(hosts.a.pd->create_srq(&init));
+}
+
+TEST(Bounds, address_handles_beyond_max_ah_are_refused_until_one_is_destroyed) {
+  TwoHosts hosts({.max_ah = 1});
+  EXPECT_EQ(hosts.a.device->query_device().max_ah, 1);
+  const ibv_ah_attr peer = address_of(gid_of("10.0.0.2"));
+  auto first = must(hosts.a.pd->create_address_handle(peer));
+  const auto refused = hosts.a.pd->create_address_handle(peer);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ENOMEM);
+  EXPECT_EQ(refused.error().message,
+            "device a: address handles: the maximum of 1 (max_ah) is reached; destroy one first");
+  first.reset();
+  EXPECT_TRUE(hosts.a.pd->create_address_handle(peer));
+}
+
 // --- unpredictable numbers (seed 0)
 
 // Expects that each bit is 1 in half of the numbers: for n numbers 6 standard deviations are 3 sqrt(n).

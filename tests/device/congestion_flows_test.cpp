@@ -19,14 +19,14 @@ SentFlow sent_flow(uint32_t n) {
 TEST(CongestionFlows, gives_each_number_once_and_a_used_one_as_late_as_possible) {
   CongestionFlows flows(true, 40'000, 1);
   std::vector<bool> given(65536);
-  for (uint32_t i = 0; i < CongestionFlows::kMost; ++i) {
+  for (uint32_t i = 0; i < CongestionFlows::kMax; ++i) {
     const uint16_t flow = flows.enter(Qpn{i + 2}, nullptr);
     ASSERT_NE(flow, 0);
     ASSERT_FALSE(given[flow]);
     given[flow] = true;
     EXPECT_EQ(flows.find(flow), Qpn{i + 2});
   }
-  EXPECT_EQ(flows.size(), CongestionFlows::kMost);
+  EXPECT_EQ(flows.size(), CongestionFlows::kMax);
   EXPECT_EQ(flows.enter(Qpn{2}, nullptr), 0);
   for (const uint16_t flow : {uint16_t{77}, uint16_t{5}, uint16_t{65535}}) {
     flows.leave(flow);

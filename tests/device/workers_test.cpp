@@ -296,7 +296,7 @@ TEST(WorkersInbox, a_full_inbox_is_loss_that_recovers) {
     ASSERT_EQ(post(hosts.a, *theirs->a, IBV_WR_RDMA_WRITE, 1, 0, kBytes, hosts.b, 0), 0);
     hosts.run(1ms);
   }
-  EXPECT_GE(hosts.b.counter("rx_hand_over_full"), 1200U - HandOver::kRing);
+  EXPECT_GE(hosts.b.counter("rx_hand_over_full"), 1200U - Handoff::kRing);
   hosts.run(2s);
   const auto completions = hosts.a.completions();
   ASSERT_EQ(completions.size(), 1U);

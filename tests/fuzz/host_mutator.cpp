@@ -87,7 +87,7 @@ void change(HostProgram& program, Rng& rng) {
     default:
       change_field(*place, rng);
   }
-  if (steps.size() > kMostSteps) steps.resize(kMostSteps);
+  if (steps.size() > kMaxSteps) steps.resize(kMaxSteps);
 }
 
 size_t store(const HostProgram& program, uint8_t* data, size_t max_size) {
@@ -119,7 +119,7 @@ extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* one, size_t one_size,
     const auto first = second.steps.begin() + static_cast<ptrdiff_t>(from);
     program.steps.insert(program.steps.begin() + static_cast<ptrdiff_t>(below(rng, program.steps.size() + 1)),
                          first, first + static_cast<ptrdiff_t>(count));
-    if (program.steps.size() > kMostSteps) program.steps.resize(kMostSteps);
+    if (program.steps.size() > kMaxSteps) program.steps.resize(kMaxSteps);
   }
   return store(program, out, max_size);
 }

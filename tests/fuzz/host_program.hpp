@@ -134,7 +134,7 @@ struct Step {
 };
 static_assert(sizeof(Step) == 16);
 
-inline constexpr size_t kMostSteps = 160;
+inline constexpr size_t kMaxSteps = 160;
 
 struct HostProgram {
   Setup setup;
@@ -143,7 +143,7 @@ struct HostProgram {
   static HostProgram read(std::span<const uint8_t> bytes) {
     HostProgram program;
     std::memcpy(&program.setup, bytes.data(), std::min(bytes.size(), sizeof(Setup)));
-    while (bytes.size() > sizeof(Step) && program.steps.size() < kMostSteps) {
+    while (bytes.size() > sizeof(Step) && program.steps.size() < kMaxSteps) {
       bytes = bytes.subspan(sizeof(Step));
       Step& step = program.steps.emplace_back();
       std::memcpy(&step, bytes.data(), std::min(bytes.size(), sizeof(Step)));

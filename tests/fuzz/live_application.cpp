@@ -12,7 +12,7 @@ constexpr ibv_wr_opcode kOpcodes[] = {
     IBV_WR_BIND_MW,   IBV_WR_LOCAL_INV,          IBV_WR_SEND_WITH_INV,
 };
 constexpr uint8_t kRead = 4, kBindTypeOne = 7, kBindTypeTwo = 8;
-constexpr uint32_t kLongest = 17'000;  // bytes per request; longer than the memory
+constexpr uint32_t kMax = 17'000;  // bytes per request; longer than the memory
 constexpr unsigned kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 
 }  // namespace
@@ -24,7 +24,7 @@ void LiveHost::post(const Step& step) {
   if (&slot == &slots_[6] && choice >= kRead && choice < kBindTypeOne) return;
   const Opened local = opened_by(step);
   ibv_sge list[2];
-  list[0] = {local.address + Step::number(step.offset), Step::number(step.length) % kLongest, local.key};
+  list[0] = {local.address + Step::number(step.offset), Step::number(step.length) % kMax, local.key};
   list[1] = list[0];
   list[1].length = 1;
   ibv_send_wr wr{};
@@ -85,7 +85,7 @@ void LiveHost::receive(const Step& step) {
   Slot& slot = slots_[step.slot % kSlots];
   if (&slot == &slots_[6]) return;  // same reason
   const Opened local = opened_by(step);
-  ibv_sge list{local.address + Step::number(step.offset), Step::number(step.length) % kLongest, local.key};
+  ibv_sge list{local.address + Step::number(step.offset), Step::number(step.length) % kMax, local.key};
   ibv_recv_wr wr{};
   wr.wr_id = next_id_;
   wr.sg_list = &list;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes seeds for frame_fuzz: of each opcode in the captures the smallest frame, as it is, with VLAN tags, and as IPv6.
-With --switch instead, seeds for switch_headers_fuzz: one or two frames of each kind. With --cm, seeds for cm_mad_fuzz: the
-connection managers' messages of the captures.
+"""Writes seeds for frame_fuzz: the smallest frame of each opcode in the captures, unchanged, with VLAN tags, and as IPv6.
+With --switch, writes seeds for switch_headers_fuzz: one or two frames of each kind. With --cm, writes seeds for
+cm_mad_fuzz: the CM messages of the captures.
 
 Usage: make_corpus.py FOLDER CAPTURE…  (classic little-endian pcap files)
        make_corpus.py --switch FOLDER

@@ -50,7 +50,7 @@ class Conversion {
   }
 
   HostProgram run() {
-    for (size_t i = 0; i < history_.size() && program_.steps.size() + 3 < kMostSteps; ++i) {
+    for (size_t i = 0; i < history_.size() && program_.steps.size() + 3 < kMaxSteps; ++i) {
       const Observed& seen = history_[i];
       if (i > 0) pass(seen.at - history_[i - 1].at);
       if (is_mad(seen.packet)) {

@@ -92,7 +92,7 @@ class Session final : public FrameSink, public PacketSink {
     const auto* bytes = rte_pktmbuf_mtod(frame, const uint8_t*);
     const FrameView view = parse_frame(bytes, frame->data_len, frame->pkt_len);
     if (view.kind == FrameKind::kRoce) {
-      note_sent(view);
+      record_sent(view);
     } else {
       require(view.kind == FrameKind::kArp || view.kind == FrameKind::kIpv6,
               "a host sends well-formed frames");
@@ -100,7 +100,7 @@ class Session final : public FrameSink, public PacketSink {
     rte_pktmbuf_free(frame);
   }
 
-  void note_sent(const FrameView& view) {
+  void record_sent(const FrameView& view) {
     require(compute_icrc(view) == stored_icrc(view), "a host sends right ICRCs");
     require(view.opcode->opcode == Opcode::kUdSendOnly && view.destination_qp() == kManagementQp &&
                 view.deth().qkey.get() == kManagementQKey.value(),
@@ -273,7 +273,7 @@ class Session final : public FrameSink, public PacketSink {
   }
 
   void check() {
-    require(peers_->size() <= Peers::kMost && peers_->size() <= known_.size(), "the table is bounded");
+    require(peers_->size() <= Peers::kMax && peers_->size() <= known_.size(), "the table is bounded");
     for (const auto& [address, known] : known_) {
       if (known.record == nullptr) continue;
       const PeerKnowledge knowledge = known.record->read();

@@ -25,7 +25,7 @@ constexpr size_t kPorts = 4;
 constexpr uint16_t kMtu = 1600;
 constexpr uint16_t kIntPort = 5201;
 constexpr uint16_t kCnmPort = 5202;
-constexpr size_t kMostSteps = 400;
+constexpr size_t kMaxSteps = 400;
 
 SwitchConfig configuration() {
   SwitchConfig config{.name = "fuzzed", .mac = {{2, 0, 0, 0, 9, 9}}};
@@ -278,7 +278,7 @@ void run(Input input, const std::shared_ptr<MbufPool>& pool) {
     }
     require(false, "a switch comes to rest");
   };
-  for (size_t step = 0; step < kMostSteps && !input.empty(); ++step) {
+  for (size_t step = 0; step < kMaxSteps && !input.empty(); ++step) {
     const uint8_t what = input.byte();
     if ((what & 3) == 3) {
       now += Nanos{int64_t{1} << (what >> 2 & 0x1f)};

@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include "lab/experiment.hpp"
-#include "lab/pace.hpp"
+#include "lab/realtime_throttle.hpp"
 #include "lab/scenario.hpp"
-#include "support/must.hpp"
+#include "support/value_or_throw.hpp"
 
 namespace roci::lab {
 namespace {
@@ -72,22 +72,22 @@ TEST(RealTime, a_run_that_is_to_stop_stops_and_says_so) {
 }
 
 // A delay lasts until the runner has caught up, or until the next event.
-TEST(Pace, tells_for_how_much_of_the_time_it_was_how_late) {
-  Pace pace;
+TEST(RealtimeThrottle, tells_for_how_much_of_the_time_it_was_how_late) {
+  RealtimeThrottle pace;
   pace.start(1ms);
   pace.begins(1ms + 100us, 1ms + 100us);  // on time
   pace.begins(1ms + 200us, 1ms + 500us);  // 300 us late, for 100 us
   pace.begins(1ms + 300us, 1ms + 501us);  // 201 us late, until 501 us
   pace.begins(1ms + 900us, 1ms + 940us);  // 40 us late
-  const Lateness late = pace.lateness(2ms);
+  const ScheduleLag late = pace.lateness(2ms);
   EXPECT_EQ(late.most_ns, 300'000U);
   EXPECT_DOUBLE_EQ(late.part, (100'000.0 + 201'000.0) / 1e6);
   EXPECT_DOUBLE_EQ(late.mean_ns, (300e3 * 100e3 + 201e3 * 201e3 + 40e3 * 40e3) / 1e6);
   EXPECT_NEAR(static_cast<double>(late.p99_ns), 300e3, 300e3 * 0.004);
 }
 
-TEST(Pace, goes_as_the_clock_does_and_never_back) {
-  Pace pace;
+TEST(RealtimeThrottle, goes_as_the_clock_does_and_never_back) {
+  RealtimeThrottle pace;
   pace.start(5ms);
   const Nanos before = pace.now();
   EXPECT_GE(before, 5ms);
@@ -183,9 +183,9 @@ TEST_F(RealPorts, cannot_carry_packets_without_payload_nor_have_faults) {
   ExperimentOptions options;
   options.real = true;
   const Scenario absent = scenario("absent");
-  const auto without_payload = run_experiment(absent, options);
-  ASSERT_FALSE(without_payload);
-  EXPECT_EQ(without_payload.error().message,
+  const auto header_only = run_experiment(absent, options);
+  ASSERT_FALSE(header_only);
+  EXPECT_EQ(header_only.error().message,
             "x.yaml:11: ports[0].devices: packets without payload cannot be sent through real ports; --real "
             "requires payload: carried");
   const Scenario faulty = scenario("carried", "faults: [{between: [s0, s1], loss: 0.1}]\n");

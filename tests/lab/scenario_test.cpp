@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "support/must.hpp"
+#include "support/value_or_throw.hpp"
 
 namespace roci::lab {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/must.hpp"
+#include "support/value_or_throw.hpp"
 
 namespace roci::lab {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "lab/experiment.hpp"
 #include "lab/scenario.hpp"
-#include "support/must.hpp"
+#include "support/value_or_throw.hpp"
 
 namespace roci::lab {
 namespace {

@@ -7,8 +7,8 @@
     tests/live/live_test.py build/release/bin --list
 
 Each case is a pair of processes of the same program: the server on one side, the client on the other. Both must exit with 0. The
-network is a namespace of its own. Requires root. Exit status 77 and one sentence where a requirement is not met; 1 instead where
-ROCI_REQUIRE_ALL is set, as in CI."""
+network is a namespace of its own. Requires root. Exit status 77 and one sentence if a requirement is not met, or 1 with
+ROCI_REQUIRE_ALL, as in CI."""
 
 import argparse
 import atexit

@@ -20,7 +20,7 @@ class Crash(Judgement):
 
 
 class Habit:
-    """Recurring difference. It is judged once and removed from the differences of each packet."""
+    """Recurring difference. It is listed once and removed from the differences of each packet."""
 
     def __init__(self, name, clause, right, why, aspect, applies):
         self.name, self.clause, self.right, self.why, self.aspect, self.applies = name, clause, right, why, aspect, applies
@@ -43,7 +43,7 @@ HABITS = [
     Habit("Rocinante notifies a completion queue that is armed for solicited completions of a receive that completes with an error; "
           "Linux does not", "11.4.2.2", ROCINANTE, "a completion with an error counts as solicited", "solicited event",
           lambda linux, rocinante: not linux["solicited event"] and any("_ERR" in text for aspect, text in rocinante.items() if aspect.startswith("completions"))),
-    Habit("Linux raises SQ_DRAINED in SQD although modify_qp did not ask for the event", "11.2.5.2", ROCINANTE,
+    Habit("Linux raises SQ_DRAINED in SQD although modify_qp did not request the event", "11.2.5.2", ROCINANTE,
           "the event must be enabled by a modifier of modify_qp", "events",
           lambda linux, rocinante: without(("SQ_DRAINED",), linux["events"]) == rocinante["events"]),
 ]

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Sends hand-made packets to a Rocinante device and to the soft-RoCE of a Linux kernel, and compares what both do with them.
+"""Sends hand-made packets to a Rocinante device and to the soft-RoCE of a Linux kernel, and compares the reactions.
 
     tests/live/odd_packets.py build/release/bin                   kernel 6.12, all packets
     tests/live/odd_packets.py build/release/bin --kernel 6.1 --only 'READ' -v
     tests/live/odd_packets.py build/release/bin --write           also writes the differences to docs/interop.md
     tests/live/odd_packets.py --check-page                        compares docs/interop.md with the table; needs neither root nor guest
 
-The packets, the clauses and the judgements are the table of odd_table.py. Each entry has a queue pair of its own on either side, made by
-odd-peer. What is compared: the packets that come back, the completions, the asynchronous events, the state of the queue pair and the
-memory. Exit status 1 where a difference has no judgement, or a judgement no difference. Requires root."""
+odd_table.py lists the packets, the clauses of the specification and the expected differences. For each entry, odd-peer creates a queue
+pair on either side. Compared are response packets, completions, asynchronous events, the state of the queue pair, and the memory. Exit
+status 1 if a difference is not expected, or an expected difference did not occur. Requires root."""
 
 import argparse
 import collections
@@ -330,12 +330,12 @@ def main():
         print("\n".join(problems) or "docs/interop.md agrees with the table")
         return 1 if problems else 0
     session.add_arguments(parser)
-    parser.add_argument("--check-page", action="store_true", help="compare docs/interop.md with the table, and nothing else")
-    parser.add_argument("--only", nargs="+", metavar="PATTERN", help="entries whose name has one of the regular expressions")
+    parser.add_argument("--check-page", action="store_true", help="only compare docs/interop.md with the table")
+    parser.add_argument("--only", nargs="+", metavar="PATTERN", help="only entries whose name matches one of the regular expressions")
     parser.add_argument("--write", action="store_true", help="write the differences to docs/interop.md")
-    parser.add_argument("--repeat", type=int, default=1, help="run each entry as often, and require the same outcome (1)")
+    parser.add_argument("--repeat", type=int, default=1, help="number of runs per entry; all outcomes must be equal (1)")
     parser.add_argument("--peer", type=pathlib.Path, help="the program odd-peer (BIN/odd-peer)")
-    parser.add_argument("--crash", action="store_true", help="also send the packets that end the guest's kernel")
+    parser.add_argument("--crash", action="store_true", help="also send packets that crash the kernel of the guest")
     parser.add_argument("-v", "--verbose", action="store_true", help="print the outcome of all entries")
     options = parser.parse_args()
     if options.peer:

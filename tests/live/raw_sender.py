@@ -72,7 +72,7 @@ def ipv4_header(length, source, destination, *, ttl=64, tos=0, options=b"", frag
 
 
 def ipv6_header(length, source, destination, *, ttl=64, tos=0, flow_label=0, extensions=b"", ip_version=6, ip_length_error=0, protocol=17):
-    """Returns an IPv6 header with extension headers, of which the first has the number `protocol`."""
+    """Returns an IPv6 header with extension headers; the first one has the number `protocol`."""
     return struct.pack(">IHBB16s16s", ip_version << 28 | tos << 20 | flow_label, len(extensions) + length + ip_length_error, protocol, ttl,
                        packed(source), packed(destination)) + extensions
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "net/net_place.hpp"
+#include "net/net_slot.hpp"
 #include "net_fixture.hpp"
 #include "port/peer_presence.hpp"
 #include "port/realtime_runner.hpp"
@@ -23,7 +23,7 @@ class Member {
   // Returns null on error, which it prints.
   static std::unique_ptr<Member> join(const std::filesystem::path& folder) {
     auto member = std::make_unique<Member>();
-    auto place = NetPlace::take(folder);
+    auto place = NetSlot::take(folder);
     if (!place) return complain(place.error());
     member->place_ = std::move(*place);
     const EalConfig eal{.memory_mib = 128};
@@ -37,7 +37,7 @@ class Member {
   }
 
   [[nodiscard]] Port& port() const { return *port_; }
-  [[nodiscard]] const NetPlace& place() const { return *place_; }
+  [[nodiscard]] const NetSlot& place() const { return *place_; }
   [[nodiscard]] PeerPresence& peers() const { return *port_->peers(); }
 
   bool send(const Bytes& frame) {
@@ -79,7 +79,7 @@ class Member {
     return nullptr;
   }
 
-  std::unique_ptr<NetPlace> place_;
+  std::unique_ptr<NetSlot> place_;
   std::unique_ptr<Port> port_;
   std::shared_ptr<MbufPool> pool_;
 };
@@ -109,9 +109,10 @@ class PeerWatchTest : public test::NetTest {
       if (!before()) return false;
       auto member = Member::join(folder_);
       if (member == nullptr || member->place().number() != 0) return false;
-      auto words = member->place().open_last_words();
-      if (!words || (*words)->keep(LastWords::kNone, frame(0, 1, 99)) == LastWords::kNone) return false;
-      if ((*words)->keep(LastWords::kNone, frame(0, 2, 98)) == LastWords::kNone) return false;
+      auto words = member->place().open_crash_notices();
+      if (!words || (*words)->keep(CrashNoticeFile::kNone, frame(0, 1, 99)) == CrashNoticeFile::kNone)
+        return false;
+      if ((*words)->keep(CrashNoticeFile::kNone, frame(0, 2, 98)) == CrashNoticeFile::kNone) return false;
       std::thread{[this, member = member.release(), words = words->release()] {
         static_cast<void>(words);  // must exist until the process exits
         for (;;) {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "net/net_control.hpp"
-#include "net/net_place.hpp"
+#include "net/net_slot.hpp"
 #include "net_fixture.hpp"
 
 namespace roci {
@@ -35,7 +35,7 @@ class PlaceWithoutSwitch : public test::NetTest {
   // A process that takes a slot and keeps it.
   [[nodiscard]] std::unique_ptr<test::Child> other_process() const {
     return std::make_unique<test::Child>([this] {
-      auto place = NetPlace::take(folder_);
+      auto place = NetSlot::take(folder_);
       return place && place->release() != nullptr;
     });
   }
@@ -53,16 +53,16 @@ class PlaceWithoutSwitch : public test::NetTest {
 TEST_F(PlaceWithoutSwitch,
        is_refused_where_the_network_has_another_description_than_the_program_was_started_with) {
   setenv(kNetDescriptionVariable, description_id(config_).c_str(), 1);
-  EXPECT_TRUE(NetPlace::take(folder_));
+  EXPECT_TRUE(NetSlot::take(folder_));
   NetConfig other = config_;
   other.sender_places = true;
   setenv(kNetDescriptionVariable, description_id(other).c_str(), 1);
-  const auto refused = NetPlace::take(folder_);
+  const auto refused = NetSlot::take(folder_);
   unsetenv(kNetDescriptionVariable);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, EBUSY);
   EXPECT_NE(refused.error().message.find("another description"), std::string::npos);
-  EXPECT_TRUE(NetPlace::take(folder_)) << "any description";
+  EXPECT_TRUE(NetSlot::take(folder_)) << "any description";
 }
 
 TEST_F(PlaceWithoutSwitch, has_a_whole_description_at_any_time) {
@@ -85,9 +85,9 @@ TEST_F(PlaceWithoutSwitch, has_a_whole_description_at_any_time) {
 
 TEST_F(PlaceWithoutSwitch, is_the_lowest_free_one_and_needs_no_switch_process) {
   ASSERT_FALSE(config_.needs_switch());
-  auto first = NetPlace::take(folder_);
+  auto first = NetSlot::take(folder_);
   ASSERT_TRUE(first) << first.error().message;
-  auto second = NetPlace::take(folder_);
+  auto second = NetSlot::take(folder_);
   ASSERT_TRUE(second) << second.error().message;
   EXPECT_EQ((*first)->number(), 0U);
   EXPECT_EQ((*second)->number(), 1U);
@@ -96,15 +96,15 @@ TEST_F(PlaceWithoutSwitch, is_the_lowest_free_one_and_needs_no_switch_process) {
   EXPECT_EQ(device.device.addresses, (std::vector<std::string>{"10.77.0.2/16", "fd77::2/64"}));
   EXPECT_EQ(device.port.mac, config_.mac(1));
   first->reset();
-  EXPECT_EQ((*NetPlace::take(folder_))->number(), 0U) << "free again";
+  EXPECT_EQ((*NetSlot::take(folder_))->number(), 0U) << "free again";
 }
 
 TEST_F(PlaceWithoutSwitch, is_free_when_its_process_is_killed) {
   const auto other = other_process();
   ASSERT_TRUE(other->done());
-  EXPECT_EQ((*NetPlace::take(folder_))->number(), 1U);
+  EXPECT_EQ((*NetSlot::take(folder_))->number(), 1U);
   other->end(SIGKILL);
-  EXPECT_EQ((*NetPlace::take(folder_))->number(), 0U);
+  EXPECT_EQ((*NetSlot::take(folder_))->number(), 0U);
 }
 
 TEST_F(PlaceWithoutSwitch, processes_share_one_memory_that_ends_with_the_last) {
@@ -118,35 +118,35 @@ TEST_F(PlaceWithoutSwitch, processes_share_one_memory_that_ends_with_the_last) {
     EXPECT_EQ(memory_of(second->pid(), 1), shared);
     // The process that created it has exited. The other process still has it.
     first->end(SIGKILL);
-    auto third = NetPlace::take(folder_);
+    auto third = NetSlot::take(folder_);
     ASSERT_TRUE(third) << third.error().message;
     EXPECT_EQ((*third)->number(), 0U);
     EXPECT_EQ(memory_of(getpid(), 0), shared);
-    auto fourth = NetPlace::take(folder_);
+    auto fourth = NetSlot::take(folder_);
     ASSERT_TRUE(fourth) << fourth.error().message;
     EXPECT_EQ(memory_of(getpid(), 2), shared) << "a process may have several places";
     EXPECT_EQ(files_of_shared_memory(), files_before) << "it has no name in a file system";
   }
-  const auto next = NetPlace::take(folder_);
+  const auto next = NetSlot::take(folder_);
   ASSERT_TRUE(next) << next.error().message;
   EXPECT_NE(memory_of(getpid(), 0), shared);
 }
 
 TEST_F(PlaceWithoutSwitch, there_is_none_when_all_are_taken) {
-  std::vector<std::unique_ptr<NetPlace>> places;
+  std::vector<std::unique_ptr<NetSlot>> places;
   for (int i = 0; i < 3; ++i) {
-    auto place = NetPlace::take(folder_);
+    auto place = NetSlot::take(folder_);
     ASSERT_TRUE(place) << place.error().message;
     places.push_back(std::move(*place));
   }
-  const auto more = NetPlace::take(folder_);
+  const auto more = NetSlot::take(folder_);
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().code, EUSERS);
 }
 
 TEST_F(PlaceWithoutSwitch, files_that_earlier_processes_left_mean_nothing) {
   for (const char* name : {"0", "1", "2"}) std::ofstream{folder_ / kShmSlotFolder / name} << "4711\n";
-  auto place = NetPlace::take(folder_);
+  auto place = NetSlot::take(folder_);
   ASSERT_TRUE(place) << place.error().message;
   EXPECT_EQ((*place)->number(), 0U);
 }
@@ -160,7 +160,7 @@ TEST_F(PlaceWithoutSwitch, memory_that_a_process_names_and_is_none_is_an_error) 
     return pwrite(held.fd(), "0\n", 2, 0) == 2;
   }};
   ASSERT_TRUE(other.done());
-  const auto place = NetPlace::take(folder_);
+  const auto place = NetSlot::take(folder_);
   ASSERT_FALSE(place);
   EXPECT_NE(place.error().message.find("network 'default'"), std::string::npos) << place.error().message;
 }
@@ -175,22 +175,22 @@ TEST_F(PlaceWithoutSwitch, waits_for_the_exit_of_a_process_that_has_no_descripto
     return pwrite(held.fd(), "4711\n", 5, 0) == 5;
   }};
   ASSERT_TRUE(other.done());
-  const auto place = NetPlace::take(folder_);
+  const auto place = NetSlot::take(folder_);
   ASSERT_TRUE(place) << place.error().message;
   EXPECT_NE(memory_of(getpid(), (*place)->number()), 0U);
 }
 
 TEST_F(PlaceWithoutSwitch, what_earlier_processes_left_is_removed_with_the_first_of_the_next) {
-  const auto left = folder_ / kNetLastWords / "place1.4711";
+  const auto left = folder_ / kNetCrashNotices / "place1.4711";
   std::filesystem::create_directories(left.parent_path());
   std::ofstream{left} << "x";
-  ASSERT_TRUE(NetPlace::take(folder_));
+  ASSERT_TRUE(NetSlot::take(folder_));
   EXPECT_FALSE(std::filesystem::exists(left));
   // Not removed while other processes exist, which may still have to read it.
   const auto other = other_process();
   ASSERT_TRUE(other->done());
   std::ofstream{left} << "x";
-  ASSERT_TRUE(NetPlace::take(folder_));
+  ASSERT_TRUE(NetSlot::take(folder_));
   EXPECT_TRUE(std::filesystem::exists(left));
 }
 
@@ -211,15 +211,15 @@ TEST_F(PlaceWithoutSwitch, description_that_needs_a_switch_gets_a_port_into_it) 
   config_.name = "limited";
   config_.rate = BitsPerSec{1'000'000'000};
   const auto folder = make_net(config_);
-  EXPECT_FALSE(NetPlace::take(folder)) << "its switch has not joined";
+  EXPECT_FALSE(NetSlot::take(folder)) << "its switch has not joined";
   const auto the_switch = take_switch_slot(folder);
   ASSERT_TRUE(the_switch) << the_switch.error().message;
   EXPECT_FALSE(take_switch_slot(folder)) << "it has a switch";
-  const auto place = NetPlace::take(folder);
+  const auto place = NetSlot::take(folder);
   ASSERT_TRUE(place) << place.error().message;
   EXPECT_EQ((*place)->device().port.device, "shm0");
   switch_lock_.reset();
-  EXPECT_FALSE(NetPlace::take(folder)) << "its switch does not run";
+  EXPECT_FALSE(NetSlot::take(folder)) << "its switch does not run";
 }
 
 }  // namespace

@@ -63,10 +63,10 @@ TEST(LatencySamples, NoSamplesSumUpToZero) { EXPECT_EQ(LatencySamples(0).summary
 // With more samples than are kept, exact values stay exact, and percentiles stay close.
 TEST(LatencySamples, ThinsWhenFull) {
   LatencySamples samples(0);
-  const uint64_t count = LatencySamples::kMost * 5 / 2;
+  const uint64_t count = LatencySamples::kMax * 5 / 2;
   for (uint64_t i = 0; i < count; ++i) samples.add(Nanos{static_cast<int64_t>(i)});
   EXPECT_EQ(samples.stride(), 4U);
-  EXPECT_LE(samples.kept().size(), LatencySamples::kMost);
+  EXPECT_LE(samples.kept().size(), LatencySamples::kMax);
   for (size_t i = 0; i < samples.kept().size(); ++i) ASSERT_EQ(samples.kept()[i], i * 4);
   const LatencySummary s = samples.summary();
   EXPECT_EQ(s.samples, count);

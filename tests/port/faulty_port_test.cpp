@@ -201,11 +201,11 @@ TEST_F(FaultyPortTest, a_delay_that_becomes_shorter_lets_nobody_overtake) {
 TEST_F(FaultyPortTest, holds_only_so_many_frames_and_counts_those_beyond) {
   make({.delay = 1s});
   constexpr uint32_t kMore = 100;
-  for (uint32_t i = 0; i < FaultyPort::kMostHeld + kMore; ++i) {
+  for (uint32_t i = 0; i < FaultyPort::kMaxHeld + kMore; ++i) {
     send(i);
     EXPECT_TRUE(receive(now_ + 1us).empty());
   }
-  EXPECT_EQ(receive(now_ + 2s).size(), FaultyPort::kMostHeld);
+  EXPECT_EQ(receive(now_ + 2s).size(), FaultyPort::kMaxHeld);
   EXPECT_EQ(port_->counters().delay_full, kMore);
 }
 
@@ -230,7 +230,7 @@ TEST_F(FaultyPortTest, lets_up_to_four_overtake_a_frame_that_is_late_and_loses_n
   uint64_t late = 0;
   for (size_t i = 0; i < seen.size(); ++i) {
     const auto by = static_cast<int64_t>(i) - static_cast<int64_t>(seen[i]);
-    EXPECT_LE(by, int64_t{FaultyPort::kMostOvertaking});
+    EXPECT_LE(by, int64_t{FaultyPort::kMaxOvertaking});
     late += by > 0 ? 1 : 0;
   }
   EXPECT_EQ(late, port_->counters().reordered);
@@ -244,7 +244,7 @@ TEST_F(FaultyPortTest, a_late_frame_that_nobody_overtakes_comes_all_the_same) {
   send(0);
   const std::vector<Seen> seen = receive(1ms);
   ASSERT_EQ(numbers(seen), std::vector<uint32_t>{0});
-  EXPECT_EQ(seen[0].at, 1us + FaultyPort::kLongestWait);
+  EXPECT_EQ(seen[0].at, 1us + FaultyPort::kMaxWait);
   EXPECT_EQ(port_->counters().reordered, 0U) << "it was late, and in its place";
 }
 

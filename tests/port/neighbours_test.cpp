@@ -298,7 +298,7 @@ TEST_F(NeighboursTest, bad_settings_are_named) {
   config_.static_entries = {{kIp, kPeerMac}};
   expect("10.0.0.1 is given twice");
   config_.static_entries = {{kPeer, MacAddress{}}};
-  expect("static neighbour 10.0.0.2");
+  expect("static neighbor 10.0.0.2");
   config_ = good;
   config_.addresses.push_back(*IpNetwork::parse("224.0.0.1/24"));
   expect("224.0.0.1 is not a unicast host address");

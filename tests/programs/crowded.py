@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs pairs of unmodified programs repeatedly beside other load, and counts the runs that complete.
+"""Runs pairs of unmodified programs repeatedly in parallel with other load, and counts the runs that complete.
 
     tests/programs/crowded.py build/release/bin --runs 300 --busy 4
     tests/programs/crowded.py build/release/bin --runs 20 --only write_lat mpi2 --within "taskset -c 0"
 
-Not a part of ./roci test: the whole matrix takes hours. Exit status 1 when a run has not completed."""
+Not a part of ./roci test: the whole matrix takes hours. Exit status 1 if a run has not completed."""
 
 import argparse
 import os
@@ -102,7 +102,7 @@ def main():
     names = [*PERFTEST, *RANKS, THREE_PAIRS, *POLLERS, *GLOO]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", help="folder with roci-run, mpi-check, pollers-check and gloo-check")
-    parser.add_argument("--runs", type=int, default=20, help="of each (20)")
+    parser.add_argument("--runs", type=int, default=20, help="runs of each pair (20)")
     parser.add_argument("--busy", type=int, default=0, help="busy loops in addition (none)")
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--within", default="", metavar="COMMAND", help="prefix of each command, such as taskset")

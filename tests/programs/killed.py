@@ -44,7 +44,7 @@ BOUND = 100  # ms from a kill to the reports of the peer process
 NET = "killed"
 CONFIG = f"net: {{name: {NET}, connection_manager: {{response_timeout: 67ms, retries: 3}}}}\n"
 # docs/roci-run.md, Network folder; a network without a switch
-FILES = ("net.yaml", ".net.yaml", "join.lock", "places", "last-words")
+FILES = ("net.yaml", ".net.yaml", "join.lock", "places", "crash-notices")
 
 
 class Due(Exception):
@@ -567,11 +567,11 @@ class Pair:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=pathlib.Path, help="folder with roci-run and killed-check")
-    parser.add_argument("--times", type=int, default=200, help="kills and stops (200)")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32), help="of all that is drawn")
-    parser.add_argument("--hold", action="store_true", help="waits for Enter after a failure, while the processes are there")
-    parser.add_argument("--check", type=pathlib.Path, help="killed-check, if elsewhere")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="ends after so many seconds")
+    parser.add_argument("--times", type=int, default=200, help="number of kills and stops (200)")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32), help="seed of all random numbers")
+    parser.add_argument("--hold", action="store_true", help="wait for Enter after a failure, before the processes are stopped")
+    parser.add_argument("--check", type=pathlib.Path, help="path of killed-check, if it is not in the folder")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this number of seconds")
     options = parser.parse_args()
     run = options.bin.resolve() / "roci-run"
     check = (options.check or options.bin / "killed-check").resolve()
@@ -595,7 +595,7 @@ def main():
             pair.results.add_time("this process: delay of a sleep of 5 ms", delay * 1e9)
         left = pair.left_behind() + [f"/dev/shm has {name}" for name in set(os.listdir("/dev/shm")) - shm]
         print(f"\n{done} times in {time.monotonic() - begin:.0f} s, seed {options.seed}\n\n{pair.results.table()}\n")
-        print(f"files with crash notifications: {pair.count_files('r', NET, 'last-words')}; run-time directories of DPDK: "
+        print(f"files with crash notifications: {pair.count_files('r', NET, 'crash-notices')}; run-time directories of DPDK: "
               f"{pair.count_files('dpdk')}; segments of shared memory, one after another: "
               f"{len(pair.memory | pair.memory_before)}")
         for sentence in (*pair.results.late, *left):

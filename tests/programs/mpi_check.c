@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { kMost = 4 << 20, kRounds = 3 };
+enum { kMax = 4 << 20, kRounds = 3 };
 
 static unsigned char byte_of(int rank, int length, int i) {
   return (unsigned char)(rank * 131 + length * 7 + i * 13);
@@ -18,7 +18,7 @@ static void fail(const char* what, int rank, int length, int at) {
 static void check_exchange(int rank, int ranks, unsigned char* out, unsigned char* in) {
   const int next = (rank + 1) % ranks;
   const int previous = (rank + ranks - 1) % ranks;
-  for (int length = 1; length <= kMost; length *= 4) {
+  for (int length = 1; length <= kMax; length *= 4) {
     for (int round = 0; round < kRounds; ++round) {
       for (int i = 0; i < length; ++i) out[i] = byte_of(rank + round, length, i);
       MPI_Sendrecv(out, length, MPI_BYTE, next, round, in, length, MPI_BYTE, previous, round, MPI_COMM_WORLD,
@@ -83,9 +83,9 @@ int main(int argc, char** argv) {
   int ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  unsigned char* out = malloc(kMost);
-  unsigned char* in = malloc(kMost);
-  if (out == NULL || in == NULL) fail("memory", rank, kMost, 0);
+  unsigned char* out = malloc(kMax);
+  unsigned char* in = malloc(kMax);
+  if (out == NULL || in == NULL) fail("memory", rank, kMax, 0);
   check_exchange(rank, ranks, out, in);
   check_sum(rank, ranks);
   check_one_sided(rank, ranks);

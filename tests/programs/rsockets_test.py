@@ -39,7 +39,7 @@ class Pairs(Programs):
         self.assertEqual(client.status, 0, client.text)
         sent = re.search(r"custom +700 +(\d+) ", client.text)
         self.assertIsNotNone(sent, client.text)
-        self.end(server)  # it serves for ever
+        self.end(server)  # the server does not exit by itself
         return int(sent[1])
 
 

@@ -156,12 +156,12 @@ static void expect(const struct side* s, enum ibv_wc_opcode opcode, uint64_t id,
 
 // Each request has a slot of its own in the second half of the memory.
 enum { kPlace = 64 };
-static unsigned char* place_of(const struct side* s, uint64_t id) {
+static unsigned char* payload_target(const struct side* s, uint64_t id) {
   return s->bytes + kBytes / 2 + id * kPlace;
 }
 
 static void post_receive(const struct side* s, uint64_t id) {
-  struct ibv_sge sge = {(uintptr_t)place_of(s, id), kPlace, s->mr->lkey};
+  struct ibv_sge sge = {(uintptr_t)payload_target(s, id), kPlace, s->mr->lkey};
   struct ibv_recv_wr request = {.wr_id = id, .sg_list = &sge, .num_sge = 1};
   struct ibv_recv_wr* bad = NULL;
   must(ibv_post_recv(s->qp[0], &request, &bad) == 0, "no receive request");
@@ -204,7 +204,7 @@ static void wr_peer(struct side* s) {
     if (i == 2)
       must((wc.wc_flags & IBV_WC_WITH_INV) != 0 && wc.invalidated_rkey == rkey, "what was invalidated");
     if (!is_write)
-      must(wc.byte_len == kMessage && memcmp(place_of(s, (uint64_t)i), message(i), kMessage) == 0,
+      must(wc.byte_len == kMessage && memcmp(payload_target(s, (uint64_t)i), message(i), kMessage) == 0,
            "what was sent");
   }
   char done = 0;

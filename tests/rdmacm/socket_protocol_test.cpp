@@ -71,7 +71,7 @@ TEST(SocketWords, HaveTheOperationInTheUpperThreeBits) {
   EXPECT_EQ(word(Operation::kMapping, 2), 0xc0000002U);
   EXPECT_EQ(word(Operation::kControl, static_cast<uint32_t>(Control::kShutdown)), 0xe0000002U);
   EXPECT_EQ(operation_of(0xe0000001), Operation::kControl);
-  EXPECT_EQ(operand_of(0xffffffff), kMostOperand);
+  EXPECT_EQ(operand_of(0xffffffff), kMaxOperand);
 }
 
 TEST(SocketMemory, IsSwappedForWhoCountsBytesTheOtherWay) {

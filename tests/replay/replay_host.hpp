@@ -138,7 +138,7 @@ class ReplayHost {
   CompletionRing completions_{1024};
   Regions regions_;
   std::deque<std::pair<MemoryKey, ByteVector>> buffers_;
-  HandOver hand_over_{1, 1};
+  Handoff hand_over_{1, 1};
   FlowCounts flows_{1};
   ExtensionConfig extensions_{.mode = ExtensionMode::kOff};
   HostTelemetryConfig telemetry_;  // disabled

@@ -101,7 +101,7 @@ TEST_F(RequesterRules, nak_behind_progress_counts_however_soon_it_comes) {
   host_.wait(1ms);
   EXPECT_EQ(ack(1, 0x60), Lines{});
   EXPECT_EQ(ack(3, 0x60), (Lines{"RC_WRITE_MIDDLE 3", "RC_WRITE_LAST 4"}));
-  EXPECT_EQ(host_.side.counter("naks_early"), 1U);
+  EXPECT_EQ(host_.side.counter("naks_suppressed"), 1U);
   ack(4);
   EXPECT_EQ(host_.statuses(), Statuses(2, IBV_WC_SUCCESS));
 }

@@ -170,7 +170,7 @@ class RociSwitch(unittest.TestCase):
 
     def test_an_unknown_key_is_one_sentence_with_the_key_that_was_meant(self):
         self.write(QUIET.replace("idle: sleep", "idel: sleep"))
-        self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, awake, cores, faults, shared_memory, last_words, name, ")
+        self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, awake, cores, faults, shared_memory, crash_notices, name, ")
 
     def test_ports_in_shared_memory_need_a_slot_and_the_folder_of_the_network(self):
         text = "switch:\n  %sports:\n    - {name: p1, device: %s%s}\n"
@@ -262,7 +262,7 @@ class RociSwitch(unittest.TestCase):
     # --- Crash notifications
 
     def leave(self, name, frames, lives=None):
-        """Writes the crash notification of a process (lib/port/last_words.hpp). With `lives`, the process is alive: the
+        """Writes the crash notification of a process (lib/port/crash_notice.hpp). With `lives`, the process is alive: the
         open, locked file is appended to this list."""
         left = pathlib.Path(self.folder.name) / "left"
         left.mkdir(exist_ok=True)
@@ -278,7 +278,7 @@ class RociSwitch(unittest.TestCase):
         return left / name
 
     def test_what_processes_have_left_is_sent_when_they_are_gone(self):
-        self.write(QUIET.replace("  idle: sleep", f"  idle: sleep\n  last_words: {self.folder.name}/left"))
+        self.write(QUIET.replace("  idle: sleep", f"  idle: sleep\n  crash_notices: {self.folder.name}/left"))
         frame = b"\xff" * 6 + b"\x02\0\0\0\0\x01" + b"\x88\xb5" + bytes(46)
         early = self.leave("p1.17", [frame] * 3)
         process, _ = self.start()
@@ -308,7 +308,7 @@ class RociSwitch(unittest.TestCase):
             self.assertEqual(file.exists(), there, file)
 
     def test_what_cannot_be_read_is_one_sentence(self):
-        self.write(QUIET.replace("  idle: sleep", f"  idle: sleep\n  last_words: {self.folder.name}/left"))
+        self.write(QUIET.replace("  idle: sleep", f"  idle: sleep\n  crash_notices: {self.folder.name}/left"))
         (pathlib.Path(self.folder.name) / "left" / "p1.17").mkdir(parents=True)
         self.leave("p2.18", [bytes(60)])
         process, _ = self.start()

@@ -7,7 +7,7 @@
 
 #include "base/rng.hpp"
 #include "roci/device.hpp"
-#include "support/must.hpp"
+#include "support/value_or_throw.hpp"
 
 namespace roci::test {
 

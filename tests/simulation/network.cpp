@@ -10,7 +10,7 @@
 
 #include "port/borrowed_port.hpp"
 #include "simulation/weather.hpp"
-#include "support/must.hpp"
+#include "support/value_or_throw.hpp"
 #include "wire/frame.hpp"
 
 namespace roci::test {
@@ -259,7 +259,7 @@ void Network::add_up() {
       {"packets_retransmitted", &Tally::retransmitted},
       {"rx_handed_over", &Tally::handed_over},
       {"rx_hand_over_full", &Tally::hand_over_full},
-      {"packets_kept", &Tally::frames_kept}};
+      {"ooo_buffered", &Tally::frames_kept}};
   for (const auto& device : devices_) {
     for (const auto& [counter, value] : device->counters()) {
       for (const auto& [name, sum] : sums) {

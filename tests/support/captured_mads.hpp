@@ -10,7 +10,7 @@
 
 #include "wire/cm_messages.hpp"
 #include "wire/packet.hpp"
-#include "wire/roce_glance.hpp"
+#include "wire/roce_peek.hpp"
 
 namespace roci::test {
 

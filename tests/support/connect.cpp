@@ -1,6 +1,6 @@
 #include "support/connect.hpp"
 
-#include "support/must.hpp"
+#include "support/value_or_throw.hpp"
 
 namespace roci::test {
 namespace {

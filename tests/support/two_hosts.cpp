@@ -95,6 +95,10 @@ void TwoHosts::make_side(Side& side, Port& port, const std::string& address, uin
   config.seed = options_.seeded ? seed : 0;
   config.max_qp = options_.max_qp;
   config.max_mr = options_.max_mr;
+  config.max_pd = options_.max_pd;
+  config.max_cq = options_.max_cq;
+  config.max_srq = options_.max_srq;
+  config.max_ah = options_.max_ah;
   config.tx_buffers = 2048;
   config.window_bytes = options_.window_bytes;
   config.congestion_control.profile = options_.congestion_control;

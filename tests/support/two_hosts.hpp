@@ -15,7 +15,7 @@
 #include "port/sim_link.hpp"
 #include "roci/device.hpp"
 #include "support/connect.hpp"
-#include "support/must.hpp"
+#include "support/value_or_throw.hpp"
 #include "transport/reliable_queue_pair.hpp"
 #include "wire/packet.hpp"
 
@@ -56,6 +56,10 @@ struct TwoHostsOptions {
   bool seeded = true;  // if false, queue pair numbers and keys come from the operating system
   uint32_t max_qp = 1U << 23;
   uint32_t max_mr = 1U << 23;
+  uint32_t max_pd = 1U << 16;
+  uint32_t max_cq = 1U << 23;
+  uint32_t max_srq = 1U << 23;
+  uint32_t max_ah = 1U << 23;
 };
 
 // A host: its device and one object of each kind.

@@ -422,7 +422,7 @@ TEST_F(EcmpWorkersTest, workers_agree_on_who_is_silent_and_where_its_flows_go) {
 TEST_F(EcmpTest, a_full_table_of_routes_is_a_switch_and_one_more_is_an_error) {
   SwitchConfig config = with_known_hops(2);
   config.routes.clear();
-  for (uint32_t i = 0; i < kMostRoutes; ++i)
+  for (uint32_t i = 0; i < kMaxRoutes; ++i)
     config.routes.push_back({{IpAddress::from_v4(0x14000000 + (i << 8)), 24}, {hop(i % 2)}});
   make_known(2, config);
   FrameSpec spec = flow(0);
@@ -492,7 +492,7 @@ TEST(EcmpConfig, what_cannot_be_is_one_sentence) {
 TEST(EcmpConfig, interfaces_have_so_many_addresses) {
   SwitchConfig config{.name = "s1", .ports = {{.name = "p"}}};
   config.interfaces = {{.name = "i"}};
-  for (uint32_t i = 0; i <= kMostOwnAddresses; ++i)
+  for (uint32_t i = 0; i <= kMaxOwnAddresses; ++i)
     config.interfaces[0].addresses.push_back({IpAddress::from_v4(0x0a000001 + (i << 8)), 24});
   EXPECT_EQ(check(config).error().message,
             "switch 's1': the interfaces have 4097 addresses; the maximum is 4096");

@@ -12,7 +12,7 @@ using test::L3QcnTest;
 
 class L3CnmSaysTest : public L3QcnTest {
  protected:
-  static SwitchConfig telling_spine(const QcnConfig::Says& says) {
+  static SwitchConfig telling_spine(const QcnConfig::Contents& says) {
     SwitchConfig s = spine();
     s.ports[1].classes[kClass].qcn.says = says;
     s.ports[1].classes[kClass].qcn.rtt = 20us;
@@ -118,7 +118,7 @@ TEST_F(L3CnmSaysTest, in_the_same_layer_2_network_only_the_feedback_is_said) {
 
 TEST_F(L3CnmSaysTest, hosts_that_understand_them_get_them_as_they_are) {
   SwitchConfig a = tor_a();
-  a.notify.tor_unknown = NotifyConfig::Unknown::kDeliver;
+  a.notify.tor_unknown = NotifyConfig::UnknownFlow::kDeliver;
   build(a, telling_spine({.port = true, .available_bandwidth = true}), tor_b());
   const auto bare = without_cn_tag(frame(0));
   for (uint32_t i = 0; i < 3; ++i) send(0, bare);
@@ -138,7 +138,7 @@ TEST_F(L3CnmSaysTest, hosts_that_understand_them_get_them_as_they_are) {
 
 TEST_F(L3CnmSaysTest, a_congested_tor_tells_such_hosts_itself) {
   SwitchConfig a = tor_a();
-  a.notify.tor_unknown = NotifyConfig::Unknown::kDeliver;
+  a.notify.tor_unknown = NotifyConfig::UnknownFlow::kDeliver;
   a.ports[1].rate = 1_Gbps;
   a.ports[1].classes[kClass] = test::qcn_class(true);
   a.ports[1].classes[kClass].qcn.says = {.rate_change = true};

@@ -265,10 +265,10 @@ TEST_F(RouteTables, host_routes_of_ipv6_beyond_what_a_table_can_name_are_searche
 
 TEST_F(RouteTables, as_many_as_are_allowed_fit_and_one_more_is_an_error) {
   for (const bool v4 : {true, false}) {
-    const auto full = RouteTable::create(many(v4, RouteTable::kMostEntries));
+    const auto full = RouteTable::create(many(v4, RouteTable::kMaxEntries));
     ASSERT_TRUE(full) << full.error().message;
     EXPECT_EQ(full->find(many(v4, 20'001).back().prefix.address), 20'000);
-    const auto over = RouteTable::create(many(v4, RouteTable::kMostEntries + 1));
+    const auto over = RouteTable::create(many(v4, RouteTable::kMaxEntries + 1));
     ASSERT_FALSE(over);
     EXPECT_EQ(over.error().message, "32767 routes exceed the maximum of 32766");
   }

@@ -245,10 +245,10 @@ TEST(SourceQpns, a_full_table_says_so) {
 
 TEST(AckCorrelator, has_room_for_so_many_and_gives_up_on_what_brings_nothing) {
   AckCorrelator acks;
-  for (uint32_t i = 0; i < AckCorrelator::kMost; ++i) EXPECT_TRUE(acks.watch(to_b(100 + i), false, 0ns));
+  for (uint32_t i = 0; i < AckCorrelator::kMax; ++i) EXPECT_TRUE(acks.watch(to_b(100 + i), false, 0ns));
   EXPECT_TRUE(acks.watch(to_b(100), false, 0ns)) << "already";
   EXPECT_FALSE(acks.watch(to_b(99), false, 0ns));
-  EXPECT_EQ(acks.watching(), AckCorrelator::kMost);
+  EXPECT_EQ(acks.watching(), AckCorrelator::kMax);
   EXPECT_TRUE(acks.watch(to_b(99), false, AckCorrelator::kPatience));
   EXPECT_EQ(acks.watching(), 1U);
 }

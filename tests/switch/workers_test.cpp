@@ -234,7 +234,7 @@ TEST_F(WorkersTest, each_worker_has_a_port) {
   EXPECT_NE(
       check(config).error().message.find("worker 2 has a port, and a worker with a lower number has none"),
       std::string::npos);
-  config.ports[1].worker = kMostSwitchWorkers;
+  config.ports[1].worker = kMaxSwitchWorkers;
   EXPECT_NE(check(config).error().message.find("at most 16 workers"), std::string::npos);
 }
 

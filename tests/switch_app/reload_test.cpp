@@ -140,7 +140,7 @@ TEST_F(ReloadTest, everything_else_is_refused_by_its_key) {
       {"idle: sleep", "idle: spin", "switch.idle"},
       {"cores: [1]", "cores: [0]", "switch.cores"},
       {"  cores: [1]\n", "", "switch.cores"},
-      {"  cores: [1]\n", "  cores: [1]\n  last_words: here\n", "switch.last_words"},
+      {"  cores: [1]\n", "  cores: [1]\n  crash_notices: here\n", "switch.crash_notices"},
       {"enabled: true, seed: 4", "enabled: true, seed: 5", "switch.faults"},
       {"trust: dscp", "trust: pcp", "switch.classify"},
       {"alpha: 1", "alpha: 2", "switch.buffer"},

@@ -1,7 +1,7 @@
-// Tests of reload: changes of a switch under traffic, in virtual time, and the mailbox that delivers the changes.
+// Tests of reload: changes of a switch under traffic, in virtual time, and the command slot that delivers the changes.
 #include <thread>
 
-#include "roci-switch/mailbox.hpp"
+#include "roci-switch/command_slot.hpp"
 #include "support/line_rate_source.hpp"
 #include "support/telemetry_socket.hpp"
 #include "switch/switch_bench.hpp"
@@ -28,7 +28,7 @@ class RunningReload : public SwitchTest {
     config.ports[2].queue = 64_MiB;
     config.ports[2].queue_frames = 1U << 20;
     make(config);
-    runner_.add(mailbox_);
+    runner_.add(slot_);
     introduce({0, 1, 2});
     for (size_t i = 0; i < 2; ++i) {
       test::LineRateSource::Config source;
@@ -50,7 +50,7 @@ class RunningReload : public SwitchTest {
   }
 
   static constexpr uint64_t kFrames = 2000;
-  Mailbox mailbox_;
+  CommandSlot slot_;
   std::vector<std::unique_ptr<test::LineRateSource>> sources_;
 };
 
@@ -63,8 +63,8 @@ TEST_F(RunningReload, new_curves_are_in_force_at_once_and_no_frame_is_lost) {
 
   // The first change marks all later frames; the second change stops marking.
   const uint64_t arrived_before = switch_->counters(0).rx_packets + switch_->counters(1).rx_packets;
-  Letter marks{[&] { return !switch_->configure_marking(2, marking_from(Bytes{1})).has_value(); }};
-  ASSERT_TRUE(mailbox_.post(marks));
+  Command marks{[&] { return !switch_->configure_marking(2, marking_from(Bytes{1})).has_value(); }};
+  ASSERT_TRUE(slot_.post(marks));
   settle();
   EXPECT_TRUE(marks.done());
   wait(2ms);
@@ -72,8 +72,8 @@ TEST_F(RunningReload, new_curves_are_in_force_at_once_and_no_frame_is_lost) {
   EXPECT_EQ(marked, switch_->counters(0).rx_packets + switch_->counters(1).rx_packets - arrived_before);
   EXPECT_GT(marked, 100U);
 
-  Letter none{[&] { return !switch_->configure_marking(2, ClassConfigs{}).has_value(); }};
-  ASSERT_TRUE(mailbox_.post(none));
+  Command none{[&] { return !switch_->configure_marking(2, ClassConfigs{}).has_value(); }};
+  ASSERT_TRUE(slot_.post(none));
   wait(1s);
   EXPECT_EQ(traffic().marked, marked);
   EXPECT_EQ(sent(), 2 * kFrames);
@@ -82,23 +82,23 @@ TEST_F(RunningReload, new_curves_are_in_force_at_once_and_no_frame_is_lost) {
     EXPECT_EQ(switch_->counters(port).dropped() - dropped(port, DropReason::kSamePort), 0U);
 }
 
-TEST(Mailbox, does_one_step_of_a_letter_each_round) {
-  Mailbox mailbox;
+TEST(CommandSlot, executes_one_step_of_a_command_per_round) {
+  CommandSlot slot;
   int steps = 0;
-  Letter letter{[&steps] { return ++steps < 3; }};
-  ASSERT_TRUE(mailbox.post(letter));
-  Letter other{[] { return false; }};
-  EXPECT_FALSE(mailbox.post(other)) << "there is one";
+  Command command{[&steps] { return ++steps < 3; }};
+  ASSERT_TRUE(slot.post(command));
+  Command other{[] { return false; }};
+  EXPECT_FALSE(slot.post(other)) << "there is one";
   for (int round = 1; round <= 3; ++round) {
-    EXPECT_FALSE(letter.done());
-    EXPECT_EQ(mailbox.next_deadline(), 0ns) << "more to do";
-    EXPECT_TRUE(mailbox.poll(0ns));
+    EXPECT_FALSE(command.done());
+    EXPECT_EQ(slot.next_deadline(), 0ns) << "more to do";
+    EXPECT_TRUE(slot.poll(0ns));
     EXPECT_EQ(steps, round);
   }
-  EXPECT_TRUE(letter.done());
-  EXPECT_FALSE(mailbox.poll(0ns));
-  EXPECT_TRUE(mailbox.post(other));
-  EXPECT_TRUE(mailbox.poll(0ns));
+  EXPECT_TRUE(command.done());
+  EXPECT_FALSE(slot.poll(0ns));
+  EXPECT_TRUE(slot.post(other));
+  EXPECT_TRUE(slot.poll(0ns));
 }
 
 // Wakeup stub without a port.
@@ -116,47 +116,47 @@ class CountedWakes final : public PortWakeup {
   unsigned wakes = 0;
 };
 
-TEST(Mailbox, delivery_wakes_a_polling_thread_that_sleeps) {
+TEST(CommandSlot, delivery_wakes_a_polling_thread_that_sleeps) {
   CountedWakes wakeup;
-  Mailbox mailbox(&wakeup);
-  EXPECT_FALSE(mailbox.deliver([] { return false; }, Nanos{0})) << "nobody polls";
+  CommandSlot slot(&wakeup);
+  EXPECT_FALSE(slot.deliver([] { return false; }, Nanos{0})) << "nobody polls";
   EXPECT_EQ(wakeup.wakes, 1U);
 }
 
-TEST(Mailbox, costs_nothing_while_it_is_empty) {
-  Mailbox mailbox;
-  EXPECT_EQ(mailbox.next_deadline(), kNever);
-  EXPECT_FALSE(mailbox.poll(0ns));
+TEST(CommandSlot, has_no_deadline_while_empty) {
+  CommandSlot slot;
+  EXPECT_EQ(slot.next_deadline(), kNever);
+  EXPECT_FALSE(slot.poll(0ns));
 }
 
-TEST(Mailbox, a_letter_that_nobody_takes_is_withdrawn_and_changes_nothing) {
-  Mailbox mailbox;
+TEST(CommandSlot, a_letter_that_nobody_takes_is_withdrawn_and_changes_nothing) {
+  CommandSlot slot;
   bool changed = false;
   const auto change = [&changed] {
     changed = true;
     return false;
   };
-  EXPECT_FALSE(mailbox.deliver(change, 1ms));
-  EXPECT_FALSE(mailbox.poll(0ns));
+  EXPECT_FALSE(slot.deliver(change, 1ms));
+  EXPECT_FALSE(slot.poll(0ns));
   EXPECT_FALSE(changed);
-  Letter letter{change};
-  EXPECT_TRUE(mailbox.post(letter));
-  EXPECT_EQ(mailbox.next_deadline(), 0ns);
-  EXPECT_TRUE(mailbox.withdraw(letter));
-  EXPECT_TRUE(mailbox.post(letter));
-  EXPECT_TRUE(mailbox.poll(0ns));
-  EXPECT_TRUE(letter.done());
+  Command command{change};
+  EXPECT_TRUE(slot.post(command));
+  EXPECT_EQ(slot.next_deadline(), 0ns);
+  EXPECT_TRUE(slot.withdraw(command));
+  EXPECT_TRUE(slot.post(command));
+  EXPECT_TRUE(slot.poll(0ns));
+  EXPECT_TRUE(command.done());
   EXPECT_TRUE(changed);
-  EXPECT_FALSE(mailbox.withdraw(letter)) << "it is done";
+  EXPECT_FALSE(slot.withdraw(command)) << "it is done";
 }
 
 // Also a test for ThreadSanitizer: several threads change the state of a polling thread.
-TEST(Mailbox, changes_of_several_threads_happen_one_after_another_on_the_polling_thread) {
-  Mailbox mailbox;
+TEST(CommandSlot, changes_of_several_threads_happen_one_after_another_on_the_polling_thread) {
+  CommandSlot slot;
   uint64_t polled_ones = 0;  // Not atomic: only the polling thread accesses it.
   std::atomic<bool> stop{false};
   std::thread polling([&] {
-    while (!stop.load(std::memory_order_relaxed)) mailbox.poll(0ns);
+    while (!stop.load(std::memory_order_relaxed)) slot.poll(0ns);
   });
   constexpr uint64_t kEach = 50;
   std::vector<std::thread> senders;
@@ -164,7 +164,7 @@ TEST(Mailbox, changes_of_several_threads_happen_one_after_another_on_the_polling
     senders.emplace_back([&] {
       for (uint64_t n = 0; n < kEach; ++n) {
         unsigned steps = 0;
-        EXPECT_TRUE(mailbox.deliver(
+        EXPECT_TRUE(slot.deliver(
             [&] {
               ++polled_ones;
               return ++steps < 3;

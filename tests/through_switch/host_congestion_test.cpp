@@ -215,7 +215,7 @@ class NamedPort final : public BorrowedPort {
 // hosts are devices.
 class HostsBeyondRouters : public L3QcnTest {
  protected:
-  void make_net(SwitchConfig tor, const CongestionConfig& of_a, QcnConfig::Says says = {}) {
+  void make_net(SwitchConfig tor, const CongestionConfig& of_a, QcnConfig::Contents says = {}) {
     SwitchConfig middle = spine();
     middle.ports[1].classes[kClass].qcn = {.l3 = true, .says = says};
     middle.notify.key = of_a.cnm_key;
@@ -338,7 +338,7 @@ TEST_F(HostsBeyondRouters, one_that_knows_the_self_defined_message_needs_no_tor)
 
 TEST_F(HostsBeyondRouters, one_that_sends_no_tags_is_told_through_a_tor_all_the_same_and_more) {
   SwitchConfig tor = tor_a();
-  tor.notify.tor_unknown = NotifyConfig::Unknown::kDeliver;
+  tor.notify.tor_unknown = NotifyConfig::UnknownFlow::kDeliver;
   tor.notify.key = kKey;
   CongestionConfig over_ip;
   over_ip.cnm_port = kCnmPort;

@@ -207,9 +207,9 @@ TEST(HostTelemetry, a_host_begins_it_where_switches_do_not) {
   ASSERT_EQ(net.read(2, 30'000), 0);
   net.run(10ms);
   ASSERT_EQ(successes(*net.a), 2U);
-  EXPECT_EQ(net.a->counter("int_begun"), 9U) << "eight packets and a READ request";
+  EXPECT_EQ(net.a->counter("int_inserted"), 9U) << "eight packets and a READ request";
   EXPECT_EQ(net.a->counter("int_too_long"), 0U);
-  EXPECT_EQ(net.b->counter("int_begun"), 0U) << "b does not begin any";
+  EXPECT_EQ(net.b->counter("int_inserted"), 0U) << "b does not begin any";
   EXPECT_EQ(net.b->counter("rx_icrc_errors"), 0U);
   EXPECT_EQ(net.telemetry(*net.a)->heard(HopsOf::kRequests).path.count, 3);
 }
@@ -225,7 +225,7 @@ TEST(HostTelemetry, a_packet_that_would_be_too_long_does_not_begin_it) {
   net.run(10ms);
   ASSERT_EQ(successes(*net.a), 1U);
   EXPECT_EQ(net.a->counter("int_too_long"), 8U);
-  EXPECT_EQ(net.a->counter("int_begun"), 1U) << "the last one is short";
+  EXPECT_EQ(net.a->counter("int_inserted"), 1U) << "the last one is short";
   EXPECT_EQ(net.a->counter("packets_retransmitted"), 0U);
 }
 
@@ -250,7 +250,7 @@ TEST(HostTelemetry, a_probe_asks_what_the_switches_are_at) {
         {.a = knows(by_host ? TelemetryBegin::kProbe : TelemetryBegin::kNone), .at_a = role, .at_b = role});
     TwoHosts::wake(*net.a, net.runner.now());
     TwoHosts::wake(*net.b, net.runner.now());
-    const uint64_t before = net.a->counter("int_begun");
+    const uint64_t before = net.a->counter("int_inserted");
     ASSERT_TRUE(TwoHosts::core(*net.a).requester.request_probe(net.runner.now()));
     TwoHosts::wake(*net.a, net.runner.now());
     net.run(1ms);
@@ -259,7 +259,7 @@ TEST(HostTelemetry, a_probe_asks_what_the_switches_are_at) {
     EXPECT_EQ(echo.flags, IntEchoHeader::kProbe);
     EXPECT_EQ(values_of(echo), net.carried[SimLink::kAToB][Opcode::kCcProbe]);
     EXPECT_EQ(values_of(echo).size(), 3U);
-    EXPECT_EQ(net.a->counter("int_begun") - before, by_host ? 1U : 0U);
+    EXPECT_EQ(net.a->counter("int_inserted") - before, by_host ? 1U : 0U);
   }
 }
 

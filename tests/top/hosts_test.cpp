@@ -19,7 +19,7 @@ class HostsTest : public testing::Test {
   }
 
   static Snapshot look_at(Nanos at, uint64_t seconds) {
-    HostSeen host;
+    HostSample host;
     host.name = "client";
     host.info = counted(at,
                         {{"queue_pairs", 3},
@@ -84,7 +84,7 @@ class HostsTest : public testing::Test {
     return snapshot;
   }
 
-  HostSeen& host() { return now_.processes[0].hosts[0]; }
+  HostSample& host() { return now_.processes[0].hosts[0]; }
 
   [[nodiscard]] std::string text(const Look& look) const { return text_of(now_, before_, look); }
 
@@ -120,7 +120,7 @@ TEST_F(HostsTest, a_hundred_and_sixty_columns_have_peers_and_packets) {
 
 TEST_F(HostsTest, nothing_is_wider_than_the_terminal_whatever_that_is) {
   host().name = before_.processes[0].hosts[0].name = "a-host-with-a-name-that-is-too-long-for-every-column";
-  for (QueuePairSeen& qp : host().queue_pairs) {
+  for (QueuePairSample& qp : host().queue_pairs) {
     qp.counted.texts["peer"] = "fd00:1111:2222:3333:4444:5555:6666:7777";
     qp.counted.texts["cc_state"] = "a state with a name that is too long";
     qp.counted.numbers["rate"] = qp.counted.numbers["rtt_ns"] = UINT64_MAX;

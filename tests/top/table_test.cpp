@@ -25,23 +25,23 @@ class TableTest : public testing::Test {
                   .info = {},
                   .events = {{"cnm", counted(at, {{"sent", 100 + 12 * seconds}})}},
                   .ports = {}};
-    PortSeen p0{.name = "p0",
-                .counted = counted(at, {{"link_up", 1},
-                                        {"queue_limit", 1000},
-                                        {"rx_bytes", 1'250'000'000 * seconds},
-                                        {"rx_packets", 1'000'000 * seconds},
-                                        {"dropped", 50 + 300 * seconds},
-                                        {"drops/runt", 50},
-                                        {"drops/bad_source", 300 * seconds}}),
-                .classes = {}};
-    PortSeen p1{.name = "p1",
-                .counted = counted(at, {{"link_up", 1},
-                                        {"queue_limit", 1'000'000},
-                                        {"queue_bytes", 250'000},
-                                        {"queue_peak_bytes", 750'000},
-                                        {"tx_bytes", 1'250'000'000 * seconds},
-                                        {"tx_packets", 1'000'000 * seconds}}),
-                .classes = {}};
+    PortSample p0{.name = "p0",
+                  .counted = counted(at, {{"link_up", 1},
+                                          {"queue_limit", 1000},
+                                          {"rx_bytes", 1'250'000'000 * seconds},
+                                          {"rx_packets", 1'000'000 * seconds},
+                                          {"dropped", 50 + 300 * seconds},
+                                          {"drops/runt", 50},
+                                          {"drops/bad_source", 300 * seconds}}),
+                  .classes = {}};
+    PortSample p1{.name = "p1",
+                  .counted = counted(at, {{"link_up", 1},
+                                          {"queue_limit", 1'000'000},
+                                          {"queue_bytes", 250'000},
+                                          {"queue_peak_bytes", 750'000},
+                                          {"tx_bytes", 1'250'000'000 * seconds},
+                                          {"tx_packets", 1'000'000 * seconds}}),
+                  .classes = {}};
     p1.classes[0] = counted(at, {{"tx_packets", 5}});
     p1.classes[3] = counted(at, {{"tx_bytes", 1'250'000'000 * seconds},
                                  {"tx_packets", 1'000'000 * seconds},
@@ -50,7 +50,7 @@ class TableTest : public testing::Test {
                                  {"queue_peak_bytes", 750'000},
                                  {"pauses_received", 20 * seconds},
                                  {"paused_nanos", 400'000'000 * seconds}});
-    PortSeen p2{.name = "p2", .counted = counted(at, {{"link_up", 0}}), .classes = {}};
+    PortSample p2{.name = "p2", .counted = counted(at, {{"link_up", 0}}), .classes = {}};
     p2.classes[0] = counted(at, {{"tx_packets", 3}});
     sw.ports = {p0, p1, p2};
     return {.at = at,

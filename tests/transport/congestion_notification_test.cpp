@@ -169,7 +169,7 @@ TEST(CnTags, of_peers_are_taken_as_if_they_were_not_there) {
 TEST(CnTags, are_of_65535_flows_and_queue_pairs_beyond_them_send_without) {
   Told host;
   CongestionFlows& flows = host.side.device->host().congestion_flows();
-  while (flows.size() < CongestionFlows::kMost) ASSERT_NE(flows.enter(Qpn{0x999}, nullptr), 0);
+  while (flows.size() < CongestionFlows::kMax) ASSERT_NE(flows.enter(Qpn{0x999}, nullptr), 0);
   EXPECT_EQ(host.count("cn_flows_full"), 0U);
   const uint16_t before = host.flow_of(*host.side.qp);
   host.to_bare(IBV_QPS_RESET);

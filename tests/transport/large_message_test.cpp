@@ -11,7 +11,7 @@
 namespace roci::test {
 namespace {
 
-constexpr uint64_t kLongest = uint64_t{1} << 31;
+constexpr uint64_t kMax = uint64_t{1} << 31;
 constexpr uint64_t kRepeat = 2 << 20;  // bytes of physical memory
 
 // Address range of `length` bytes that maps the same kRepeat bytes repeatedly.
@@ -65,8 +65,8 @@ class LargeMessage : public testing::Test {
 };
 
 TEST_F(LargeMessage, two_gib_arrive_whole_and_nothing_behind_them_is_touched) {
-  const Mirrored ours(kLongest);
-  const Mirrored theirs(kLongest);
+  const Mirrored ours(kMax);
+  const Mirrored theirs(kMax);
   auto local = register_all(hosts_.a, ours);
   auto remote = register_all(hosts_.b, theirs);
   fill(hosts_.a, 0, 8, 5);
@@ -76,7 +76,7 @@ TEST_F(LargeMessage, two_gib_arrive_whole_and_nothing_behind_them_is_touched) {
     for (uint64_t i = 0; i < kRepeat; ++i)
       from.bytes()[i] = static_cast<uint8_t>(i * 31 + (i >> 12) + opcode);
     // One segment; a SEND uses 32 segments at both ends.
-    std::vector<ibv_sge> pieces{{ours.address(), static_cast<uint32_t>(kLongest), local->lkey()}};
+    std::vector<ibv_sge> pieces{{ours.address(), static_cast<uint32_t>(kMax), local->lkey()}};
     if (opcode == IBV_WR_SEND) {
       pieces.assign(32, {ours.address(), 1U << 26, local->lkey()});
       std::vector<ibv_sge> into(32, {theirs.address(), 1U << 26, remote->lkey()});
@@ -98,20 +98,20 @@ TEST_F(LargeMessage, two_gib_arrive_whole_and_nothing_behind_them_is_touched) {
     const auto all = hosts_.a.completions();
     ASSERT_EQ(all.size(), 2U);
     EXPECT_EQ(all[0].status, IBV_WC_SUCCESS);
-    EXPECT_EQ(all[0].byte_len, kLongest);
+    EXPECT_EQ(all[0].byte_len, kMax);
     EXPECT_EQ(all[1].status, IBV_WC_SUCCESS);
     EXPECT_EQ(std::memcmp(ours.bytes(), theirs.bytes(), kRepeat), 0);
     EXPECT_TRUE(holds(hosts_.b, opcode * size_t{8}, 8, 5));
   }
   const auto received = hosts_.b.completions();
   ASSERT_EQ(received.size(), 1U);
-  EXPECT_EQ(received[0].byte_len, kLongest);
+  EXPECT_EQ(received[0].byte_len, kMax);
   EXPECT_EQ(hosts_.a.counter("packets_retransmitted"), 0U);
 }
 
 // The length is checked at the post, before the first packet. It is not truncated to 31 or 32 bits.
 TEST_F(LargeMessage, one_byte_more_is_refused_at_the_post) {
-  const Mirrored from(kLongest + kRepeat);
+  const Mirrored from(kMax + kRepeat);
   auto source = register_all(hosts_.a, from);
   std::vector<ibv_sge> pieces(32, ibv_sge{from.address(), 1 << 26, source->lkey()});  // 2^31 bytes
   ibv_send_wr wr{};
@@ -131,7 +131,7 @@ TEST_F(LargeMessage, one_byte_more_is_refused_at_the_post) {
     pieces[7].length = 1 << 26;
     EXPECT_EQ(hosts_.a.qp->post_send(&wr, nullptr), 0);
   }
-  EXPECT_EQ(hosts_.a.device->query_port().max_msg_sz, kLongest);
+  EXPECT_EQ(hosts_.a.device->query_port().max_msg_sz, kMax);
 }
 
 }  // namespace

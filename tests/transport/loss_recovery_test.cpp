@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "support/lone_host.hpp"
-#include "support/must.hpp"
 #include "support/two_hosts.hpp"
+#include "support/value_or_throw.hpp"
 
 namespace roci::test {
 namespace {

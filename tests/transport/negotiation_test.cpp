@@ -466,14 +466,14 @@ TEST_F(Peered, strangers_are_remembered_up_to_a_bound_and_never_instead_of_one_i
   const Peers& peers = host.side.device->host().worker(0).peers();
   ASSERT_EQ(peers.size(), 1U);
   size_t most = 0;
-  for (uint32_t i = 0; i < Peers::kMost + 1000; ++i) {
+  for (uint32_t i = 0; i < Peers::kMax + 1000; ++i) {
     host.now += 150us;  // below the limit of the response rate
     Packet packet = mad(request());
     packet.source = IpAddress::from_v4(0x0b000000 + i);
     tell(packet);
     most = std::max(most, peers.size());
   }
-  EXPECT_EQ(most, Peers::kMost);
+  EXPECT_EQ(most, Peers::kMax);
   EXPECT_LE(peers.size(), 1002U);  // the oldest were evicted together
   EXPECT_TRUE(is_confirmed(host.side));
 }

@@ -72,7 +72,7 @@ TEST_F(SelectiveRepeat, only_the_lost_packet_is_sent_again) {
   EXPECT_EQ(count(net, "> RC_WRITE"), 21U);
   EXPECT_EQ(count(net, "> RC_WRITE_MIDDLE 5"), 2U);
   EXPECT_EQ(net.a.counter("timeouts"), 0U);
-  EXPECT_EQ(net.b.counter("packets_kept"), 14U);
+  EXPECT_EQ(net.b.counter("ooo_buffered"), 14U);
 }
 
 TEST_F(SelectiveRepeat, many_losses_cost_as_many_packets) {
@@ -253,7 +253,7 @@ TEST_F(SelectiveRepeat, kept_frames_come_back_when_the_queue_pair_goes) {
   net.lose = [](const std::string& line) { return line == "> RC_WRITE_FIRST 0"; };  // every transmission
   write(0, 0, 100 * 1024);
   net.run(2ms);
-  EXPECT_GT(net.b.counter("packets_kept"), 50U);
+  EXPECT_GT(net.b.counter("ooo_buffered"), 50U);
   EXPECT_GT(net.a.device->host().tx_buffers_in_use(), idle + 50) << "simulated links pass the buffers on";
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RESET;
@@ -289,7 +289,7 @@ TEST(SelectiveRepeatAlone, with_a_peer_that_does_not_want_it_losses_go_back) {
   ASSERT_EQ(net.write(0, 0, 20 * 1024), 0);
   net.run();
   expect_done(net.a, 1);
-  EXPECT_EQ(net.b.counter("packets_kept"), 0U);
+  EXPECT_EQ(net.b.counter("ooo_buffered"), 0U);
   EXPECT_EQ(count(net, "> RC_WRITE"), 35U) << "all behind the gap again";
 }
 

@@ -14,7 +14,7 @@ constexpr uint32_t kWindow = 64;  // packets
 constexpr Nanos kRoundTrip = 100us;
 
 // A long WRITE whose first packet was acknowledged after one round trip. The rest of the window is in flight.
-struct Storm : testing::Test {
+struct NakFlood : testing::Test {
   static LoneHostOptions options() {
     LoneHostOptions o;
     o.region = 1 << 20;
@@ -32,7 +32,7 @@ struct Storm : testing::Test {
   LoneHost host{options()};
 };
 
-TEST_F(Storm, a_nak_for_every_packet_makes_the_sender_go_back_four_times_a_round_trip_and_not_for_each) {
+TEST_F(NakFlood, a_nak_for_every_packet_makes_the_sender_go_back_four_times_a_round_trip_and_not_for_each) {
   size_t sent = 0;
   constexpr int kNaks = 1000;
   for (int i = 1; i <= kNaks; ++i) {
@@ -42,11 +42,11 @@ TEST_F(Storm, a_nak_for_every_packet_makes_the_sender_go_back_four_times_a_round
   // Each NAK acknowledges one packet and so permits one new packet. Per round trip four windows are retransmitted.
   // The shortest round trip under this flood is 64 us: a window at one NAK per microsecond.
   EXPECT_LE(sent, kNaks + (kNaks / kWindow + 1) * 4 * kWindow);
-  EXPECT_GE(host.side.counter("naks_early"), 930U);
+  EXPECT_GE(host.side.counter("naks_suppressed"), 930U);
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
 }
 
-TEST_F(Storm, the_same_nak_costs_nothing_within_a_round_trip_and_a_retry_in_each) {
+TEST_F(NakFlood, the_same_nak_costs_nothing_within_a_round_trip_and_a_retry_in_each) {
   size_t sent = 0;
   for (int i = 0; i < 90; ++i) {
     host.now += 1us;
@@ -62,14 +62,14 @@ TEST_F(Storm, the_same_nak_costs_nothing_within_a_round_trip_and_a_retry_in_each
 }
 
 // The first NAK already triggered the retransmission, so ignoring an early duplicate loses nothing.
-TEST_F(Storm, what_is_lost_after_an_early_nak_is_repaired_by_the_next_one) {
+TEST_F(NakFlood, what_is_lost_after_an_early_nak_is_repaired_by_the_next_one) {
   ASSERT_EQ(nak(1), kWindow);
   host.now += 10us;
   EXPECT_EQ(nak(1), 0U) << "what was sent again cannot have been missed yet";
   EXPECT_EQ(nak(5), kWindow) << "what was sent again has arrived up to there";
   host.now += kRoundTrip;
   EXPECT_EQ(nak(9), kWindow);
-  EXPECT_EQ(host.side.counter("naks_early"), 1U);
+  EXPECT_EQ(host.side.counter("naks_suppressed"), 1U);
 }
 
 TEST(StormOfResponses, early_gaps_in_read_responses_are_repaired_four_times_a_round_trip) {
@@ -91,7 +91,7 @@ TEST(StormOfResponses, early_gaps_in_read_responses_are_repaired_four_times_a_ro
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
 }
 
-TEST(StormOfCnps, costs_a_counter_each) {
+TEST(CnpFlood, costs_a_counter_each) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 256), 0);
   host.work();
@@ -108,7 +108,7 @@ TEST(StormOfCnps, costs_a_counter_each) {
 }
 
 // A QCN notification (802.1Q 33.4.1) without congestion control that expects it.
-TEST(StormOfCnms, costs_a_counter_each) {
+TEST(CnmFlood, costs_a_counter_each) {
   LoneHost host;
   const Packet honest = host.write(Opcode::kRcWriteOnly, 0, 0, 4, 4);
   ByteVector bytes = encode_packet(Packet(honest).finish());

@@ -77,7 +77,7 @@ TEST_F(HostileUc, operation_that_changes_within_a_message_ends_it) {
   gets(packet(Opcode::kUcSendFirst, 0, 256));
   gets(packet(Opcode::kUcWriteMiddle, 1, 256));
   gets(packet(Opcode::kUcSendLast, 2, 10));
-  EXPECT_EQ(counter("messages_abandoned"), 1U);
+  EXPECT_EQ(counter("uc_messages_dropped"), 1U);
   EXPECT_EQ(counter("rx_no_message"), 2U);
   gets(packet(Opcode::kUcSendOnly, 3, 60));
   EXPECT_EQ(completion_lines(host_.side), Lines{"77 SUCCESS 60"});
@@ -89,7 +89,7 @@ TEST_F(HostileUc, first_after_a_first_starts_anew_in_the_same_buffer) {
   gets(packet(Opcode::kUcSendFirst, 1, 256));
   gets(packet(Opcode::kUcSendLast, 2, 4));
   EXPECT_EQ(completion_lines(host_.side), Lines{"77 SUCCESS 260"});
-  EXPECT_EQ(counter("messages_abandoned"), 1U);
+  EXPECT_EQ(counter("uc_messages_dropped"), 1U);
 }
 
 TEST_F(HostileUc, repeated_packet_of_a_message_ends_it) {
@@ -99,7 +99,7 @@ TEST_F(HostileUc, repeated_packet_of_a_message_ends_it) {
   gets(packet(Opcode::kUcSendMiddle, 1, 256));
   gets(packet(Opcode::kUcSendLast, 2, 4));
   EXPECT_EQ(completion_lines(host_.side), Lines{});
-  EXPECT_EQ(counter("messages_abandoned"), 1U);
+  EXPECT_EQ(counter("uc_messages_dropped"), 1U);
   expect_alive();
 }
 
@@ -113,7 +113,7 @@ TEST_F(HostileUc, lengths_that_their_opcode_does_not_have_are_dropped) {
   pad.pad = {0, 0};
   gets(pad);
   EXPECT_EQ(counter("rx_refused") + counter("rx_malformed"), 4U);
-  EXPECT_EQ(counter("messages_abandoned"), 1U);
+  EXPECT_EQ(counter("uc_messages_dropped"), 1U);
   EXPECT_EQ(completion_lines(host_.side), Lines{});
 }
 
@@ -149,7 +149,7 @@ TEST_F(HostileUc, region_that_goes_away_under_a_write_ends_it) {
   host_.side.region.reset();
   gets(packet(Opcode::kUcWriteMiddle, 1, 256));
   EXPECT_EQ(counter("rx_refused"), 1U);
-  EXPECT_EQ(counter("messages_abandoned"), 1U);
+  EXPECT_EQ(counter("uc_messages_dropped"), 1U);
   EXPECT_EQ(qp_->state(), IBV_QPS_RTS);
 }
 

@@ -149,7 +149,7 @@ TEST_F(Unreliable, lost_packet_costs_its_message_and_nothing_else) {
   // The next message uses the receive request of the lost message.
   EXPECT_EQ(completion_lines(hosts_.b), (Lines{"1 SUCCESS 500", "2 SUCCESS 20"}));
   EXPECT_TRUE(holds(hosts_.b, 1000, 500, 107));
-  EXPECT_EQ(hosts_.b.counter("messages_abandoned"), 1U);
+  EXPECT_EQ(hosts_.b.counter("uc_messages_dropped"), 1U);
   EXPECT_EQ(b_->state(), IBV_QPS_RTS);
 }
 
@@ -159,7 +159,7 @@ TEST_F(Unreliable, losing_a_whole_message_goes_unnoticed) {
   sends({.length = 20});
   sends({.length = 30});
   EXPECT_EQ(completion_lines(hosts_.b), Lines{"1 SUCCESS 30"});
-  EXPECT_EQ(hosts_.b.counter("messages_abandoned"), 0U);
+  EXPECT_EQ(hosts_.b.counter("uc_messages_dropped"), 0U);
 }
 
 TEST_F(Unreliable, losing_the_first_packet_drops_the_others_and_losing_the_last_ends_at_the_next_message) {
@@ -173,7 +173,7 @@ TEST_F(Unreliable, losing_the_first_packet_drops_the_others_and_losing_the_last_
   sends({.offset = 50, .length = 40});
   EXPECT_EQ(completion_lines(hosts_.b), Lines{"1 SUCCESS 40"});
   EXPECT_TRUE(holds(hosts_.b, 0, 40, 57));
-  EXPECT_EQ(hosts_.b.counter("messages_abandoned"), 1U);
+  EXPECT_EQ(hosts_.b.counter("uc_messages_dropped"), 1U);
 }
 
 TEST_F(Unreliable, psns_wrap) {

@@ -2,7 +2,7 @@
 """Tests that Rocinante's librdmacm.so.1 exports the names and versions of the installed one, and that programs load
 with it.
 
-usage: rdmacm_symbols_test.py OURS INSTALLED [unittest …]
+usage: rdmacm_symbols_test.py BUILT INSTALLED [unittest …]
 """
 import os
 import pathlib

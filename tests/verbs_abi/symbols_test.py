@@ -2,7 +2,7 @@
 """Tests that Rocinante's libibverbs.so.1 exports the names of the installed one, and that every program of this machine
 finds the symbols it needs.
 
-usage: symbols_test.py OURS INSTALLED [unittest …]
+usage: symbols_test.py BUILT INSTALLED [unittest …]
 """
 import glob
 import os

@@ -11,7 +11,7 @@ EXTENDED_EACH = large_writes("one per packet, extensions", "--extensions on --pa
 GROUP = Group(
     name="acknowledgements",
     target="5",
-    what="64 KiB WRITEs at a path MTU of 4096: an acknowledgement per packet, and extensions",
+    what="64 KiB WRITEs at a path MTU of 4096: an acknowledgment per packet, and extensions",
     cases=(
         Case("per packet", EACH, (PLAIN,), (at_least(0.9, PLAIN.name),)),
         Case("extensions", EXTENDED, (PLAIN,), (at_least(0.9, PLAIN.name),)),

@@ -37,7 +37,7 @@ def flood(name, options):
 GROUP = Group(
     name="connections",
     target="",
-    what=f"{CONNECTIONS:,} connections of two processes through librdmacm; RC beside a flood of REQs",
+    what=f"{CONNECTIONS:,} connections of two processes through librdmacm; RC during a flood of REQs",
     cases=(
         Case("connects", figure("client", 2, "connects/s", "/s"),
              (Figure("cmtime, its step connect", CMTIME, step("connect"), "/s"),)),

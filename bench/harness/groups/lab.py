@@ -70,6 +70,6 @@ GROUP = Group(
     notes="A packet-hop is a frame that a host or a switch receives. Incast: 16 hosts send to one at a switch of 100 Gb/s, on one\n"
           "core; rates are per second of CPU time of the whole process. roci-lab runs complete hosts with congestion control and the\n"
           "switch, and samples all queues every microsecond. roci-lab and ns-3 with TCP acknowledge each packet; UDP and bare packets\n"
-          "have no acknowledgements. Payload is not carried, and no traces are written. The ratio of CPU time of two threads to one\n"
+          "have no acknowledgments. Payload is not carried, and no traces are written. The ratio of CPU time of two threads to one\n"
           "is the cost of sharing, including waiting for each other.",
 )

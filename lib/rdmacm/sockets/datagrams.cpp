@@ -20,8 +20,8 @@ constexpr int kAskTimeout = 2000;  // ms, for the address of the next hop
 // port.
 constexpr std::chrono::seconds kTrust{3};
 constexpr std::chrono::seconds kPatience{2};  // time for which close() waits for unsent datagrams
-constexpr size_t kMostWaiting = 64;           // datagrams for one peer
-constexpr size_t kMostLearned = 4096;         // limit of peers learned from received datagrams
+constexpr size_t kMaxWaiting = 64;            // datagrams for one peer
+constexpr size_t kMaxLearned = 4096;          // limit of peers learned from received datagrams
 constexpr int kDatagramFlags = MSG_DONTWAIT | MSG_NOSIGNAL | MSG_WAITALL | MSG_PEEK | MSG_TRUNC;
 
 rdma_conn_param with_queue_pair(uint32_t qpn) {
@@ -215,7 +215,7 @@ void Datagrams::learn(const DatagramSource& from, ibv_wc& completion, ibv_grh& g
   auto found = peers_.find(from);
   if (found == peers_.end()) {
     const auto us = us_towards(from.address);
-    if (!us || peers_.size() >= kMostLearned) return;
+    if (!us || peers_.size() >= kMaxLearned) return;
     found = peers_.emplace(from, Peer{}).first;
     found->second.us = *us;
   }
@@ -272,7 +272,7 @@ ssize_t Datagrams::send(std::span<const iovec> from, int flags, const sockaddr* 
   if (peer.way == nullptr || Clock::now() - peer.known > kTrust) ask(*target, peer);
   if (peer.way != nullptr) return send_to(peer, from) == 0 ? static_cast<ssize_t>(bytes) : -1;
   if (peer.question == nullptr) return failed(EHOSTUNREACH);
-  if (peer.waiting.size() < kMostWaiting) {
+  if (peer.waiting.size() < kMaxWaiting) {
     Content content(bytes);
     Cursor(from).copy_out(content);
     peer.waiting.push_back(std::move(content));

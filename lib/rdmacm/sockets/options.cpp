@@ -7,15 +7,15 @@
 namespace roci::rdmacm::sockets {
 namespace {
 
-// Limits as in rdma-core, except kMostInline, which is the limit of the device.
-constexpr uint32_t kLeastQueue = 16, kMostQueue = 0xfffe;
-constexpr uint32_t kLeastRing = 4096, kMostRing = 1U << 28;
-constexpr uint32_t kMostInline = 1024;
-constexpr uint32_t kMostMappings = 0x7f00;  // limit of the protocol
+// Limits as in rdma-core, except kMaxInline, which is the limit of the device.
+constexpr uint32_t kMinQueue = 16, kMaxQueue = 0xfffe;
+constexpr uint32_t kMinRing = 4096, kMaxRing = 1U << 28;
+constexpr uint32_t kMaxInline = 1024;
+constexpr uint32_t kMaxMappings = 0x7f00;  // limit of the protocol
 
 // Doubled as in Linux, within limits. The result is even, because the ring is granted in halves.
 uint32_t ring_for(uint32_t asked) {
-  return std::clamp(std::min(asked, kMostRing / 2) * 2, kLeastRing, kMostRing);
+  return std::clamp(std::min(asked, kMaxRing / 2) * 2, kMinRing, kMaxRing);
 }
 
 }  // namespace
@@ -36,13 +36,13 @@ bool set_size(Sizes& sizes, int level, int option, int number) {
   } else if (level == SOL_SOCKET && option == SO_RCVBUF) {
     sizes.receive_ring = ring_for(size);
   } else if (level == SOL_RDMA && option == RDMA_SQSIZE) {
-    sizes.send_queue = std::clamp(size, kLeastQueue, kMostQueue);
+    sizes.send_queue = std::clamp(size, kMinQueue, kMaxQueue);
   } else if (level == SOL_RDMA && option == RDMA_RQSIZE) {
-    sizes.receive_queue = std::clamp(size, kLeastQueue, kMostQueue);
+    sizes.receive_queue = std::clamp(size, kMinQueue, kMaxQueue);
   } else if (level == SOL_RDMA && option == RDMA_INLINE) {
-    sizes.most_inline = std::min(size, kMostInline);
+    sizes.most_inline = std::min(size, kMaxInline);
   } else if (level == SOL_RDMA && option == RDMA_IOMAPSIZE) {
-    sizes.mappings = unscaled(scaled(std::min(size, kMostMappings)));
+    sizes.mappings = unscaled(scaled(std::min(size, kMaxMappings)));
   } else {
     return false;
   }

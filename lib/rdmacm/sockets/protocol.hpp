@@ -36,13 +36,13 @@ enum class Operation : uint8_t { kData = 0, kCredits = 4, kMapping = 6, kControl
 enum class Control : uint32_t { kDisconnect = 0, kKeepAlive = 1, kShutdown = 2 };
 
 inline constexpr uint32_t kOperandBits = 29;
-inline constexpr uint32_t kMostOperand = (1U << kOperandBits) - 1;
+inline constexpr uint32_t kMaxOperand = (1U << kOperandBits) - 1;
 
 constexpr uint32_t word(Operation operation, uint32_t operand) {
-  return static_cast<uint32_t>(operation) << kOperandBits | (operand & kMostOperand);
+  return static_cast<uint32_t>(operation) << kOperandBits | (operand & kMaxOperand);
 }
 constexpr Operation operation_of(uint32_t word) { return static_cast<Operation>(word >> kOperandBits); }
-constexpr uint32_t operand_of(uint32_t word) { return word & kMostOperand; }
+constexpr uint32_t operand_of(uint32_t word) { return word & kMaxOperand; }
 
 // Parameters of one peer: private data of REQ and REP.
 struct ConnectionData {

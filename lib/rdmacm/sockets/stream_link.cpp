@@ -17,7 +17,7 @@ constexpr uint32_t kControlPlaces = 4;  // send queue entries that data cannot u
 constexpr uint32_t kSpareReceives = 8;
 constexpr uint32_t kLowWater = 2048;  // minimum bytes of space for a message
 // The peer can read the first part of a large transfer while the rest is in flight.
-constexpr uint32_t kMostPerMessage = 1U << 16;
+constexpr uint32_t kMaxPerMessage = 1U << 16;
 
 Pieces pieces_of(std::vector<uint8_t>& ring, size_t at, size_t bytes) {
   at %= ring.size();
@@ -123,7 +123,7 @@ void StreamLink::fail(int code) {
 
 uint32_t StreamLink::direct_room() const {
   if (!open_ || !sends_ || data_places_ == 0 || send_free_ < kLowWater) return 0;
-  return std::min(send_free_, kMostPerMessage);
+  return std::min(send_free_, kMaxPerMessage);
 }
 
 uint32_t StreamLink::room() const {

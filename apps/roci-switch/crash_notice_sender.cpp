@@ -1,0 +1,70 @@
+#include "roci-switch/crash_notice_sender.hpp"
+
+#include <cstdio>
+
+namespace roci {
+namespace {
+
+constexpr Nanos kPeriod = 100ms;  // between two searches for exited processes
+// Nearly the rate at which peers accept messages of unauthenticated senders; does not fill their queues in the switch.
+constexpr size_t kAtOnce = 32;
+constexpr Nanos kPause = 1ms;
+
+}  // namespace
+
+Nanos CrashNoticeSender::work(Nanos now) {
+  if (folder_.empty()) return kNever;
+  if (!gone_ && now >= next_look_) {
+    look();
+    next_look_ = now + kPeriod;
+  }
+  if (!gone_) return next_look_;
+  say_some();
+  if (!gone_) next_look_ = now;  // search for further files at once
+  return now + kPause;
+}
+
+void CrashNoticeSender::look() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename().string();
+    const size_t dot = name.rfind('.');
+    if (dot == 0 || dot == std::string::npos) continue;  // temporary, or not a crash notification
+    const auto port = process_.find_port(name.substr(0, dot));
+    if (!port) continue;
+    auto words = CrashNoticeReader::take(entry.path());
+    if (!words) {
+      if (complained_.insert(name).second)
+        std::fprintf(stderr, "roci-switch: %s\n", words.error().message.c_str());
+    } else if (*words) {
+      gone_.emplace(
+          ExitedProcess{entry.path(), name.substr(0, dot), name.substr(dot + 1), *port, std::move(**words)});
+      return;
+    }
+  }
+}
+
+void CrashNoticeSender::say_some() {
+  std::vector<std::vector<uint8_t>> frames;
+  while (frames.size() < kAtOnce) {
+    const auto frame = gone_->words.next();
+    if (frame.empty()) break;
+    frames.emplace_back(frame.begin(), frame.end());
+  }
+  gone_->said += frames.size();
+  const Status inserted = process_.insert(gone_->port, frames);
+  if (!inserted)
+    std::fprintf(stderr, "roci-switch: crash notifications of process %s: %s\n", gone_->pid.c_str(),
+                 inserted.error().message.c_str());
+  if (inserted && frames.size() == kAtOnce) return;
+  if (gone_->said > 0) {
+    std::printf("roci-switch: '%s': process %s at %s has exited; crash notifications sent (%zu frames)\n",
+                process_.name().c_str(), gone_->pid.c_str(), gone_->port_name.c_str(), gone_->said);
+    std::fflush(stdout);
+  }
+  std::error_code ignored;
+  std::filesystem::remove(gone_->file, ignored);
+  gone_.reset();
+}
+
+}  // namespace roci

@@ -1,0 +1,106 @@
+// Widely used algorithms: DCTCP, TIMELY, Swift, QCN, and the rate variant of LDCP. 16 senders to one at 100 Gb/s with
+// a round-trip time of 4.2 us. Parameters for other rates are scaled as the plugins specify.
+#include "congestion_control/settings.hpp"
+
+namespace roci::test {
+namespace {
+
+struct Result {
+  FanIn::Rates rates;
+  double part = 0;
+  uint64_t peak = 0, p50 = 0, p95 = 0, p99 = 0;
+};
+Result run(const FanInOptions& options, Nanos warm, Nanos span) {
+  FanIn net(options);
+  net.take_queue();
+  net.drive(warm);
+  Result result;
+  result.peak = FanIn::percentile(net.take_queue(), 1);
+  result.rates = net.measure(kSlowMachine ? span / 4 : span);
+  const auto queue = net.take_queue();
+  note(result.rates, queue);
+  note("peak", result.peak);
+  result.part = result.rates.sum / net.most_goodput();
+  result.p50 = FanIn::percentile(queue, 0.5);
+  result.p95 = FanIn::percentile(queue, 0.95);
+  result.p99 = FanIn::percentile(queue, 0.99);
+  EXPECT_EQ(net.port_counters().dropped(), 0U);
+  EXPECT_EQ(net.total("timeouts"), 0U);
+  return result;
+}
+
+// K = 80 KB, above the minimum of RFC 8257 (B * T / 7). The queue stays near K and the line is full.
+TEST(TimelySwiftDctcp, dctcp_keeps_the_queue_around_its_threshold) {
+  FanInOptions options;
+  options.control = with_profile("dctcp");
+  options.aqm = step_aqm(80'000);
+  const Result result = run(options, 2ms, 10ms);
+  EXPECT_GE(result.part, 0.99);
+  EXPECT_GE(result.rates.jain, 0.97);
+  EXPECT_GE(result.p50, 55'000U);
+  EXPECT_LE(result.p99, 120'000U);
+}
+
+// With thresholds of 50 and 500 us a path of 4 us would never have a long queue; scaled they are 10.5 and 105 us.
+// TIMELY has no unique equilibrium: any shares that fill the line may persist (Zhu et al., "ECN or Delay", CoNEXT
+// 2016), as they do here.
+TEST(TimelySwiftDctcp, timely_fills_the_line_and_bounds_the_queue_but_is_not_fair) {
+  FanInOptions options;
+  options.control = with_profile("timely", {}, 4200ns);
+  options.extensions.timestamps = true;
+  const Result result = run(options, kSlowMachine ? 1ms : 20ms, 10ms);
+  EXPECT_LE(result.p99, 1'000'000U) << "t_high is 1.3 MB of queue; the first windows make 8 MB";
+  if (kSlowMachine) return;  // the rates rise for 20 ms
+  EXPECT_GE(result.part, 0.90);
+  EXPECT_GT(result.rates.least, 100e6) << "yet nobody starves";
+}
+
+// With larger steps it converges to fair shares, and uses less of the line.
+TEST(TimelySwiftDctcp, timely_is_fair_with_large_steps) {
+  FanInOptions options;
+  options.control = with_profile("timely", {{"delta", 100e6}}, 4200ns);
+  options.extensions.timestamps = true;
+  const Result result = run(options, kSlowMachine ? 1ms : 20ms, 10ms);
+  EXPECT_LE(result.p99, 500'000U);
+  if (kSlowMachine) return;
+  EXPECT_GE(result.part, 0.75);
+  EXPECT_GE(result.rates.jain, 0.9);
+}
+
+// The target is 1.25 round-trip times plus flow scaling for windows of a few packets.
+TEST(TimelySwiftDctcp, swift_holds_the_delay_to_its_target) {
+  FanInOptions options;
+  options.control = with_profile("swift", {}, 4200ns);
+  options.extensions.timestamps = true;
+  const Result result = run(options, 2ms, 10ms);
+  EXPECT_GE(result.part, 0.97);
+  EXPECT_GE(result.rates.jain, 0.99);
+  EXPECT_LE(result.p99, 90'000U);
+}
+
+// Qeq and rates scaled to the line rate, cycles of 300 us instead of 15 ms (round-trip time of 4 us).
+TEST(TimelySwiftDctcp, qcn_converges) {
+  FanInOptions options;
+  options.control = with_profile("qcn", {{"rpg_time_reset", 300e3}});
+  options.qcn = true;
+  const Result result = run(options, kSlowMachine ? 1ms : 10ms, kSlowMachine ? 4ms : 20ms);
+  EXPECT_GE(result.part, 0.75);
+  if (kSlowMachine) return;
+  EXPECT_GE(result.rates.jain, 0.8);
+  EXPECT_LE(result.p99, 1'000'000U) << "Qeq is 260 KB";
+}
+
+// draft-dai section 3.2: only CNPs and probes, no acknowledgments.
+TEST(TimelySwiftDctcp, ldcp_by_a_rate_and_probes_shares_the_line) {
+  FanInOptions options;
+  options.control = with_profile("ldcp_pcc");
+  options.aqm = ldcp_aqm();
+  options.aqm.drop = {};
+  const Result result = run(options, kSlowMachine ? 5ms : 10ms, 10ms);
+  EXPECT_GE(result.part, 0.93);
+  EXPECT_GE(result.rates.jain, 0.97);
+  EXPECT_LE(result.p99, 60'000U);
+}
+
+}  // namespace
+}  // namespace roci::test

@@ -1,0 +1,105 @@
+#include "net/net_slot.hpp"
+
+#include "net_fixture.hpp"
+
+namespace roci {
+namespace {
+
+class Place : public test::NetTest {
+ protected:
+  void SetUp() override {
+    NetTest::SetUp();
+    config_.places = 3;
+    config_.always_switch = true;
+  }
+  std::filesystem::path make_net(const NetConfig& config) {
+    auto folder = NetTest::make_net(config);
+    auto slot = take_switch_slot(folder);
+    EXPECT_TRUE(slot) << slot.error().message;
+    if (slot) switch_slot_.emplace(std::move(*slot));
+    return folder;
+  }
+  NetConfig config_;
+  std::optional<ShmSwitchSlot> switch_slot_;
+};
+
+TEST_F(Place, is_the_lowest_free_one_with_addresses_to_match) {
+  const auto folder = make_net(config_);
+  auto first = NetSlot::take(folder);
+  ASSERT_TRUE(first) << first.error().message;
+  auto second = NetSlot::take(folder);
+  ASSERT_TRUE(second);
+  EXPECT_EQ((*first)->number(), 0U);
+  EXPECT_EQ((*second)->number(), 1U);
+  const DeviceFile& device = (*second)->device();
+  EXPECT_EQ(device.device.name, "roci0");
+  EXPECT_EQ(device.device.addresses, (std::vector<std::string>{"10.77.0.2/16", "fd77::2/64"}));
+  EXPECT_EQ(device.port.mac, config_.mac(1));
+  EXPECT_EQ(device.port.mtu, config_.mtu);
+  EXPECT_EQ(device.port.device, "shm1");
+  first->reset();
+  EXPECT_EQ((*NetSlot::take(folder))->number(), 0U) << "free again";
+}
+
+TEST_F(Place, is_free_when_its_process_is_killed) {
+  const auto folder = make_net(config_);
+  test::Child other{[&] {
+    auto place = NetSlot::take(folder);
+    return place && place->release() != nullptr;
+  }};
+  ASSERT_TRUE(other.done());
+  EXPECT_EQ((*NetSlot::take(folder))->number(), 1U);
+  const auto taken = taken_places(folder, config_.places);
+  ASSERT_EQ(taken->size(), 1U);
+  EXPECT_EQ(taken->front().pid, other.pid());
+  other.end(SIGKILL);
+  const auto again = NetSlot::take(folder);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ((*again)->number(), 0U);
+}
+
+TEST_F(Place, there_is_none_when_all_are_taken_and_it_is_said_by_whom) {
+  const auto folder = make_net(config_);
+  std::vector<std::unique_ptr<NetSlot>> places;
+  for (int i = 0; i < 3; ++i) {
+    auto place = NetSlot::take(folder);
+    ASSERT_TRUE(place);
+    places.push_back(std::move(*place));
+  }
+  const auto more = NetSlot::take(folder);
+  ASSERT_FALSE(more);
+  const std::string pid = std::to_string(getpid());
+  EXPECT_EQ(more.error().message, "all 3 places of the network 'default' are taken (by the processes " + pid +
+                                      ", " + pid + ", " + pid +
+                                      "); increase 'places' in the network's configuration");
+}
+
+TEST_F(Place, there_is_none_without_the_switch) {
+  const auto folder = make_net(config_);
+  switch_lock_.reset();
+  const auto place = NetSlot::take(folder);
+  ASSERT_FALSE(place);
+  EXPECT_EQ(place.error().message,
+            "the switch of the network 'default' is not running; start the program with roci-run");
+}
+
+TEST_F(Place, files_that_earlier_processes_left_mean_nothing) {
+  const auto folder = make_net(config_);
+  for (const char* name : {"0", "1", "2"}) std::ofstream{folder / kShmSlotFolder / name} << "4711\n";
+  EXPECT_EQ((*NetSlot::take(folder))->number(), 0U);
+}
+
+TEST_F(Place, begins_telemetry_only_for_algorithms_that_need_it) {
+  const auto folder = make_net(config_);
+  EXPECT_EQ((*NetSlot::take(folder))->device().device.telemetry.begin, TelemetryBegin::kNone);
+  EXPECT_FALSE((*NetSlot::take(folder))->device().device.extensions.timestamps);
+  EXPECT_TRUE((*NetSlot::take(folder))->device().device.extensions.selective_repeat);
+  setenv("ROCI_CC", "dcqcn", 1);
+  EXPECT_EQ((*NetSlot::take(folder))->device().device.telemetry.begin, TelemetryBegin::kNone);
+  EXPECT_TRUE((*NetSlot::take(folder))->device().device.extensions.timestamps);
+  setenv("ROCI_CC", "hpcc", 1);
+  EXPECT_EQ((*NetSlot::take(folder))->device().device.telemetry.begin, TelemetryBegin::kAll);
+}
+
+}  // namespace
+}  // namespace roci

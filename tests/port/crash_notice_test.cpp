@@ -1,0 +1,117 @@
+#include "port/crash_notice.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+
+#include "support/child.hpp"
+#include "support/folder.hpp"
+
+namespace roci {
+namespace {
+
+using Frame = std::vector<uint8_t>;
+
+Frame frame(size_t length, uint8_t first) {
+  Frame out(length);
+  std::iota(out.begin(), out.end(), first);
+  return out;
+}
+
+class LastWordsTest : public testing::Test {
+ protected:
+  // A process that performs `work` and stays alive.
+  template <class Work>
+  std::unique_ptr<test::Child> process(Work work) const {
+    return std::make_unique<test::Child>([&] {
+      auto words = CrashNoticeFile::open(folder_, kName);
+      if (!words || !work(**words)) return false;
+      static_cast<void>(words->release());  // leaked: must exist as long as the process
+      return true;
+    });
+  }
+  [[nodiscard]] std::vector<Frame> left() const {
+    std::vector<Frame> out;
+    auto words = CrashNoticeReader::take(folder_ / kName);
+    EXPECT_TRUE(words && *words);
+    if (!words || !*words) return out;
+    for (auto one = (*words)->next(); !one.empty(); one = (*words)->next())
+      out.emplace_back(one.begin(), one.end());
+    return out;
+  }
+
+  static constexpr const char* kName = "place0.17";
+  const test::Folder root_;
+  const std::filesystem::path folder_ = root_.path() / "crash-notices";
+};
+
+TEST_F(LastWordsTest, are_there_when_the_process_is_gone_and_not_before) {
+  const auto child = process([](CrashNoticeFile& words) {
+    return words.keep(CrashNoticeFile::kNone, frame(100, 1)) == 0 &&
+           words.keep(CrashNoticeFile::kNone, frame(CrashNoticeSlot::kMaxBytes, 2)) == 1;
+  });
+  ASSERT_TRUE(child->done());
+  EXPECT_FALSE(*CrashNoticeReader::take(folder_ / kName)) << "it lives";
+  child->end(SIGKILL);
+  EXPECT_EQ(left(), (std::vector<Frame>{frame(100, 1), frame(CrashNoticeSlot::kMaxBytes, 2)}));
+}
+
+TEST_F(LastWordsTest, that_were_replaced_or_forgotten_are_not_said) {
+  const auto child = process([](CrashNoticeFile& words) {
+    const auto first = words.keep(CrashNoticeFile::kNone, frame(100, 1));
+    const auto second = words.keep(CrashNoticeFile::kNone, frame(100, 2));
+    const auto third = words.keep(CrashNoticeFile::kNone, frame(100, 3));
+    words.forget(first);
+    return words.keep(second, frame(90, 4)) == second &&
+           words.keep(third, frame(CrashNoticeSlot::kMaxBytes + 1, 5)) == CrashNoticeFile::kNone;
+  });
+  ASSERT_TRUE(child->done());
+  child->end(SIGKILL);
+  EXPECT_EQ(left(), (std::vector<Frame>{frame(90, 4)}));
+}
+
+TEST_F(LastWordsTest, are_as_many_as_may_be_and_no_more) {
+  const auto child = process([](CrashNoticeFile& words) {
+    std::vector<CrashNoticeFile::Slot> slots;
+    for (CrashNoticeFile::Slot i = 0; i < CrashNoticeFile::kMax; ++i)
+      slots.push_back(words.keep(CrashNoticeFile::kNone, frame(60, static_cast<uint8_t>(i))));
+    if (slots.back() == CrashNoticeFile::kNone) return false;
+    if (words.keep(CrashNoticeFile::kNone, frame(60, 0)) != CrashNoticeFile::kNone) return false;
+    words.forget(slots[4711]);
+    return words.keep(CrashNoticeFile::kNone, frame(61, 0)) == slots[4711];
+  });
+  ASSERT_TRUE(child->done());
+  child->end(SIGKILL);
+  const auto all = left();
+  EXPECT_EQ(all.size(), CrashNoticeFile::kMax);
+  EXPECT_EQ(std::count(all.begin(), all.end(), frame(61, 0)), 1);
+}
+
+// Any process with write access to the directory may write any bytes.
+TEST_F(LastWordsTest, what_is_no_frame_is_passed_over) {
+  const auto child =
+      process([](CrashNoticeFile& words) { return words.keep(CrashNoticeFile::kNone, frame(100, 1)) == 0; });
+  ASSERT_TRUE(child->done());
+  child->end(SIGKILL);
+  std::fstream file(folder_ / kName, std::ios::in | std::ios::out | std::ios::binary);
+  CrashNoticeSlot slot;
+  for (const uint32_t length : {uint32_t{1}, uint32_t{CrashNoticeSlot::kMaxBytes + 1}, ~0U}) {
+    slot.length = length;
+    file.seekp(0, std::ios::beg);
+    file.write(reinterpret_cast<const char*>(&slot), sizeof slot);
+    file.flush();
+    EXPECT_TRUE(left().empty()) << length;
+  }
+  std::filesystem::resize_file(folder_ / kName, sizeof slot - 1);
+  EXPECT_TRUE(left().empty());
+}
+
+TEST_F(LastWordsTest, of_a_folder_that_cannot_be_made_are_an_error) {
+  std::ofstream{root_.path() / "crash-notices"} << "a file";
+  EXPECT_FALSE(CrashNoticeFile::open(folder_, kName));
+}
+
+}  // namespace
+}  // namespace roci
