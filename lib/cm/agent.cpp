@@ -11,7 +11,7 @@ namespace {
 constexpr uint8_t kDisconnectTries = 1;  // a peer that does not answer DREQ is regarded as disconnected
 constexpr Nanos kCrowdedPatience{5'000'000'000};
 constexpr uint32_t kMaxUnknownPeersAnswered = 1024;  // more unanswered connections get no crash notification
-constexpr Nanos kNotNowWait{1'000'000};       // retransmission after a send that was not possible
+constexpr Nanos kNotNowWait{1'000'000};              // retransmission after a send that was not possible
 // Time for which SIDR_REPs are kept. A peer that did not receive one retransmits every 4.3 s, as Linux does.
 constexpr Nanos kAnswerMemory = 2 * duration_of(20);
 
