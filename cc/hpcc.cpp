@@ -66,6 +66,7 @@ enum Parameter {
   kSampledCount,
   // Receiver:
   kGrantEvery = kCommonCount,
+  kGrantDelay,
   kReceiverCount
 };
 constexpr roci_cc_parameter kParameters[] = {
@@ -93,12 +94,14 @@ constexpr auto kReceiverParameters = [] {
   std::array<roci_cc_parameter, kReceiverCount> all{};
   std::copy_n(kParameters, kCommonCount, all.begin());
   all[kGrantEvery] = {
-      "grant_every",
-      "round trips",
-      1.5,
+      "grant_every", "round trips", 1.5, 1, 100, "interval between grants (HPCC++ 6.2 gives 1)"};
+  all[kGrantDelay] = {
+      "grant_delay",
+      "1",
       1,
-      100,
-      "interval between grants, plus the queueing delay of the latest packet (HPCC++ 6.2 gives 1)"};
+      0,
+      1,
+      "1: the queueing delay of the latest packet extends the interval; 0: it does not (HPCC++ 6.2)"};
   return all;
 }();
 
@@ -429,10 +432,11 @@ double waited(const roci_cc_path& path) {
   return sum;
 }
 
-// Lines 28 to 34, except line 29. After T a packet that arrives may have been sent before the last grant, and the same
-// queue would be counted twice; four flows that do so oscillate in step at 71 % of the line rate. A packet that arrives
-// now was sent T/2 plus its queueing delay ago, and the first packet affected by a grant is sent T/2 after it. The
-// grant also waits for the next feedback packet.
+// Lines 28 to 34. Line 29 is the draft's with grant_every = 1 and grant_delay = 0. The default values wait longer: after
+// T a packet that arrives may have been sent before the last grant, and the same queue would be counted twice; four
+// flows that do so oscillate in step at 71 % of the line rate. A packet that arrives now was sent T/2 plus its queueing
+// delay ago, and the first packet affected by a grant is sent T/2 after it. The grant also waits for the next feedback
+// packet.
 void receive(State& s, const roci_cc_flow& flow, const roci_cc_arrival& arrival, const double* p,
              roci_cc_grant& grant) {
   if (arrival.path == nullptr || flow.line_rate == 0 || check(&flow, p) != nullptr) return;
@@ -451,7 +455,8 @@ void receive(State& s, const roci_cc_flow& flow, const roci_cc_arrival& arrival,
   if (outcome == kKept) s.updated = now;
   grant.reason = reason_for(outcome);
   if (!measured) return;
-  const bool commit = static_cast<double>(now - s.updated) > p[kGrantEvery] * m.t + waited(path);
+  const double interval = p[kGrantEvery] * m.t + (p[kGrantDelay] != 0 ? waited(path) : 0);
+  const bool commit = static_cast<double>(now - s.updated) > interval;
   compute(s, m, p, commit);
   if (outcome == kMeasured) grant.reason = reason_for(before, s.window);
   if (!commit) return;
