@@ -80,7 +80,7 @@ constexpr roci_cc_label kStates[] = {
     {"hyper_increase", "each cycle raises the target by a growing multiple of rpg_hai_rate"},
 };
 
-enum Reason { kNothing, kCut, kTold, kRecovered, kAdded, kHyperAdded, kReleased, kImplausible };
+enum Reason { kNothing, kCut, kNotified, kRecovered, kAdded, kHyperAdded, kReleased, kImplausible };
 constexpr roci_cc_label kReasons[] = {
     {"nothing", "no change"},
     {"cut", "the feedback of a CNM cut the rate"},
@@ -186,7 +186,7 @@ class ReactionPoint {
     if (s_.due == 0 && rate >= max_) return;
     s_.rate = s_.target = std::clamp(rate, min_, max_);
     start_over();
-    out_.reason = kTold;
+    out_.reason = kNotified;
     if (s_.rate >= max_) s_.due = 0;
   }
 

@@ -71,7 +71,7 @@ void SwitchWorker::count_refused(const SwitchPacket& packet, uint16_t egress, Dr
 SwitchWorker::Admission SwitchWorker::ask(const SwitchPacket& packet, uint32_t length, SwitchPort& out,
                                           Nanos now) {
   if (!fits_mtu(*packet.frame, out)) return {.refused = DropReason::kTooLong};
-  if (!out.egress.has_room(length)) return {.refused = DropReason::kQueueFull};
+  if (!out.egress.has_space(length)) return {.refused = DropReason::kQueueFull};
   const DropReason full = shared_.buffer.admit(packet.ingress, packet.traffic_class, length,
                                                out.egress.queue(packet.traffic_class));
   if (full != DropReason::kNone) return {.refused = full};

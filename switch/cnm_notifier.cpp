@@ -44,7 +44,7 @@ void CnmNotifier::queued(uint16_t port, const SwitchPort& out, const SwitchPacke
   if (!sample) return;
   const auto number = static_cast<uint16_t>(port * kTrafficClasses + packet.traffic_class);
   // A message in the outbox is counted when it is sent.
-  const CnmEvent event = sample->says_something()
+  const CnmEvent event = sample->has_content()
                              ? answer(*sample, number, point.answers_l3(), packet, frame, now)
                              : CnmEvent::kNoCongestion;
   if (event != CnmEvent::kSent) count(event);
@@ -154,9 +154,9 @@ void CnmNotifier::learn(const SwitchPacket& packet, Nanos now) {
 }
 
 CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router, Nanos now) {
-  if (!is_self_defined(packet.frame)) return Taken::kNotOurs;
+  if (!is_self_defined(packet.frame)) return Taken::kNotHandled;
   const auto tuple = read_five_tuple(head_of(packet.frame));
-  if (!tuple || router.leads_on(tuple->destination)) return Taken::kNotOurs;
+  if (!tuple || router.leads_on(tuple->destination)) return Taken::kNotHandled;
   const auto refuse = [this](CnmEvent event) {
     count(event);
     return Taken::kRefused;
@@ -170,19 +170,19 @@ CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router,
   }
   const L3CnmView view = parse_l3_cnm(head_of(packet.frame), udp_port_);
   if (!view.accepted()) return refuse(CnmEvent::kMalformed);
-  if (key_ && !is_believed(head_of(packet.frame), view, now)) return refuse(CnmEvent::kNotBelieved);
+  if (key_ && !is_authentic(head_of(packet.frame), view, now)) return refuse(CnmEvent::kNotAuthentic);
   if (shapers_ != nullptr && shapers_->take(view, now)) {
     count(CnmEvent::kShaped);
     return Taken::kShaped;
   }
-  if (!is_tor()) return Taken::kNotOurs;
+  if (!is_tor()) return Taken::kNotHandled;
   const TorFlow* flow = tor_.find(view.flow, now);
   if (flow == nullptr && !delivers_unknown_) return refuse(CnmEvent::kUnknownFlow);
   if (flow != nullptr && view.cnm.feedback == 0) return refuse(CnmEvent::kNoFeedback);
   if (!translated_.take(now)) return refuse(CnmEvent::kTooMany);
   if (flow == nullptr) {
     count(CnmEvent::kDelivered);
-    return Taken::kNotOurs;
+    return Taken::kNotHandled;
   }
   packet.frame = own_front(packet.frame, 0, pool_);
   if (packet.frame == nullptr) return refuse(CnmEvent::kNoBuffer);
@@ -199,14 +199,14 @@ CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router,
   packet.ether_type = kEtherTypeCnm;
   packet.l3_offset = static_cast<uint16_t>(link.size());
   packet.ecn = Ecn::kNotEct;
-  packet.begins_telemetry = false;
+  packet.starts_telemetry = false;
   packet.has_cn_tag = true;
   packet.cn_flow = link.tags.flow.value_or(0);
   packet.from_us = true;
   return Taken::kTranslated;
 }
 
-bool CnmNotifier::is_believed(std::span<const uint8_t> frame, const L3CnmView& view, Nanos now) {
+bool CnmNotifier::is_authentic(std::span<const uint8_t> frame, const L3CnmView& view, Nanos now) {
   if (!view.tlvs.auth_sequence || !verify_l3_cnm(frame, view, *key_)) return false;
   return guard_.take(view.cnm.point, *view.tlvs.auth_sequence, now + time_of_day_) ==
          L3CnmGuard::Verdict::kNew;

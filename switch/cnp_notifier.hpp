@@ -58,7 +58,7 @@ class CnpNotifier {
   [[nodiscard]] std::optional<KeyFlow> flow_of(const SwitchPacket& packet, const rte_mbuf* frame) const;
   // Source, destination and destination queue pair of a CNP about the flow; empty if the sender is unknown.
   [[nodiscard]] std::optional<RoceFlow> answer_to(const KeyFlow& flow, Nanos now);
-  CnpEvent tell(uint16_t port, const KeyFlow& flow, Nanos now);
+  CnpEvent notify(uint16_t port, const KeyFlow& flow, Nanos now);
   CnpEvent send(const KeyFlow& flow, const RoceFlow& answer);
 
   MacAddress mac_;
@@ -70,7 +70,7 @@ class CnpNotifier {
   ClassPoints<Point> points_;
   std::vector<EventLimit> limits_;  // per port
   // CNPs of the last `spacing`: own ones and forwarded ones.
-  AgeingTable<RoceFlow, Nothing, RoceFlowHash> told_;
+  AgeingTable<RoceFlow, Nothing, RoceFlowHash> notified_;
   CnpCounters counters_;
 };
 

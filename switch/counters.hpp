@@ -66,7 +66,7 @@ struct SwitchPortCounters {
   Counter answered{0};  // received frames that the switch answered: ARP, ND, echo
   // In-band telemetry of packets sent by this port: header added; hop added; header removed; omitted because of length
   // or number of hops; malformed, forwarded unchanged; copies for the sink, discarded.
-  Counter telemetry_begun{0}, telemetry_hops{0}, telemetry_ended{0};
+  Counter telemetry_started{0}, telemetry_hops{0}, telemetry_ended{0};
   Counter telemetry_too_long{0}, telemetry_malformed{0}, telemetry_discarded{0};
   Counter queue_bytes{0};  // current
   Counter queue_packets{0};

@@ -17,7 +17,7 @@ constexpr uint64_t kSalt = 0x9e6c63d0676a9a99;
 
 // The upper half of RoceFlowHash is mixed better than the lower one, so the key combines the upper halves of two
 // hashes.
-uint64_t told_key(const RoceFlow& flow) {
+uint64_t notification_key(const RoceFlow& flow) {
   const RoceFlowHash hash;
   return (hash(flow, kSalt) >> 32) | (hash(flow, ~kSalt | 1) & 0xffff'ffff'0000'0000U);
 }
@@ -32,7 +32,7 @@ IntResponder::IntResponder(const TelemetryConfig& config, const MacAddress& mac,
       pool_(pool),
       senders_(senders),
       outbox_(outbox),
-      told_(config.respond.spacing),
+      notified_(config.respond.spacing),
       limit_(config.respond.rate) {}
 
 bool IntResponder::is_subscribed(std::span<const uint8_t> head, uint32_t length,
@@ -57,8 +57,8 @@ void IntResponder::consider(const rte_mbuf* frame, const Departure& departure, c
 
 IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RoceGlance& packet,
                                        const Departure& departure, const HopReport& report) {
-  const uint64_t key = told_key(packet.flow);
-  if (told_.has(key, departure.now)) return IntResponseEvent::kSpaced;
+  const uint64_t key = notification_key(packet.flow);
+  if (notified_.has(key, departure.now)) return IntResponseEvent::kSpaced;
   const bool to_receiver = config_.respond.to == TelemetryConfig::Respond::To::kReceiver;
   std::optional<Qpn> to = to_receiver ? packet.flow.queue_pair : packet.source_qp;
   if (!to) {
@@ -74,7 +74,7 @@ IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RoceGlance& 
     rte_pktmbuf_free(answer);
     return IntResponseEvent::kNoBuffer;
   }
-  told_.note(key, departure.now);
+  notified_.note(key, departure.now);
 
   // The source is the other end of the flow, as for CNPs: hosts accept packets only from their peer.
   const RoceFlow& flow = packet.flow;

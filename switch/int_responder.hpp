@@ -52,7 +52,7 @@ class IntResponder {
   rte_mempool* pool_;
   SourceQpns* senders_;
   Outbox& outbox_;
-  RotatingBloom told_;
+  RotatingBloom notified_;
   EventLimit limit_;
   IntResponseCounters counters_;
 };

@@ -46,10 +46,10 @@ enum class CnmEvent : uint8_t {
   kShaped,       // for a shaper of this switch
   kDelivered,    // forwarded unchanged, to a host whose flow is unknown
   kMalformed,
-  kNotBelieved,  // not signed with the key, or not new
-  kNoFeedback,   // has only values that layer 2 cannot carry
-  kTooMany,      // more than cnm_rate
-  kPortUnknown,  // the flow is known, but no longer the port of its host
+  kNotAuthentic,  // not signed with the key, or not new
+  kNoFeedback,    // has only values that layer 2 cannot carry
+  kTooMany,       // more than cnm_rate
+  kPortUnknown,   // the flow is known, but no longer the port of its host
   // ToR table:
   kFlowLearnt,
   kFlowsFull,  // not learned; counted per frame

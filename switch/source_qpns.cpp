@@ -27,7 +27,7 @@ void SourceQpns::see(const RoceGlance& packet, Nanos now) {
 // Refreshes a known flow, or starts to watch one that find() may be called for.
 void SourceQpns::look_at(const RoceGlance& packet, Nanos now) {
   if (senders_.find(packet.flow, now) != nullptr) {
-    senders_.hear(packet.flow, now);
+    senders_.update(packet.flow, now);
   } else if (acks_.watching() < AckCorrelator::kMax / 2) {  // the other half is for find()
     acks_.watch(packet.flow, packet.info->operation == Operation::kReadResponse, now);
   }
@@ -41,26 +41,26 @@ void SourceQpns::connect(const RoceGlance& packet, Nanos now) {
   const IpAddress &from = packet.flow.source, &to = packet.flow.destination;
   if (const auto* request = std::get_if<CmRequest>(&parsed.mad.message)) {
     if (!is_ordinary(request->queue_pair)) return;
-    const auto heard = requests_.hear({from, to, Qpn{request->local_id}}, now);
-    if (heard.value == nullptr) return bump(counters_.at(SenderEvent::kFull));
-    *heard.value = request->queue_pair;
+    const auto updated = requests_.update({from, to, Qpn{request->local_id}}, now);
+    if (updated.value == nullptr) return bump(counters_.at(SenderEvent::kFull));
+    *updated.value = request->queue_pair;
     return;
   }
   const auto* reply = std::get_if<CmReply>(&parsed.mad.message);
   if (reply == nullptr || !is_ordinary(reply->queue_pair)) return;
-  const Qpn* asker = requests_.find({to, from, Qpn{reply->remote_id}}, now);
-  if (asker == nullptr) return;
-  const Qpn first = *asker, second = reply->queue_pair;
+  const Qpn* requester = requests_.find({to, from, Qpn{reply->remote_id}}, now);
+  if (requester == nullptr) return;
+  const Qpn first = *requester, second = reply->queue_pair;
   learn({to, from, second}, first, Way::kCm, now);
   learn({from, to, first}, second, Way::kCm, now);
 }
 
 void SourceQpns::learn(const RoceFlow& flow, Qpn sender, Way way, Nanos now) {
   if (!is_ordinary(sender) || !is_ordinary(flow.queue_pair)) return;
-  const auto heard = senders_.hear(flow, now);
-  if (heard.value == nullptr) return bump(counters_.at(SenderEvent::kFull));
-  Sender& known = *heard.value;
-  if (heard.learned == decltype(senders_)::Learned::kKnown) {
+  const auto updated = senders_.update(flow, now);
+  if (updated.value == nullptr) return bump(counters_.at(SenderEvent::kFull));
+  Sender& known = *updated.value;
+  if (updated.learned == decltype(senders_)::Learned::kKnown) {
     if (known.queue_pair == sender) {
       known.way = std::max(known.way, way);
       return;

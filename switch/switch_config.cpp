@@ -254,7 +254,7 @@ Status check_shaper(const SwitchConfig& config, const SwitchShaperConfig& shaper
   ROCI_TRY(check_aqm(shaper.aqm));
   if (shaper.qcn) {
     ROCI_TRY(check_qcn(*shaper.qcn));
-    if (shaper.qcn->says.any())
+    if (shaper.qcn->contents.any())
       return fail("qcn: says is not supported; hosts of this switch receive only the feedback");
   }
   for (const SwitchPortConfig& port : config.ports) {
@@ -319,10 +319,10 @@ Status check_notify(const SwitchConfig& config) {
       const std::string where = "port " + quoted(port.name) + ": class " + std::to_string(c);
       if (notify.port == 0) return fail(where + ": l3 requires cnm_port");
       if (config.interfaces.empty()) return fail(where + ": l3 requires an interface");
-      const QcnConfig::Contents& says = config_of.qcn.says;
-      if (says.rates() && port.rate.value() == 0)
+      const QcnConfig::Contents& contents = config_of.qcn.contents;
+      if (contents.rates() && port.rate.value() == 0)
         return fail(where + ": the rates in says require a rate of the port");
-      if (says.port && !config.telemetry.enabled)
+      if (contents.port && !config.telemetry.enabled)
         return fail(where + ": says: port requires telemetry of the switch");
     }
   }

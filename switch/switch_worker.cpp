@@ -144,13 +144,13 @@ bool SwitchWorker::receive_inserted(Nanos now) {
 
 void SwitchWorker::take_in(uint16_t ingress, std::span<rte_mbuf*> frames, Nanos now) {
   SwitchPort& in = *shared_.ports[ingress];
-  const bool begins = begins_telemetry(in.role);
+  const bool is_source = starts_telemetry(in.role);
   const size_t count = frames.size();
   uint64_t bytes = 0;
   for (size_t i = 0; i < count; ++i) {
     rte_prefetch0(rte_pktmbuf_mtod(frames[i], void*));
     bytes += frames[i]->pkt_len;
-    batch_[i] = {.frame = frames[i], .ingress = ingress, .begins_telemetry = begins};
+    batch_[i] = {.frame = frames[i], .ingress = ingress, .starts_telemetry = is_source};
   }
   bump(in.counters.rx_packets, count);
   bump(in.counters.rx_bytes, bytes);
@@ -200,10 +200,10 @@ void SwitchWorker::learn_stage(std::span<SwitchPacket> batch, Nanos now) {
     const auto learned = macs_.learn(p.vlan, ethernet.source, p.ingress, now);
     if (learned == MacTable::Learned::kMoved) bump(mac_moves_);
     if (learned == MacTable::Learned::kFull) bump(mac_table_full_);
-    if (is_alone() || !macs_.is_to_be_told(now)) continue;
+    if (is_alone() || !macs_.needs_announcement(now)) continue;
     SwitchHandoff address{.what = SwitchHandoff::Kind::kAddress, .mac = ethernet.source, .packet = p};
     address.packet.frame = nullptr;
-    if (tell_others(address)) macs_.told(now);
+    if (send_to_others(address)) macs_.announced(now);
   }
 }
 
@@ -213,8 +213,9 @@ void SwitchWorker::notification_stage(std::span<SwitchPacket> batch, Nanos now) 
     if (p.has_cn_tag) {
       if (cnms_.is_tor() && shared_.ports[p.ingress]->keeps_cn_tags) {
         cnms_.learn(p, now);
-        if (!is_alone() && cnms_.is_to_be_told(now) && tell_others({SwitchHandoff::Kind::kFlow, 0, {}, p}))
-          cnms_.told(now);
+        if (!is_alone() && cnms_.needs_announcement(now) &&
+            send_to_others({SwitchHandoff::Kind::kFlow, 0, {}, p}))
+          cnms_.announced(now);
       }
       // Routers remove the CN-TAG.
       if (rte_pktmbuf_mtod(p.frame, const EthernetHeader*)->destination == shared_.mac &&
@@ -235,10 +236,10 @@ void SwitchWorker::notification_stage(std::span<SwitchPacket> batch, Nanos now) 
 
 void SwitchWorker::translate(SwitchPacket& packet, Nanos now) {
   const CnmNotifier::Taken taken = cnms_.take(packet, router_, now);
-  if (taken == CnmNotifier::Taken::kNotOurs) return;
+  if (taken == CnmNotifier::Taken::kNotHandled) return;
   if (taken == CnmNotifier::Taken::kShaped) {
     if (!is_alone())
-      tell_others({SwitchHandoff::Kind::kNotice, 0, {}, packet});  // a lost copy is not repeated
+      send_to_others({SwitchHandoff::Kind::kNotice, 0, {}, packet});  // a lost copy is not repeated
     rte_pktmbuf_free(packet.frame);
     packet.frame = nullptr;
     return;
@@ -312,7 +313,7 @@ void SwitchWorker::route_stage(std::span<SwitchPacket> batch, Nanos now) {
     for (const SwitchPacket& p : batch) {
       if (p.frame != nullptr && router_.is_neighbour_message(p))
         // A lost copy is replaced by a later solicitation.
-        tell_others({SwitchHandoff::Kind::kNeighbour, 0, {}, p});
+        send_to_others({SwitchHandoff::Kind::kNeighbour, 0, {}, p});
     }
   }
   router_.handle(batch, now);
@@ -373,7 +374,7 @@ void SwitchWorker::hand_over(const SwitchPacket& packet, bool copy, uint16_t egr
 }
 
 // Returns false if a copy was not delivered to all workers.
-bool SwitchWorker::tell_others(const SwitchHandoff& what) {
+bool SwitchWorker::send_to_others(const SwitchHandoff& what) {
   bool all = true;
   for (uint32_t to = 0; to < shared_.rings.workers(); ++to) {
     if (to == number_) continue;

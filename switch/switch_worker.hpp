@@ -154,7 +154,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
 
   // Frames and learned entries, to and from other workers.
   void hand_over(const SwitchPacket& packet, bool copy, uint16_t egress);
-  bool tell_others(const SwitchHandoff& what);
+  bool send_to_others(const SwitchHandoff& what);
   bool take_over(uint32_t from, Nanos now);
   void take(SwitchHandoff& handed, Nanos now);
 

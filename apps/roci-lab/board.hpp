@@ -33,13 +33,13 @@ class Board {
   void done(size_t job, Outcome outcome) {
     const std::lock_guard lock(mutex_);
     outcomes_[job] = std::move(outcome);
-    for (; told_ < outcomes_.size() && outcomes_[told_]; ++told_) tell(*outcomes_[told_]);
+    for (; printed_ < outcomes_.size() && outcomes_[printed_]; ++printed_) print(*outcomes_[printed_]);
   }
   [[nodiscard]] bool ended(size_t job) const { return outcomes_[job] && !outcomes_[job]->stopped; }
   [[nodiscard]] bool succeeded(size_t job) const { return ended(job) && outcomes_[job]->error.empty(); }
 
  private:
-  void tell(const Outcome& outcome) {
+  void print(const Outcome& outcome) {
     if (outcome.stopped) return;
     if (outcome.error.empty())
       line_.print(outcome.line);
@@ -49,7 +49,7 @@ class Board {
 
   std::mutex mutex_;
   std::vector<std::optional<Outcome>> outcomes_;
-  size_t taken_ = 0, told_ = 0;
+  size_t taken_ = 0, printed_ = 0;
   ProgressLine& line_;
 };
 

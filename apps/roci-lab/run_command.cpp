@@ -51,7 +51,7 @@ Result<std::string> measure(const RunOptions& options, const Job& job, size_t nu
                             ProgressLine& line) {
   auto scenario = read_scenario(options.file, job.changes);
   if (!scenario) return fail(scenario.error());
-  line.began(number, job.name, scenario->duration);
+  line.started(number, job.name, scenario->duration);
   ExperimentOptions how;
   how.threads = threads_of(options);
   how.real = options.real;
@@ -67,10 +67,10 @@ Result<std::string> measure(const RunOptions& options, const Job& job, size_t nu
 
 Outcome run(const RunOptions& options, const Job& job, size_t number, const fs::path& folder,
             ProgressLine& line) {
-  auto told = measure(options, job, number, folder, line);
-  if (told) return {.line = *told};
-  if (told.error().code == ECANCELED) return {.stopped = true};
-  return {.error = told.error().message};
+  auto row = measure(options, job, number, folder, line);
+  if (row) return {.line = *row};
+  if (row.error().code == ECANCELED) return {.stopped = true};
+  return {.error = row.error().message};
 }
 
 // Rank 0: executes all jobs, on its own threads and on the other ranks.
@@ -177,10 +177,10 @@ Status Lead::report(const Board& board, bool& all_hold) const {
   std::printf("results: %s\n", out().string().c_str());
   auto results = read_folders(folders);
   if (!results) return fail(results.error());
-  const Claims claims = judge_all(plan_.expectations, jobs, *results);
+  const Claims claims = evaluate_all(plan_.expectations, jobs, *results);
   print(claims);
   all_hold = claims.all_hold();
-  return write_shown_report((out() / "report.html").string(), *results, claims.judged);
+  return write_shown_report((out() / "report.html").string(), *results, claims.evaluated);
 }
 
 int Lead::run_all() {

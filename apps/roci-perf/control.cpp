@@ -98,11 +98,11 @@ Status Control::read_channel() {
   }
 }
 
-Status Control::tell(const Json& message) {
+Status Control::send_message(const Json& message) {
   if (channel_ == nullptr) return {};
   if (auto sent = channel_->send(message); !sent) {
     // An error message that the peer sent before it closed the connection explains more than the send error.
-    if (auto said = read_channel(); !said) return said;
+    if (auto pending = read_channel(); !pending) return pending;
     return fail(sent.error().within(peer_name_));
   }
   return {};

@@ -149,15 +149,15 @@ int run_with_stats(const std::vector<std::string>& command) {
   return exit_code;
 }
 
-int say(const Result<std::string>& text) {
+int print_result(const Result<std::string>& text) {
   if (!text) return complain(text.error());
   std::fputs(text->c_str(), stdout);
   return 0;
 }
 
 int run(const Options& options) {
-  if (options.list) return say(nets_table());
-  if (!options.stop.empty()) return say(stop_net(options.stop));
+  if (options.list) return print_result(nets_table());
+  if (!options.stop.empty()) return print_result(stop_net(options.stop));
   if (options.command.empty()) return complain({"PROGRAM is missing; see 'roci-run --help'"});
   if (options.command.front().starts_with('-'))
     return complain(

@@ -19,7 +19,7 @@ Nanos CrashNoticeSender::work(Nanos now) {
     next_look_ = now + kPeriod;
   }
   if (!gone_) return next_look_;
-  say_some();
+  send_some();
   if (!gone_) next_look_ = now;  // search for further files at once
   return now + kPause;
 }
@@ -44,22 +44,22 @@ void CrashNoticeSender::look() {
   }
 }
 
-void CrashNoticeSender::say_some() {
+void CrashNoticeSender::send_some() {
   std::vector<std::vector<uint8_t>> frames;
   while (frames.size() < kAtOnce) {
     const auto frame = gone_->words.next();
     if (frame.empty()) break;
     frames.emplace_back(frame.begin(), frame.end());
   }
-  gone_->said += frames.size();
+  gone_->sent_frames += frames.size();
   const Status inserted = process_.insert(gone_->port, frames);
   if (!inserted)
     std::fprintf(stderr, "roci-switch: crash notifications of process %s: %s\n", gone_->pid.c_str(),
                  inserted.error().message.c_str());
   if (inserted && frames.size() == kAtOnce) return;
-  if (gone_->said > 0) {
+  if (gone_->sent_frames > 0) {
     std::printf("roci-switch: '%s': process %s at %s has exited; crash notifications sent (%zu frames)\n",
-                process_.name().c_str(), gone_->pid.c_str(), gone_->port_name.c_str(), gone_->said);
+                process_.name().c_str(), gone_->pid.c_str(), gone_->port_name.c_str(), gone_->sent_frames);
     std::fflush(stdout);
   }
   std::error_code ignored;

@@ -28,12 +28,12 @@ class CrashNoticeSender {
     std::string port_name, pid;
     size_t port;
     CrashNoticeReader words;
-    size_t said = 0;
+    size_t sent_frames = 0;
   };
 
   // Finds the file of one exited process, if there is one.
   void look();
-  void say_some();
+  void send_some();
 
   SwitchProcess& process_;
   const std::filesystem::path folder_;

@@ -101,11 +101,12 @@ bool hangups_are_ignored() {
 }
 
 void reload(SwitchProcess& process, const std::string& path) {
-  if (const auto said = process.reload(); said) {
-    std::printf("roci-switch: '%s' reloaded %s: %s\n", process.name().c_str(), path.c_str(), said->c_str());
+  if (const auto applied = process.reload(); applied) {
+    std::printf("roci-switch: '%s' reloaded %s: %s\n", process.name().c_str(), path.c_str(),
+                applied->c_str());
     std::fflush(stdout);
   } else {
-    std::fprintf(stderr, "roci-switch: %s (no change was applied to '%s')\n", said.error().message.c_str(),
+    std::fprintf(stderr, "roci-switch: %s (no change was applied to '%s')\n", applied.error().message.c_str(),
                  process.name().c_str());
   }
 }

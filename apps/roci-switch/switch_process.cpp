@@ -63,18 +63,18 @@ Status SwitchProcess::open() {
 Status SwitchProcess::open_pool() {
   constexpr uint32_t kSpare = 2048;
   uint32_t count = kSpare;
-  uint16_t room = 2048;
+  uint16_t space = 2048;
   for (size_t i = 0; i < file_.devices.size(); ++i) {
     const EthdevConfig& device = file_.devices[i];
     count += file_.sw.ports[i].queue_frames + device.rx_descriptors + device.tx_descriptors;
     if (file_.injection.enabled) count += FaultyPort::kMaxHeld;
-    room = std::max(room, EthdevPort::data_room_for(device.device, device.mtu));
+    space = std::max(space, EthdevPort::data_room_for(device.device, device.mtu));
   }
   for (const SwitchShaperConfig& shaper : file_.sw.shapers) count += shaper.queue_frames;
-  auto pool = MbufPool::create(file_.sw.name, count, room);
+  auto pool = MbufPool::create(file_.sw.name, count, space);
   if (!pool) {
     return fail(
-        pool.error().message + " (" + std::to_string(count) + " buffers of " + std::to_string(room) +
+        pool.error().message + " (" + std::to_string(count) + " buffers of " + std::to_string(space) +
             " bytes are required; increase eal.memory or reduce the ports' queue_frames and descriptors)",
         pool.error().code);
   }
@@ -122,7 +122,7 @@ Result<std::string> SwitchProcess::reload() {
   if (!plan) return fail(plan.error().within(path_));
   ROCI_TRY(apply(*plan));
   file_ = *wanted;
-  return plan->said;
+  return plan->summary;
 }
 
 Status SwitchProcess::set_faults(size_t port, const PortFaults& faults) {

@@ -40,7 +40,7 @@ bool print_json(const Snapshot& now, const Snapshot& before) {
   return std::fflush(stdout) == 0;
 }
 
-Error nobody(const Options& options, const std::filesystem::path& folder, size_t silent) {
+Error no_process_error(const Options& options, const std::filesystem::path& folder, size_t silent) {
   std::string sentence = "no Rocinante process found";
   if (!options.prefix.empty()) sentence += " whose DPDK prefix starts with '" + options.prefix + "'";
   if (silent > 0) sentence += " (" + std::to_string(silent) + " not responding)";
@@ -62,7 +62,7 @@ Status run(const Options& options) {
   Processes processes{folder, options.prefix,
                       options.queue_pairs.value_or(options.json ? kMaxLookedAt : kShownQueuePairs)};
   Snapshot before = processes.look();
-  if (before.processes.empty()) return fail(nobody(options, folder, before.silent));
+  if (before.processes.empty()) return fail(no_process_error(options, folder, before.silent));
   const Nanos interval{static_cast<int64_t>(options.interval * 1e9)};
   if (!options.once && !options.json) return run_live(processes, std::move(before), interval);
   // The busiest queue pairs can only be determined from two samples.

@@ -196,12 +196,12 @@ void add_switch_details(std::vector<Line>& lines, const SwitchSeen& sw, const Sw
                         const Look& look) {
   for (const auto& [kind, events] : sw.events) {
     const PortRow row{"", &events, before == nullptr ? nullptr : find(before->events, kind), 0, false};
-    if (const std::string said = grown(row, ""); !said.empty())
-      lines.push_back({fitted("  " + kind + "/s: " + said, look.width)});
+    if (const std::string text = grown(row, ""); !text.empty())
+      lines.push_back({fitted("  " + kind + "/s: " + text, look.width)});
   }
   const PortRow info{"", &sw.info, before == nullptr ? nullptr : &before->info, 0, false};
-  if (const std::string said = grown(info, ""); !said.empty())
-    lines.push_back({fitted("  whole switch/s: " + said, look.width)});
+  if (const std::string text = grown(info, ""); !text.empty())
+    lines.push_back({fitted("  whole switch/s: " + text, look.width)});
 }
 
 }  // namespace

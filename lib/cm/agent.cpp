@@ -11,7 +11,7 @@ namespace {
 constexpr uint8_t kDisconnectTries = 1;  // a peer that does not answer DREQ is regarded as disconnected
 constexpr Nanos kCrowdedPatience{5'000'000'000};
 constexpr uint32_t kMaxUnknownPeersAnswered = 1024;  // more unanswered connections get no crash notification
-constexpr Nanos kNotNowWait{1'000'000};       // retransmission after a send that was not possible
+constexpr Nanos kNotNowWait{1'000'000};              // retransmission after a send that was not possible
 // Time for which SIDR_REPs are kept. A peer that did not receive one retransmits every 4.3 s, as Linux does.
 constexpr Nanos kAnswerMemory = 2 * duration_of(20);
 
@@ -21,15 +21,15 @@ SipKey secret_from(IdSource& ids) {
   return out;
 }
 
-bool hears(const Listener& listener, const IpAddress& to) {
+bool accepts_address(const Listener& listener, const IpAddress& to) {
   if (!listener.address.is_zero()) return listener.address == to;
   return to.is_v4() ? listener.ipv4 : listener.ipv6;
 }
 
 // Returns true if a request could match both listeners.
-bool both_hear(const Listener& a, const Listener& b) {
-  if (!a.address.is_zero()) return hears(b, a.address);
-  if (!b.address.is_zero()) return hears(a, b.address);
+bool overlap(const Listener& a, const Listener& b) {
+  if (!a.address.is_zero()) return accepts_address(b, a.address);
+  if (!b.address.is_zero()) return accepts_address(a, b.address);
   return (a.ipv4 && b.ipv4) || (a.ipv6 && b.ipv6);
 }
 
@@ -75,7 +75,7 @@ Agent::~Agent() {
 Status Agent::listen(Listener& listener) {
   const auto [first, last] = listeners_.equal_range(listener.service);
   for (auto at = first; at != last; ++at) {
-    if (both_hear(*at->second, listener)) return fail("service ID already in use", EADDRINUSE);
+    if (overlap(*at->second, listener)) return fail("service ID already in use", EADDRINUSE);
   }
   listeners_.emplace(listener.service, &listener);
   return {};
@@ -94,12 +94,12 @@ void Agent::ignore(Listener& listener) {
 Listener* Agent::find_listener(uint64_t service, const IpAddress& address) {
   const auto [first, last] = listeners_.equal_range(service);
   for (auto at = first; at != last; ++at) {
-    if (hears(*at->second, address)) return at->second;
+    if (accepts_address(*at->second, address)) return at->second;
   }
   return nullptr;
 }
 
-bool Agent::has_room_for(const Listener& listener) {
+bool Agent::has_space_for(const Listener& listener) {
   if (listener.unanswered < listener.backlog && unanswered_ < limits_.unanswered &&
       unready_ < limits_.unready && by_id_.size() < limits_.connections)
     return true;
@@ -151,13 +151,13 @@ void Agent::go(Connection& connection, State state) {
   if (state != State::kRequestReceived && state != State::kServiceAskedOfUs) settle(connection);
   keep_crash_notice(connection);
   if (state != State::kIdle) return;
-  const auto forget = [&](RemoteTable& table, uint32_t number) {
+  const auto erase_entry = [&](RemoteTable& table, uint32_t number) {
     const auto found = table.find({connection.route_.remote, number});
     if (found != table.end() && found->second == &connection) table.erase(found);
   };
-  forget(by_remote_id_, connection.remote_id_);
-  forget(services_, connection.remote_id_);
-  forget(by_remote_qp_, connection.remote_qp_.value());
+  erase_entry(by_remote_id_, connection.remote_id_);
+  erase_entry(services_, connection.remote_id_);
+  erase_entry(by_remote_qp_, connection.remote_qp_.value());
 }
 
 std::optional<CmMad> Agent::crash_notice(const Connection& connection) const {
@@ -191,13 +191,13 @@ void Agent::keep_crash_notice(Connection& connection) {
   }
   // Connections of a flood of requests get no crash notification: their peers may not exist, and each requires writing
   // a frame.
-  const bool is_strangers =
+  const bool from_unknown_peer =
       connection.state_ == State::kRequestReceived || connection.state_ == State::kReplySent;
   const bool is_flooded = unanswered_ + unready_ > kMaxUnknownPeersAnswered;
-  if (const auto mad = is_strangers && is_flooded ? std::nullopt : crash_notice(connection); mad) {
+  if (const auto mad = from_unknown_peer && is_flooded ? std::nullopt : crash_notice(connection); mad) {
     connection.crash_notice_ = sender_.keep(connection.crash_notice_, connection.route_, build_cm_mad(*mad));
   } else if (connection.crash_notice_ != Sender::kNotKept) {
-    sender_.forget(connection.crash_notice_);
+    sender_.remove(connection.crash_notice_);
     connection.crash_notice_ = Sender::kNotKept;
   }
 }
@@ -207,7 +207,7 @@ void Agent::enter_time_wait(Connection& connection, Nanos now) {
   timers_.schedule(connection, now + 2 * duration_of(connection.lifetime_));
 }
 
-bool Agent::tell(Connection& connection, EventKind kind, const CmMad* mad, Nanos now) {
+bool Agent::report(Connection& connection, EventKind kind, const CmMad* mad, Nanos now) {
   if (connection.orphan_) return true;
   if (connection.handler_->on_event(connection, {kind, mad})) return true;
   destroy(connection, now);
@@ -217,7 +217,7 @@ bool Agent::tell(Connection& connection, EventKind kind, const CmMad* mad, Nanos
 void Agent::end(Connection& connection, EventKind kind, const CmMad* mad, Nanos now) {
   go(connection, State::kIdle);
   if (connection.orphan_) return free(connection);
-  tell(connection, kind, mad, now);
+  report(connection, kind, mad, now);
 }
 
 // ---------------------------------------------------------------------------------------------- Transmission
@@ -244,7 +244,8 @@ void Agent::send_once(Connection& connection, const CmMessage& message, Nanos no
   send(connection, now);
 }
 
-void Agent::answer_stranger(const Route& route, uint64_t transaction, const CmMessage& message, Nanos now) {
+void Agent::answer_unknown_peer(const Route& route, uint64_t transaction, const CmMessage& message,
+                                Nanos now) {
   if (!answers_.allow(now)) return;
   const auto mad = build_cm_mad({transaction, 0, message});
   sender_.send(route, mad, now);
@@ -282,7 +283,7 @@ void Agent::on_timer(Connection& connection, Nanos now) {
     }
     case State::kDisconnectSent:
       enter_time_wait(connection, now);
-      tell(connection, EventKind::kDisconnected, nullptr, now);
+      report(connection, EventKind::kDisconnected, nullptr, now);
       return;
     case State::kServiceAsked:
       return end(connection, EventKind::kServiceTimeout, nullptr, now);
@@ -367,7 +368,7 @@ Status Agent::established(Connection& connection, Nanos now) {
   if (connection.state_ == State::kEstablished) return fail("the connection is already established", EISCONN);
   if (connection.state_ != State::kReplySent) return fail(wrong_state());
   go(connection, State::kEstablished);
-  tell(connection, EventKind::kReady, nullptr, now);
+  report(connection, EventKind::kReady, nullptr, now);
   return {};
 }
 

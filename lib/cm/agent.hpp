@@ -50,7 +50,7 @@ class Sender {
   static constexpr uint32_t kNotKept = ~0U;
   [[nodiscard]] virtual bool keeps() const = 0;  // whether crash notifications are stored at all
   virtual uint32_t keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) = 0;
-  virtual void forget(uint32_t kept) = 0;
+  virtual void remove(uint32_t kept) = 0;
 };
 
 enum class State : uint8_t {
@@ -269,7 +269,7 @@ class Agent {
   void keep_crash_notice(Connection& connection);
   void enter_time_wait(Connection& connection, Nanos now);
   // Reports an event to the user, unless the connection is an orphan. False: the connection was destroyed.
-  bool tell(Connection& connection, EventKind kind, const CmMad* mad, Nanos now);
+  bool report(Connection& connection, EventKind kind, const CmMad* mad, Nanos now);
   // Reports the last event of the connection, which becomes kIdle. Frees an orphan.
   void end(Connection& connection, EventKind kind, const CmMad* mad, Nanos now);
 
@@ -278,7 +278,7 @@ class Agent {
   // Sends the message set by put(), and retransmits it until a response or the timeout.
   void insist(Connection& connection, uint8_t tries, Nanos now);
   void send_once(Connection& connection, const CmMessage& message, Nanos now);
-  void answer_stranger(const Route& route, uint64_t transaction, const CmMessage& message, Nanos now);
+  void answer_unknown_peer(const Route& route, uint64_t transaction, const CmMessage& message, Nanos now);
   void on_timer(Connection& connection, Nanos now);
   void settle(Connection& connection);  // the connection is no longer unanswered
 
@@ -286,7 +286,7 @@ class Agent {
   [[nodiscard]] Connection* find_remote(const RemoteTable& table, const Route& route, uint32_t number) const;
   bool claim_queue_pair(Connection& connection, Nanos now);
   Listener* find_listener(uint64_t service, const IpAddress& address);
-  bool has_room_for(const Listener& listener);
+  bool has_space_for(const Listener& listener);
   [[nodiscard]] bool is_crowded() const { return unready_ > limits_.unready / 2; }
   void accept_into(Listener& listener, Connection& connection);
 

@@ -56,9 +56,9 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, N
   Listener* listener = find_listener(message.service_id, route.local);
   if (listener == nullptr) {
     refusal.reason = CmRejected::kInvalidServiceId;
-    return answer_stranger(route, mad.transaction, refusal, now);
+    return answer_unknown_peer(route, mad.transaction, refusal, now);
   }
-  if (!has_room_for(*listener)) return;
+  if (!has_space_for(*listener)) return;
   Connection* connection = make(route, nullptr);
   connection->transaction_ = mad.transaction;
   connection->remote_id_ = message.local_id;
@@ -69,7 +69,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, N
   connection->tries_ = message.max_cm_retries;
   if (!claim_queue_pair(*connection, now)) {
     refusal.reason = CmRejected::kStaleConnection;
-    answer_stranger(route, mad.transaction, refusal, now);
+    answer_unknown_peer(route, mad.transaction, refusal, now);
     return free(*connection);
   }
   by_remote_id_.emplace(RemoteKey{route.remote, message.local_id}, connection);
@@ -81,7 +81,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, N
   connection->handler_ = listener->handler;
   accept_into(*listener, *connection);
   connection->user = listener->user;
-  tell(*connection, EventKind::kRequest, &mad, now);
+  report(*connection, EventKind::kRequest, &mad, now);
 }
 
 void Agent::on_request_again(Connection& connection, Nanos now) {
@@ -127,9 +127,9 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRejected& message, 
   // A peer that timed out before it received a message from this host knows only its own ID.
   Connection* connection = message.remote_id != 0 ? find(message.remote_id, route)
                                                   : find_remote(by_remote_id_, route, message.local_id);
-  const bool ours = connection != nullptr && (connection->remote_id_ == message.local_id ||
-                                              message.local_id == 0 || connection->remote_id_ == 0);
-  if (!ours) {
+  const bool matches = connection != nullptr && (connection->remote_id_ == message.local_id ||
+                                                 message.local_id == 0 || connection->remote_id_ == 0);
+  if (!matches) {
     ++counts_.unexpected;
     return;
   }
@@ -145,7 +145,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRejected& message, 
       [[fallthrough]];
     case State::kDisconnectSent:
       enter_time_wait(*connection, now);
-      tell(*connection, EventKind::kDisconnected, nullptr, now);
+      report(*connection, EventKind::kDisconnected, nullptr, now);
       return;
     default:
       break;
@@ -188,7 +188,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmReply& message, Nan
     return end(*connection, EventKind::kRejected, &as_if_refused, now);
   }
   go(*connection, State::kReplyReceived);
-  tell(*connection, EventKind::kReply, &mad, now);
+  report(*connection, EventKind::kReply, &mad, now);
 }
 
 void Agent::on(const Route& route, const CmMad& mad, const CmReady& message, Nanos now) {
@@ -206,18 +206,19 @@ void Agent::on(const Route& route, const CmMad& mad, const CmReady& message, Nan
     return;
   }
   go(*connection, State::kEstablished);
-  tell(*connection, EventKind::kReady, &mad, now);
+  report(*connection, EventKind::kReady, &mad, now);
 }
 
 void Agent::on(const Route& route, const CmMad& mad, const CmDisconnect& message, Nanos now) {
   Connection* connection = find(message.remote_id, route);
-  const bool ours = connection != nullptr && connection->remote_id_ == message.local_id &&
-                    connection->state_ != State::kIdle;
-  if (!ours) {
+  const bool matches = connection != nullptr && connection->remote_id_ == message.local_id &&
+                       connection->state_ != State::kIdle;
+  if (!matches) {
     // The connection may have existed before.
     ++counts_.unexpected;
-    return answer_stranger(route, mad.transaction,
-                           CmDisconnected{.local_id = message.remote_id, .remote_id = message.local_id}, now);
+    return answer_unknown_peer(route, mad.transaction,
+                               CmDisconnected{.local_id = message.remote_id, .remote_id = message.local_id},
+                               now);
   }
   if (message.remote_queue_pair != connection->local_qp_) {
     ++counts_.unexpected;
@@ -232,7 +233,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmDisconnect& message
       if (connection->orphan_) {
         static_cast<void>(answer_disconnect(*connection, {}, now));
       } else {
-        tell(*connection, EventKind::kDisconnect, &mad, now);
+        report(*connection, EventKind::kDisconnect, &mad, now);
       }
       return;
     case State::kDisconnectSent: {  // both peers disconnect at the same time
@@ -240,7 +241,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmDisconnect& message
       connection->transaction_ = mad.transaction;
       send_once(*connection, answer, now);
       enter_time_wait(*connection, now);
-      tell(*connection, EventKind::kDisconnected, nullptr, now);
+      report(*connection, EventKind::kDisconnected, nullptr, now);
       return;
     }
     case State::kTimeWait: {
@@ -264,7 +265,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmDisconnected& messa
     return;
   }
   enter_time_wait(*connection, now);
-  tell(*connection, EventKind::kDisconnected, &mad, now);
+  report(*connection, EventKind::kDisconnected, &mad, now);
 }
 
 void Agent::on(const Route& route, const CmMad& mad, const CmServiceRequest& message, Nanos now) {
@@ -275,13 +276,13 @@ void Agent::on(const Route& route, const CmMad& mad, const CmServiceRequest& mes
   }
   Listener* listener = find_listener(message.service_id, route.local);
   if (listener == nullptr) {
-    return answer_stranger(route, mad.transaction,
-                           CmServiceReply{.request_id = message.request_id,
-                                          .status = CmServiceReply::kUnsupported,
-                                          .service_id = message.service_id},
-                           now);
+    return answer_unknown_peer(route, mad.transaction,
+                               CmServiceReply{.request_id = message.request_id,
+                                              .status = CmServiceReply::kUnsupported,
+                                              .service_id = message.service_id},
+                               now);
   }
-  if (!has_room_for(*listener)) return;
+  if (!has_space_for(*listener)) return;
   Connection* connection = make(route, listener->handler);
   connection->transaction_ = mad.transaction;
   connection->remote_id_ = message.request_id;
@@ -289,7 +290,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmServiceRequest& mes
   services_.emplace(RemoteKey{route.remote, message.request_id}, connection);
   accept_into(*listener, *connection);
   connection->user = listener->user;
-  tell(*connection, EventKind::kServiceRequest, &mad, now);
+  report(*connection, EventKind::kServiceRequest, &mad, now);
 }
 
 void Agent::on(const Route& route, const CmMad& mad, const CmServiceReply& message, Nanos now) {
@@ -306,7 +307,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmLoadPath& message, 
   ++counts_.unexpected;
   const Connection* connection = find(message.remote_id, route);
   if (connection == nullptr || connection->state_ != State::kEstablished) return;
-  answer_stranger(
+  answer_unknown_peer(
       route, mad.transaction,
       CmPathAnswer{
           .local_id = message.remote_id, .remote_id = message.local_id, .status = CmPathAnswer::kUnsupported},

@@ -33,9 +33,9 @@ Manager::~Manager() {
 }
 
 bool Manager::poll(Nanos now) {
-  const bool said = agent_.poll(now);
+  const bool worked = agent_.poll(now);
   return looks_.advance(now, [&](Timer& timer) { look_for(static_cast<AddressQuery&>(timer), now); }) > 0 ||
-         said;
+         worked;
 }
 
 Nanos Manager::next_deadline() const { return std::min(agent_.next_deadline(), looks_.next_deadline()); }
@@ -52,8 +52,8 @@ uint32_t Manager::keep(uint32_t kept, const Route& route, std::span<const uint8_
   return crash_notice_->keep(kept, std::span(frame).first(length));
 }
 
-void Manager::forget(uint32_t kept) {
-  if (crash_notice_ != nullptr) crash_notice_->forget(kept);
+void Manager::remove(uint32_t kept) {
+  if (crash_notice_ != nullptr) crash_notice_->remove(kept);
 }
 
 void Manager::leave_words_in(std::unique_ptr<CrashNoticeFile> file) {
@@ -101,9 +101,9 @@ void Manager::ignore(Listener& listener) {
 Status Manager::connect(const Route& route, const CmRequest& request, uint32_t options, EventHandler& handler,
                         Connection*& made) {
   return with([&](Agent& agent, Nanos now) -> Status {
-    const auto begun = agent.connect(route, request, options, handler, now);
-    if (!begun) return fail(begun.error());
-    made = *begun;
+    const auto started = agent.connect(route, request, options, handler, now);
+    if (!started) return fail(started.error());
+    made = *started;
     return {};
   });
 }

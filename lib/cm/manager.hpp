@@ -64,7 +64,7 @@ class Manager final : public Service, private ManagementClass, private Sender {
   void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) override {
     agent_.on_mad(back, mad, now);
   }
-  [[nodiscard]] bool is_from_stranger(const MadHeader& mad) const override {
+  [[nodiscard]] bool is_from_unknown_peer(const MadHeader& mad) const override {
     const uint16_t attribute = mad.attribute.get();
     return attribute == CmRequest::kAttribute || attribute == CmServiceRequest::kAttribute;
   }
@@ -73,7 +73,7 @@ class Manager final : public Service, private ManagementClass, private Sender {
   bool send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;
   [[nodiscard]] bool keeps() const override { return crash_notice_ != nullptr; }
   uint32_t keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) override;
-  void forget(uint32_t kept) override;
+  void remove(uint32_t kept) override;
   void look_for(AddressQuery& query, Nanos now);
 
   Host& host_;

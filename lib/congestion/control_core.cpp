@@ -87,11 +87,11 @@ void ControlCore::take(Link& link, const EventRing::Record& record, Nanos now) {
   link.decided.add(flow);
 }
 
-void ControlCore::forget(uint32_t worker) {
+void ControlCore::remove(uint32_t worker) {
   EventRing& events = links_[worker]->events;
   while (const EventRing::Record* record = events.front()) {
     if (record->what == EventRing::Kind::kEnd) {
-      forget(*record->flow);
+      remove(*record->flow);
       links_[worker]->ended.add(*record->flow);
     }
     events.pop();

@@ -173,7 +173,7 @@ QueuePair::~QueuePair() {
   if (srq_ != nullptr) --srq_->users;
   if (xrc_domain_ != nullptr) --xrc_domain_->users;
   host_->memory().unbind_windows_of(attached_->core.number());
-  host_->events().forget(EventSource::kQueuePair, qp_num());
+  host_->events().remove(EventSource::kQueuePair, qp_num());
 }
 
 uint32_t QueuePair::qp_num() const { return attached_->core.number().value(); }

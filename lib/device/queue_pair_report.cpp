@@ -101,7 +101,7 @@ std::vector<uint32_t> queue_pair_numbers(Host& host, uint32_t from, size_t most)
     Worker::QueuePairWalk walk;
     for (bool more = true; more;) {
       numbers.reserve(numbers.size() + kSlotsAtOnce);  // before the token is acquired
-      if (walk.begun()) give_way();
+      if (walk.started()) give_way();
       const std::scoped_lock guard(worker.token());
       more = worker.walk_queue_pairs(walk, kSlotsAtOnce, [&](uint32_t number) {
         if (number >= from) numbers.push_back(number);

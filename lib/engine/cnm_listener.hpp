@@ -48,9 +48,10 @@ class CnmListener {
   [[nodiscard]] std::optional<ReceivedCnm> read(const FrameView& view, const rte_mbuf& frame,
                                                 Counters& counters) const;
   // The queue pair to which the message refers, which may not exist; no value if none matches.
-  [[nodiscard]] std::optional<Qpn> find(const ReceivedCnm& heard) const;
+  [[nodiscard]] std::optional<Qpn> find(const ReceivedCnm& received_cnm) const;
   // Validates the message and records it for this queue pair, which has the number `flow`. Counts every outcome.
-  void take(const ReceivedCnm& heard, const QueuePairCore& qp, uint16_t flow, Nanos now, Counters& counters);
+  void take(const ReceivedCnm& received_cnm, const QueuePairCore& qp, uint16_t flow, Nanos now,
+            Counters& counters);
 
  private:
   static constexpr uint32_t kSigningPoints = 1024;
@@ -59,7 +60,7 @@ class CnmListener {
   enum class Proof : uint8_t { kRight, kShort, kWrong };
 
   [[nodiscard]] bool has_its_form(const FrameView& view, const rte_mbuf& frame) const;
-  [[nodiscard]] Proof prove(const ReceivedCnm& heard, const QueuePairCore& qp) const;
+  [[nodiscard]] Proof prove(const ReceivedCnm& received_cnm, const QueuePairCore& qp) const;
   [[nodiscard]] bool is_addressed_as(const SampledPacket& sampled, const QueuePairCore& qp) const;
 
   CongestionFlows& flows_;

@@ -49,13 +49,13 @@ CongestionControl::CongestionControl(Context of)
 // The control cores have stopped.
 CongestionControl::~CongestionControl() {
   for (ControlCore* core : cores_) {
-    core->forget(worker_);
+    core->remove(worker_);
     for (ControlFlow* flow = core->ended_for(worker_).take(); flow != nullptr;)
       std::exchange(flow, flow->next_ended)->destroy();
   }
   while (to_be_ended_ != nullptr) {
     ControlFlow& flow = *std::exchange(to_be_ended_, to_be_ended_->next_ended);
-    core_of(flow).forget(flow);
+    core_of(flow).remove(flow);
     flow.destroy();
   }
 }
@@ -129,15 +129,15 @@ uint32_t CongestionControl::provided(const QueuePairCore& core, uint32_t directi
   const bool reliable = is_reliable(core.config.type);
   const bool requests = direction == ROCI_CC_REQUESTS;
   const auto both = [&](Capability what) { return session != nullptr && session->takes(what); };
-  const auto says = [&](ExtensionType what) {
+  const auto reports_type = [&](ExtensionType what) {
     return session != nullptr && session->terms.may_send && (session->terms.on_feedback & bit_of(what)) != 0;
   };
   const bool acknowledged = reliable && (requests || both(Capability::kReadAcks));
-  const bool stamped = says(ExtensionType::kTimestampEcho) && session != nullptr &&
+  const bool stamped = reports_type(ExtensionType::kTimestampEcho) && session != nullptr &&
                        (session->terms.on_data & bit_of(ExtensionType::kTimestamp)) != 0;
   uint32_t provides = 0;
   if (acknowledged) provides |= ROCI_CC_NEEDS_ACK;
-  if (acknowledged && says(ExtensionType::kCeEcho)) provides |= ROCI_CC_NEEDS_CE_COUNT;
+  if (acknowledged && reports_type(ExtensionType::kCeEcho)) provides |= ROCI_CC_NEEDS_CE_COUNT;
   if (config_.peers_send_cnps) provides |= ROCI_CC_NEEDS_CNP;
   if (congestion_flows_.enabled()) provides |= ROCI_CC_NEEDS_CNM;
   if (reliable && (requests || stamped)) provides |= ROCI_CC_NEEDS_RTT;
@@ -249,7 +249,7 @@ bool CongestionControl::start(ControlledQueuePair& controlled, uint32_t directio
   here.flow->worker = worker_;
   // Events before the start do not count for this flow.
   roci_cc_event before{};
-  gather(controlled, direction, now, before, here.told);
+  gather(controlled, direction, now, before, here.reported);
   here.flow->acked = before.acked;
   here.flow->next = before.next;
   FlowRunner::begin(*here.flow, now);
@@ -317,32 +317,33 @@ Nanos CongestionControl::next_deadline() const {
 
 // ------------------------------------------------------------------------------------------------------------ events
 
-void CongestionControl::tell(Nanos now, uint32_t flows) {
+void CongestionControl::send_events(Nanos now, uint32_t flows) {
   ControlledQueuePair* all = std::exchange(touched_, nullptr);
   while (all != nullptr) {
     ControlledQueuePair& controlled = *std::exchange(all, all->next_touched);
     controlled.touched = false;
-    if (controlled.receiving != nullptr) tell_receiving(controlled, now, flows);
-    tell(controlled, now);
+    if (controlled.receiving != nullptr) send_receiving_events(controlled, now, flows);
+    send_events(controlled, now);
   }
 }
 
-void CongestionControl::tell(ControlledQueuePair& controlled, Nanos now) {
+void CongestionControl::send_events(ControlledQueuePair& controlled, Nanos now) {
   for (uint32_t direction = 0; direction < 2; ++direction) {
-    if (controlled.directions[direction].flow != nullptr) tell(controlled, direction, now, 0);
+    if (controlled.directions[direction].flow != nullptr) send_events(controlled, direction, now, 0);
   }
 }
 
 // `kinds`: in addition to the kinds that gather() finds.
-void CongestionControl::tell(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds) {
+void CongestionControl::send_events(ControlledQueuePair& controlled, uint32_t direction, Nanos now,
+                                    uint32_t kinds) {
   ControlledDirection& here = controlled.directions[direction];
   roci_cc_event event{};
-  Reported told = here.told;
-  event.kinds = gather(controlled, direction, now, event, told) | kinds;
+  Reported reported = here.reported;
+  event.kinds = gather(controlled, direction, now, event, reported) | kinds;
   const SendGate& gate = controlled.gate(direction);
   const roci_cc_decision decision = decision_of(*here.flow);
-  if (decision.sent_notice != 0 && gate.sent_bytes - told.notice_from >= decision.sent_notice) {
-    told.notice_from = gate.sent_bytes;
+  if (decision.sent_notice != 0 && gate.sent_bytes - reported.notice_from >= decision.sent_notice) {
+    reported.notice_from = gate.sent_bytes;
     event.kinds |= ROCI_CC_ON_SENT;
   }
   if (event.kinds == 0) return;
@@ -356,7 +357,7 @@ void CongestionControl::tell(ControlledQueuePair& controlled, uint32_t direction
     if ((event.kinds & (ROCI_CC_ON_LOSS | ROCI_CC_ON_TIMEOUT)) != 0)
       controlled.gate(direction).hold_until(now + kThinkingTime);
   }
-  here.told = told;
+  here.reported = reported;
   here.cnps += event.cnps;
   if ((event.kinds & ROCI_CC_ON_CNM) != 0) ++here.notices;
   if ((event.kinds & ROCI_CC_ON_TELEMETRY) != 0) ++here.telemetry;
@@ -407,12 +408,12 @@ bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
   const SendGate& gate = controlled.requests;
   if (here.flow == nullptr || core.send_queue.empty() || gate.sent_packets == 0) return true;
   const uint64_t idle = decision_of(*here.flow).idle_ns;
-  if (idle == 0 || here.told.resumed == gate.last_sent || plain_nanos(now - gate.last_sent) < idle)
+  if (idle == 0 || here.reported.resumed == gate.last_sent || plain_nanos(now - gate.last_sent) < idle)
     return true;
   const SendFlow* flow = core.flow(Direction::kRequests);
   if (flow != nullptr && flow->acknowledged < gate.sent_end) return true;
-  here.told.resumed = gate.last_sent;
-  tell(controlled, ROCI_CC_REQUESTS, now, ROCI_CC_ON_RESUME);
+  here.reported.resumed = gate.last_sent;
+  send_events(controlled, ROCI_CC_REQUESTS, now, ROCI_CC_ON_RESUME);
   return true;
 }
 
@@ -421,8 +422,8 @@ void CongestionControl::after_turn(ControlledQueuePair& controlled, Nanos now) {
     ControlledDirection& here = controlled.directions[direction];
     if (here.flow == nullptr) continue;
     const uint64_t due = decision_of(*here.flow).sent_notice;
-    if (due != 0 && controlled.gate(direction).sent_bytes - here.told.notice_from >= due)
-      tell(controlled, direction, now, 0);
+    if (due != 0 && controlled.gate(direction).sent_bytes - here.reported.notice_from >= due)
+      send_events(controlled, direction, now, 0);
   }
 }
 

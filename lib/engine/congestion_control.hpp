@@ -2,7 +2,7 @@
 // their algorithms on the worker or on a control core (control_core.hpp), and applies the decisions
 // to the send gates of the queue pairs (send_gate.hpp).
 //
-//   execute, time-outs --> touch() ----> tell(): gather --> FlowRunner ---------------------> apply --> SendGate
+//   execute, time-outs --> touch() ----> send_events(): gather --> FlowRunner ---------------------> apply --> SendGate
 //                                               \--> EventRing --> ControlCore --> poll() --^
 //
 // A queue pair has a flow for its requests and one for the READ responses that it sends. The capabilities
@@ -53,7 +53,7 @@ struct Reported {
 struct ControlledDirection {
   ControlFlow* flow = nullptr;  // null: not started, or no congestion control
   bool handed_over = false;     // the control core knows the flow
-  Reported told;
+  Reported reported;
   // Totals, for reports.
   uint64_t cnps = 0, notices = 0, telemetry = 0;
 };
@@ -135,7 +135,7 @@ class CongestionControl {
   [[nodiscard]] bool any() const { return controlled_ > 0 || !cores_.empty(); }
   // Reports the events of all touched queue pairs to their algorithms. `flows`:
   // number of flows that have recently sent to this host.
-  void tell(Nanos now, uint32_t flows);
+  void send_events(Nanos now, uint32_t flows);
   // Applies decisions of control cores and runs timers; calls
   // ready(AttachedQueuePair&) for queue pairs that may send now.
   template <class Ready>
@@ -175,13 +175,13 @@ class CongestionControl {
                                   const Profile& profile) const;
   void warn(const ControlledQueuePair& controlled, uint32_t direction, const Profile& wanted,
             uint32_t missing, const Profile* instead);
-  void tell(ControlledQueuePair& controlled, Nanos now);
+  void send_events(ControlledQueuePair& controlled, Nanos now);
   bool begin_receiving(ControlledQueuePair& controlled);
   static void end_receiving(ReceivingEnd* end);
-  void tell_receiving(ControlledQueuePair& controlled, Nanos now, uint32_t flows);
-  void tell(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds);
+  void send_receiving_events(ControlledQueuePair& controlled, Nanos now, uint32_t flows);
+  void send_events(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds);
   uint32_t gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now, roci_cc_event& event,
-                  Reported& told);
+                  Reported& reported);
   void apply(ControlFlow& flow, Nanos now);
   [[nodiscard]] const roci_cc_decision& decision_of(ControlFlow& flow) const {
     return cores_.empty() ? flow.decision : flow.newest();

@@ -20,18 +20,18 @@ ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& conf
                                  bit_of(kFlows) | bit_of(kIntEcho) | bit_of(kSack) | bit_of(kAuth);
   terms.on_feedback = agreed.extensions() & kFeedback;
   const uint32_t full = attributes.path_mtu + kMaxIpOverhead;
-  const uint32_t room = std::min<uint32_t>(agreed.mtu_extra, port_mtu > full ? port_mtu - full : 0);
+  const uint32_t space = std::min<uint32_t>(agreed.mtu_extra, port_mtu > full ? port_mtu - full : 0);
   if (agreed.has(Capability::kDataBlocks)) {
     const auto wanted = static_cast<uint16_t>((config.source_qpn ? bit_of(kSourceQp) : 0) |
                                               (config.data_lsn ? bit_of(kLsn) : 0) |
                                               (config.timestamps ? bit_of(kTimestamp) : 0));
     const auto types = static_cast<uint16_t>(wanted & agreed.extensions());
-    if (fixed_block_bytes(types) <= room) terms.on_data = types;
+    if (fixed_block_bytes(types) <= space) terms.on_data = types;
   }
   if (telemetry.enabled() && (agreed.extensions() & bit_of(kIntEcho)) != 0) {
     terms.int_hops = agreed.int_hops;
     const auto hops = static_cast<uint32_t>(telemetry.hops * sizeof(IntHop));
-    terms.longest_int = full + room > hops ? full + room - hops : 0;
+    terms.longest_int = full + space > hops ? full + space - hops : 0;
   }
   if (agreed.has(Capability::kSelectiveRepeat)) {
     terms.keeps = kReorderWindow;
@@ -40,8 +40,8 @@ ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& conf
   }
   if ((agreed.extensions() & bit_of(kAuth)) != 0) {
     terms.authenticate = true;
-    terms.send_key = derive_auth_key(peer.theirs, attributes.remote_qp, qp.number);
-    terms.receive_key = derive_auth_key(peer.ours, qp.number, attributes.remote_qp);
+    terms.send_key = derive_auth_key(peer.remote_auth, attributes.remote_qp, qp.number);
+    terms.receive_key = derive_auth_key(peer.local_auth, qp.number, attributes.remote_qp);
   }
   return terms;
 }
@@ -52,8 +52,8 @@ uint8_t int_echo_hops(uint16_t port_mtu) {
                                     sizeof(CeEcho) + sizeof(LsnValue) + sizeof(TimestampEcho) +
                                     sizeof(RxWindow) + sizeof(Flows) + sizeof(IntEchoHeader) + sizeof(Sack) +
                                     sizeof(Auth);
-  const uint32_t room = port_mtu > kWithoutHops ? port_mtu - kWithoutHops : 0;
-  return static_cast<uint8_t>(std::min<size_t>(room / sizeof(IntHop), kMaxIntHops));
+  const uint32_t space = port_mtu > kWithoutHops ? port_mtu - kWithoutHops : 0;
+  return static_cast<uint8_t>(std::min<size_t>(space / sizeof(IntHop), kMaxIntHops));
 }
 
 uint16_t PeerExtensions::extra_bytes() const {

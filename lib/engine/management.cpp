@@ -22,13 +22,13 @@ ManagementClass* Management::user_of(uint8_t number) const {
 }
 
 bool Management::admits(const FrameView& view, const rte_mbuf* frame, Nanos now) {
-  bool from_stranger = true;
+  bool from_unknown_peer = true;
   if (view.payload_offset + sizeof(MadHeader) <= rte_pktmbuf_data_len(frame)) {
     const auto& mad = view.at<MadHeader>(view.payload_offset);
     const ManagementClass* user = user_of(mad.management_class);
-    from_stranger = user == nullptr || user->is_from_stranger(mad);
+    from_unknown_peer = user == nullptr || user->is_from_unknown_peer(mad);
   }
-  if ((from_stranger ? from_strangers_ : others_).allow(now)) return true;
+  if ((from_unknown_peer ? from_unknown_peers_ : others_).allow(now)) return true;
   counters_.add(Counter::kMadsDropped);
   return false;
 }

@@ -28,7 +28,7 @@ class ManagementClass {
   // Receives a MAD of this class, with a valid Q_Key and between queue pairs 1.
   virtual void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) = 0;
   // Whether the MAD refers to no existing state, and can therefore be sent by any host at any time.
-  [[nodiscard]] virtual bool is_from_stranger(const MadHeader& mad) const = 0;
+  [[nodiscard]] virtual bool is_from_unknown_peer(const MadHeader& mad) const = 0;
   // Does the work that is due. Returns whether there was any.
   virtual bool poll(Nanos now) = 0;
   [[nodiscard]] virtual Nanos next_deadline() const = 0;
@@ -83,7 +83,7 @@ class Management {
     RocePath path;
     std::array<uint8_t, kMadBytes> mad;
   };
-  static constexpr uint32_t kFromStrangers = 50'000, kOthers = 100'000;  // per second
+  static constexpr uint32_t kFromUnknownPeers = 50'000, kOthers = 100'000;  // per second
   static constexpr size_t kMaxWaiting = 16384;
 
   bool poll_classes(Nanos now);
@@ -103,7 +103,7 @@ class Management {
   Counters& counters_;
   std::array<Class, 2> classes_{};
   std::deque<Waiting> waiting_;
-  RateLimit from_strangers_{kFromStrangers}, others_{kOthers};
+  RateLimit from_unknown_peers_{kFromUnknownPeers}, others_{kOthers};
   Nanos due_ = kNever;  // earliest deadline of the classes; 0: poll in the next round
   Psn psn_{};           // of the next datagram, counted as in the Linux kernel; receivers ignore it
 };

@@ -181,18 +181,18 @@ void Peers::on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now
   peer.answered_at = now;
 }
 
-void Peers::learn(Peer& peer, const CapabilityOffer& ours, const CapabilityOffer& theirs, bool confirmed) {
+void Peers::learn(Peer& peer, const CapabilityOffer& local, const CapabilityOffer& remote, bool confirmed) {
   const PeerKnowledge before = peer.record->read();
   PeerKnowledge now;
-  const auto agreement = agree(ours, theirs);
+  const auto agreement = agree(local, remote);
   now.status = agreement ? PeerStatus::kAgreed : PeerStatus::kStandard;
-  now.confirmed = agreement && (confirmed || (before.confirmed && before.incarnation == theirs.incarnation));
+  now.confirmed = agreement && (confirmed || (before.confirmed && before.incarnation == remote.incarnation));
   now.agreement = agreement.value_or(CapabilityAgreement{});
-  now.window = theirs.window;
-  now.time_unit = theirs.time_unit;
-  now.incarnation = theirs.incarnation;
-  now.theirs = theirs.auth;
-  now.ours = ours.auth;
+  now.window = remote.window;
+  now.time_unit = remote.time_unit;
+  now.incarnation = remote.incarnation;
+  now.remote_auth = remote.auth;
+  now.local_auth = local.auth;
   peer.record->write(now);
 }
 

@@ -37,8 +37,8 @@ struct PeerKnowledge {
   uint32_t window = 0;        // number of packets that the peer buffers beyond a gap
   uint32_t time_unit = 1000;  // unit of the peer's timestamps, ps
   uint64_t incarnation = 0;   // of the peer
-  // `theirs` derives keys of packets to the peer, `ours` keys of packets from it.
-  AuthMaterial theirs{}, ours{};
+  // `remote_auth` derives keys of packets to the peer, `local_auth` keys of packets from it.
+  AuthMaterial remote_auth{}, local_auth{};
 };
 
 class PeerRecord {
@@ -101,7 +101,7 @@ class Peers final : private ManagementClass {
   void ask(Peer& peer, Nanos now);
   void step(Peer& peer, Nanos now);
   void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;
-  [[nodiscard]] bool is_from_stranger(const MadHeader& mad) const override {
+  [[nodiscard]] bool is_from_unknown_peer(const MadHeader& mad) const override {
     return mad.method == MadHeader::kGet;
   }
   bool poll(Nanos now) override;
@@ -110,7 +110,7 @@ class Peers final : private ManagementClass {
   void on_request(const MadRoute& back, const CapabilityMessage& message, Nanos now);
   void on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now);
   // Stores the peer's offer in the record. Another incarnation means another host.
-  static void learn(Peer& peer, const CapabilityOffer& ours, const CapabilityOffer& theirs, bool confirmed);
+  static void learn(Peer& peer, const CapabilityOffer& local, const CapabilityOffer& remote, bool confirmed);
 
   ExtensionConfig config_;
   uint32_t window_;

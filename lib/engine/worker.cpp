@@ -48,7 +48,8 @@ Worker::Worker(std::string name, uint32_t index, const WorkerContext& surroundin
       flows_(surroundings.flows.of(index)),
       flow_control_(surroundings.flow_control),
       pausable_(surroundings.flow_control.enabled()),
-      watches_backlog_(surroundings.flow_control.tells() || surroundings.congestion.receive_point.qeq > 0),
+      watches_backlog_(surroundings.flow_control.sends_pauses() ||
+                       surroundings.congestion.receive_point.qeq > 0),
       congestion_(surroundings.congestion),
       congestion_flows_(surroundings.congestion_flows),
       cnms_(congestion_, congestion_flows_, surroundings.telemetry.udp_port, surroundings.hand_over.workers(),
@@ -191,7 +192,7 @@ bool Worker::poll(Nanos now) {
     context.flows = all_flows_.sum();
     context.telemetry = telemetry_.hops();
   }
-  context.heard = &heard_;
+  context.peer_activity = &peer_activity_;
   context.peers = peer_presence_;
   context.placement = placement_;
   context.direct = sends_direct_;
@@ -211,10 +212,10 @@ bool Worker::poll(Nanos now) {
   worked |= run_timers(context);
   if (pausable_) {
     follow_pauses(now);
-    if (index_ == 0) worked |= tell_neighbour(now);
+    if (index_ == 0) worked |= send_pause(now);
   }
   completions_.show();
-  if (controls) control_.tell(now, context.flows);
+  if (controls) control_.send_events(now, context.flows);
   if (!loopback_.empty()) [[unlikely]]
     worked |= receive_own_multicasts(context);
   worked |= neighbours_->poll(now);
@@ -278,8 +279,8 @@ Nanos Worker::next_deadline() const {
   if (control_.any()) next = std::min(next, control_.next_deadline());
   if (management_ != nullptr) next = std::min(next, management_->next_deadline());
   for (const PortQueue* queue : queues_) next = std::min(next, queue->next_arrival());
-  if (stopped_ != 0) next = std::min(next, flow_control_.over(stopped_));
-  if (pausable_ && index_ == 0) next = std::min(next, flow_control_.tell_again_at());
+  if (stopped_ != 0) next = std::min(next, flow_control_.resume_time(stopped_));
+  if (pausable_ && index_ == 0) next = std::min(next, flow_control_.next_pause());
   if (!link_up_ && index_ == 0) next = std::min(next, link_watched_ + kLinkWatch);
   return next;
 }
@@ -430,7 +431,7 @@ void Worker::set_timer(AttachedQueuePair& qp) {
   }
 }
 
-bool Worker::has_stage_room() {
+bool Worker::has_stage_space() {
   if (staged_count_ >= stage_) flush();
   if (staged_count_ < stage_) return true;
   blocked_ = true;
@@ -438,7 +439,7 @@ bool Worker::has_stage_room() {
 }
 
 rte_mbuf* Worker::allocate_direct(const MacAddress& to, uint32_t bytes) {
-  if (!has_stage_room()) return nullptr;
+  if (!has_stage_space()) return nullptr;
   const PortQueue::DirectBuffer buffer = queues_[0]->take_direct(to, bytes, now_);
   if (buffer.outcome == PortQueue::DirectBuffer::Outcome::kUnavailable) return allocate();
   if (buffer.frame == nullptr) {
@@ -449,7 +450,7 @@ rte_mbuf* Worker::allocate_direct(const MacAddress& to, uint32_t bytes) {
 }
 
 rte_mbuf* Worker::allocate() {
-  if (!has_stage_room()) return nullptr;
+  if (!has_stage_space()) return nullptr;
   rte_mbuf* frame = tx_buffers_.take();
   if (frame == nullptr) {
     counters_.add(Counter::kTxNoBuffer);

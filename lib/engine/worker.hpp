@@ -213,7 +213,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // PacketSink and FrameSink.
   rte_mbuf* allocate() override;
   rte_mbuf* allocate_direct(const MacAddress& to, uint32_t bytes) override;
-  bool has_stage_room();
+  bool has_stage_space();
   void send(rte_mbuf* frame) override;
   // PathSource.
   Answer find(AddressPath& to, Nanos now) override;
@@ -235,7 +235,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   void resume(AttachedQueuePair& qp);
   Verdict take_mac_control(rte_mbuf* frame, Nanos now, Origin origin);
   void note_backlog(const PortQueue& queue, bool full_burst);
-  bool tell_neighbour(Nanos now);
+  bool send_pause(Nanos now);
   bool send_first(std::span<const uint8_t> bytes);
 
   // worker_congestion.cpp.
@@ -327,7 +327,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   std::unique_ptr<Peers> peers_;
   bool link_up_;  // at the last check, by the first worker
   Nanos link_watched_{0};
-  HeardPeers heard_;
+  PeerActivity peer_activity_;
   Nanos port_took_{0};  // time at which the port last accepted a frame
   FlowCounts& all_flows_;
   FlowCount& flows_;                         // of this worker, in all_flows_

@@ -39,26 +39,26 @@ Worker::Verdict Worker::take_cnm(Received& received, Nanos now, Origin origin) {
     counters_.add(Counter::kRxNotForUs);
     return Verdict::kDone;
   }
-  const auto heard = cnms_.read(received.view, *frame, counters_);
-  if (!heard) return Verdict::kDone;
-  const std::optional<Qpn> number = cnms_.find(*heard);
+  const auto received_cnm = cnms_.read(received.view, *frame, counters_);
+  if (!received_cnm) return Verdict::kDone;
+  const std::optional<Qpn> number = cnms_.find(*received_cnm);
   const auto workers = static_cast<uint32_t>(outboxes_.size());
   if (number && origin == Origin::kPort && worker_of(*number, workers) != index_) {
     pass_on(worker_of(*number, workers), frame);  // which parses it again
     return Verdict::kPassedOn;
   }
   AttachedQueuePair* qp = number ? queue_pairs_.find(number->value()) : nullptr;
-  const uint16_t tag = heard->tag.value_or(0);
+  const uint16_t tag = received_cnm->tag.value_or(0);
   if (qp == nullptr || qp->congestion_flow == 0 || (tag != 0 && tag != qp->congestion_flow) ||
       !can_send(qp->core.state())) {
     counters_.add(Counter::kCnmsUnknownFlow);
     return Verdict::kDone;
   }
-  if (heard->sampled && !neighbours_->is_own(heard->sampled->flow.source)) {
+  if (received_cnm->sampled && !neighbours_->is_own(received_cnm->sampled->flow.source)) {
     counters_.add(Counter::kCnmsMismatched);
     return Verdict::kDone;
   }
-  cnms_.take(*heard, qp->core, qp->congestion_flow, now, counters_);
+  cnms_.take(*received_cnm, qp->core, qp->congestion_flow, now, counters_);
   return Verdict::kDone;
 }
 

@@ -68,18 +68,18 @@ void Worker::note_backlog(const PortQueue& queue, bool full_burst) {
   full_bursts_ = full_burst ? std::min(full_bursts_ + 1, uint32_t{1} << 16) : 0;
   uint32_t waiting = queue.waiting().value_or(full_bursts_ * kRxBurst);
   for (const FrameRing* inbox : inboxes_) waiting = std::max(waiting, inbox->size());
-  if (flow_control_.tells()) flow_control_.note_waiting(index_, waiting);
+  if (flow_control_.sends_pauses()) flow_control_.note_waiting(index_, waiting);
   if (receive_point_) receive_point_->note_waiting(waiting);
 }
 
 // Sends a pause ahead of all staged frames. If there is no buffer or no space, retries in the next round.
-bool Worker::tell_neighbour(Nanos now) {
-  if (!flow_control_.tells() || !flow_control_.must_tell(now)) return false;
+bool Worker::send_pause(Nanos now) {
+  if (!flow_control_.sends_pauses() || !flow_control_.must_send_pause(now)) return false;
   std::array<uint8_t, kPauseFrameBytes> bytes;
   flow_control_.write(bytes);
   if (!send_first(bytes)) return false;
   counters_.add(Counter::kPausesSent);
-  flow_control_.told(now);
+  flow_control_.on_pause_sent(now);
   return true;
 }
 

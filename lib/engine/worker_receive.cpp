@@ -90,17 +90,17 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
   for (uint32_t i = kBytesAhead; i < std::min<size_t>(kFramesAhead, burst.size()); ++i)
     rte_prefetch0(burst[i]);
   uint16_t good = 0;
-  uint32_t ours = 0;
+  uint32_t freed_count = 0;
   for (uint32_t i = 0; i < burst.size(); ++i) {
     rte_mbuf* frame = burst[i];
     if (i + kFramesAhead < burst.size()) rte_prefetch0(burst[i + kFramesAhead]);
     if (i + kBytesAhead < burst.size()) fetch_bytes(burst[i + kBytesAhead]);
     Received& slot = received_[good];
     slot.frame = frame;
-    const Verdict fate = classify(slot, context.now, origin);
-    if (fate == Verdict::kPassedOn) continue;
-    burst[ours++] = slot.frame;  // strip() may have replaced the frame by a copy
-    if (fate == Verdict::kForQueuePair) {
+    const Verdict verdict = classify(slot, context.now, origin);
+    if (verdict == Verdict::kPassedOn) continue;
+    burst[freed_count++] = slot.frame;  // strip() may have replaced the frame by a copy
+    if (verdict == Verdict::kForQueuePair) {
       queue_pairs_.prefetch(slot.view.destination_qp().value());
       ++good;
     }
@@ -136,7 +136,7 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
       counters_.add(Counter::kRxUnknownQp);
     }
   }
-  rte_pktmbuf_free_bulk(burst.data(), ours);
+  rte_pktmbuf_free_bulk(burst.data(), freed_count);
 }
 
 // The reply to this host's solicitation may have been lost, and the next solicitation may be later than the peer's
@@ -291,7 +291,7 @@ Worker::Verdict Worker::classify_neighbourly(const FrameView& view, rte_mbuf* fr
                                              Origin origin) {
   if (origin == Origin::kPort && outboxes_.size() > 1) {
     const Scope audience = audience_of(view);
-    if (audience == Scope::kEverybody) copy_to_all(frame);
+    if (audience == Scope::kAll) copy_to_all(frame);
     if (audience == Scope::kAnswerer && index_ != 0) {
       pass_on(0, frame);
       return Verdict::kPassedOn;

@@ -389,7 +389,7 @@ void Experiment::make_timetable() {
 }
 
 Result<Measurements> Experiment::run() {
-  const auto began = std::chrono::steady_clock::now();
+  const auto start_time = std::chrono::steady_clock::now();
   auto plan = plan_traffic(scenario_);
   if (!plan) return fail(plan.error());
   plan_ = std::move(*plan);
@@ -445,7 +445,7 @@ Result<Measurements> Experiment::run() {
     out_.summary["first_error"] = error;
     break;
   }
-  out_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  out_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_time).count();
   return std::move(out_);
 }
 

@@ -59,17 +59,17 @@ uint32_t buffers_for(const Scenario& scenario) {
 
 Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario, bool real) {
   EalConfig eal{.memory_mib = kMemoryMib};
-  auto room = static_cast<uint16_t>(scenario.port_mtu + 64);
+  auto space = static_cast<uint16_t>(scenario.port_mtu + 64);
   if (real) {
     ROCI_TRY(check_real(scenario));
     for (const std::string& device : devices_of(scenario)) {
       eal.pci = eal.pci || names_pci(device);
-      room = std::max(room, EthdevPort::data_room_for(device, scenario.port_mtu));
+      space = std::max(space, EthdevPort::data_room_for(device, scenario.port_mtu));
     }
   }
   ROCI_TRY(start_eal(eal));
   std::unique_ptr<Network> network(new Network(scenario));
-  auto pool = MbufPool::create("lab", buffers_for(scenario), room);
+  auto pool = MbufPool::create("lab", buffers_for(scenario), space);
   if (!pool) return fail(pool.error());
   network->pool_ = std::move(*pool);
   if (real) ROCI_TRY(network->open_ports());

@@ -10,7 +10,7 @@ namespace roci::lab {
 namespace {
 
 // Bytes of an IP packet in addition to the path MTU: headers, extensions, and telemetry of the maximum number of hops.
-constexpr uint16_t kHeaderRoom = 304;
+constexpr uint16_t kHeaderBytes = 304;
 
 Status read_cable(ConfigNode& node, std::string_view key, Need need, CableSpec& spec) {
   return node.section(key, need, [&](ConfigNode& link) -> Status {
@@ -135,7 +135,7 @@ Status read_hosts(ConfigNode& root, Scenario& scenario) {
     host.congestion_control.base_rtt = longest_rtt(scenario);
     return read_host_keys(node, host);
   });
-  scenario.port_mtu = static_cast<uint16_t>(scenario.path_mtu + kHeaderRoom);
+  scenario.port_mtu = static_cast<uint16_t>(scenario.path_mtu + kHeaderBytes);
   return read;
 }
 

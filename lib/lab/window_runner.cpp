@@ -67,7 +67,7 @@ Status WindowRunner::run_until(Nanos until) {
       continue;
     }
     now_ = std::max(now_, due.node);
-    if (pace_ != nullptr) pace_->begins(now_, clock);
+    if (pace_ != nullptr) pace_->on_round_start(now_, clock);
     if (!live_.empty()) {
       live_at_ = now_;
       for (Node* node : live_) node->touch(now_);

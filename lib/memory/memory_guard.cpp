@@ -82,12 +82,12 @@ Status install(Watched& of) {
   };
   // Must be read before the guard's handler can run.
   if (libc_sigaction(of.number, nullptr, &of.before) != 0) return failed(errno);
-  struct sigaction ours {};
-  ours.sa_sigaction = on_fault;
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
   // SA_ONSTACK: the previous handler may need the alternate stack, for faults by stack overflow. hand_over() sets the
   // mask.
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  if (libc_sigaction(of.number, &ours, nullptr) != 0) return failed(errno);
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  if (libc_sigaction(of.number, &action, nullptr) != 0) return failed(errno);
   return {};
 }
 

@@ -63,7 +63,7 @@ bool CrashNoticeFile::grow() {
 
 CrashNoticeFile::Slot CrashNoticeFile::keep(Slot slot, std::span<const uint8_t> frame) {
   if (frame.empty() || frame.size() > CrashNoticeSlot::kMaxBytes) {
-    forget(slot);
+    remove(slot);
     return kNone;
   }
   if (slot == kNone) {
@@ -78,7 +78,7 @@ CrashNoticeFile::Slot CrashNoticeFile::keep(Slot slot, std::span<const uint8_t> 
   return slot;
 }
 
-void CrashNoticeFile::forget(Slot slot) {
+void CrashNoticeFile::remove(Slot slot) {
   if (slot == kNone) return;
   set_length(slots_[slot], 0);
   free_.push_back(slot);

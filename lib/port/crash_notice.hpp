@@ -45,7 +45,7 @@ class CrashNoticeFile {
   // frame's slot. Returns kNone if the frame is empty or too long (`slot` is then freed),
   // if kMax frames are stored, or if the file system is full.
   Slot keep(Slot slot, std::span<const uint8_t> frame);
-  void forget(Slot slot);
+  void remove(Slot slot);
 
  private:
   CrashNoticeFile(ProcessLock lock, CrashNoticeSlot* slots) : lock_(std::move(lock)), slots_(slots) {}

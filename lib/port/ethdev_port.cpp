@@ -36,9 +36,9 @@ void on_interrupt_thread(Work work) {
   const auto call = std::make_shared<Call>(Call{std::move(work)});
   const auto ring = [](void* passed) {
     // Keeps its own reference: the waiting thread may have returned before set_value() returns.
-    const std::unique_ptr<std::shared_ptr<Call>> ours(static_cast<std::shared_ptr<Call>*>(passed));
-    (*ours)->work();
-    (*ours)->done.set_value();
+    const std::unique_ptr<std::shared_ptr<Call>> own_call(static_cast<std::shared_ptr<Call>*>(passed));
+    (*own_call)->work();
+    (*own_call)->done.set_value();
   };
   auto* reference = new std::shared_ptr<Call>(call);
   if (rte_eal_alarm_set(1, ring, reference) == 0) {
@@ -121,19 +121,19 @@ EthdevPort::EthdevPort(std::string name, const EthdevConfig& config)
       is_memif_client_(config.device.starts_with("net_memif") &&
                        config.device.find("role=server") == std::string::npos &&
                        config.device.find("role=master") == std::string::npos),
-      pool_room_(
+      pool_buffer_bytes_(
           static_cast<uint16_t>(rte_pktmbuf_data_room_size(config.pool->get()) - RTE_PKTMBUF_HEADROOM)) {}
 
 uint16_t EthdevPort::data_room_for(const std::string& device, uint16_t mtu) {
   const uint32_t frame = uint32_t{mtu} + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
   constexpr uint32_t kMinXdp = 2048;  // the kernel accepts no smaller chunks for XDP sockets
-  uint32_t room = frame;
+  uint32_t buffer_bytes = frame;
   if (device.starts_with("net_af_packet")) {
-    room = af_packet_data_bytes(af_packet_frame_size(mtu));
+    buffer_bytes = af_packet_data_bytes(af_packet_frame_size(mtu));
   } else if (device.starts_with("net_af_xdp")) {
-    room = std::max(frame, kMinXdp);
+    buffer_bytes = std::max(frame, kMinXdp);
   }
-  return static_cast<uint16_t>(std::min<uint32_t>(room, UINT16_MAX - RTE_PKTMBUF_HEADROOM));
+  return static_cast<uint16_t>(std::min<uint32_t>(buffer_bytes, UINT16_MAX - RTE_PKTMBUF_HEADROOM));
 }
 
 Result<std::unique_ptr<EthdevPort>> EthdevPort::open(const EthdevConfig& config) {
@@ -224,18 +224,18 @@ Status EthdevPort::configure_queues(const EthdevConfig& config) {
                 std::to_string(kMinMtu) + " to " + std::to_string(largest) + " bytes");
   }
   rte_eth_conf conf{};
-  const uint32_t room = pool_room_;
+  const uint32_t buffer_bytes = pool_buffer_bytes_;
   const uint32_t needed = data_room_for(config.device, config.mtu);
-  if (room < needed) {
+  if (buffer_bytes < needed) {
     if ((info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER) != 0) {
       conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
     } else if (driver != "net_memif") {
       return fail("MTU " + std::to_string(config.mtu) + " requires packet buffers of " +
-                  std::to_string(needed) + " bytes, and the pool's buffers have " + std::to_string(room) +
-                  " bytes; increase them or reduce the MTU");
+                  std::to_string(needed) + " bytes, and the pool's buffers have " +
+                  std::to_string(buffer_bytes) + " bytes; increase them or reduce the MTU");
     }
     capabilities_.rx_multi_segment = true;
-    log().info("{}: frames longer than a buffer ({} bytes) arrive in several segments", name_, room);
+    log().info("{}: frames longer than a buffer ({} bytes) arrive in several segments", name_, buffer_bytes);
   }
   if (driver == "net_ring") capabilities_.rx_multi_segment = true;  // chains of the peer port
   if ((info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0) {
@@ -368,10 +368,10 @@ PortStats EthdevPort::stats() const {
   return sum;
 }
 
-uint16_t EthdevPort::Queue::receive_from_device(rte_mbuf** out, uint16_t room) {
-  if (visitor_ == nullptr) return rte_eth_rx_burst(port_.id_, index_, out, room);
+uint16_t EthdevPort::Queue::receive_from_device(rte_mbuf** out, uint16_t capacity) {
+  if (visitor_ == nullptr) return rte_eth_rx_burst(port_.id_, index_, out, capacity);
   if (!visitor_->enter()) return 0;
-  const uint16_t received = rte_eth_rx_burst(port_.id_, index_, out, room);
+  const uint16_t received = rte_eth_rx_burst(port_.id_, index_, out, capacity);
   visitor_->leave();
   return received;
 }
@@ -385,8 +385,8 @@ uint16_t EthdevPort::Queue::send_by_device(rte_mbuf** frames, uint16_t count) {
 }
 
 uint16_t EthdevPort::Queue::rx_burst(std::span<rte_mbuf*> out, Nanos) {
-  const auto room = static_cast<uint16_t>(std::min<size_t>(out.size(), UINT16_MAX));
-  const uint16_t received = receive_from_device(out.data(), room);
+  const auto capacity = static_cast<uint16_t>(std::min<size_t>(out.size(), UINT16_MAX));
+  const uint16_t received = receive_from_device(out.data(), capacity);
   uint16_t kept = 0;
   uint64_t bytes = 0;
   for (uint16_t i = 0; i < received; ++i) {
@@ -433,7 +433,7 @@ bool EthdevPort::needs_copy(const rte_mbuf& frame) const {
 }
 
 bool EthdevPort::is_unsendable(const rte_mbuf& frame) const {
-  return exceeds_mtu(frame, capabilities_.mtu) || (needs_copy(frame) && frame.pkt_len > pool_room_);
+  return exceeds_mtu(frame, capabilities_.mtu) || (needs_copy(frame) && frame.pkt_len > pool_buffer_bytes_);
 }
 
 // Passes sendable frames, with `bytes` in total, to the device.

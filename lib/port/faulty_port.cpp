@@ -61,19 +61,21 @@ void FaultyPort::set_faults(const PortFaults& faults) {
   reordering_.set(faults.reordering);
   rearranges_ = faults.duplication > 0 || faults.reordering > 0;
   delay_ = std::clamp(faults.delay, Nanos{0}, kMaxFaultDelay);
-  told_loss_.store(faults.loss, std::memory_order_relaxed);
-  told_corruption_.store(faults.corruption, std::memory_order_relaxed);
-  told_duplication_.store(faults.duplication, std::memory_order_relaxed);
-  told_reordering_.store(faults.reordering, std::memory_order_relaxed);
-  told_delay_.store(delay_.count(), std::memory_order_relaxed);
+  published_loss_.store(faults.loss, std::memory_order_relaxed);
+  published_corruption_.store(faults.corruption, std::memory_order_relaxed);
+  published_duplication_.store(faults.duplication, std::memory_order_relaxed);
+  published_reordering_.store(faults.reordering, std::memory_order_relaxed);
+  published_delay_.store(delay_.count(), std::memory_order_relaxed);
   down_.store(faults.down, std::memory_order_relaxed);
 }
 
 PortFaults FaultyPort::faults() const {
-  return {
-      told_loss_.load(std::memory_order_relaxed),         told_corruption_.load(std::memory_order_relaxed),
-      told_duplication_.load(std::memory_order_relaxed),  told_reordering_.load(std::memory_order_relaxed),
-      Nanos{told_delay_.load(std::memory_order_relaxed)}, down_.load(std::memory_order_relaxed)};
+  return {published_loss_.load(std::memory_order_relaxed),
+          published_corruption_.load(std::memory_order_relaxed),
+          published_duplication_.load(std::memory_order_relaxed),
+          published_reordering_.load(std::memory_order_relaxed),
+          Nanos{published_delay_.load(std::memory_order_relaxed)},
+          down_.load(std::memory_order_relaxed)};
 }
 
 uint16_t FaultyPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {

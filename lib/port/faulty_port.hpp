@@ -143,8 +143,9 @@ class FaultyPort final : public Port {
   Nanos delay_{0};
   GrowingRing<Held> held_;
   // Copies of the settings for faults(), readable from any thread.
-  std::atomic<double> told_loss_{0}, told_corruption_{0}, told_duplication_{0}, told_reordering_{0};
-  std::atomic<int64_t> told_delay_{0};
+  std::atomic<double> published_loss_{0}, published_corruption_{0}, published_duplication_{0},
+      published_reordering_{0};
+  std::atomic<int64_t> published_delay_{0};
   std::atomic<bool> down_{false};
   PortFaultCounters counters_;
 };

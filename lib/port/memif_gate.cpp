@@ -70,7 +70,7 @@ void MemifGate::arm() {
   open_.store(true, std::memory_order_seq_cst);
 }
 
-bool MemifGate::anybody_inside() const {
+bool MemifGate::is_occupied() const {
   return std::any_of(visitors_.begin(), visitors_.end(), [](const Known& known) {
     return known.visitor->inside_.load(std::memory_order_seq_cst);
   });
@@ -90,7 +90,7 @@ void MemifGate::wait_inside(void* passed) {
   gate.hurry_.wait_for(lock, stay, [&gate] { return gate.hurried_; });
   gate.hurried_ = false;
   gate.open_.store(false, std::memory_order_seq_cst);
-  for (Backoff backoff; gate.anybody_inside();) {
+  for (Backoff backoff; gate.is_occupied();) {
     lock.unlock();
     backoff.wait();
     lock.lock();

@@ -53,7 +53,7 @@ class MemifGate {
   MemifGate() = default;
   static void wait_inside(void* gate);  // the callback
   void arm();
-  [[nodiscard]] bool anybody_inside() const;
+  [[nodiscard]] bool is_occupied() const;
 
   std::atomic<bool> open_{false};
   std::mutex mutex_;

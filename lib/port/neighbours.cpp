@@ -33,13 +33,13 @@ bool is_unspecified(const IpAddress& address) {
 Scope audience_of(const FrameView& view) {
   switch (view.kind) {
     case FrameKind::kArp:
-      return Scope::kEverybody;
+      return Scope::kAll;
     case FrameKind::kIpv4:
-      return view.ipv4().protocol == kProtocolIcmp ? Scope::kAnswerer : Scope::kNobody;
+      return view.ipv4().protocol == kProtocolIcmp ? Scope::kAnswerer : Scope::kNone;
     case FrameKind::kIpv6:
-      return view.ip6().next_header == kProtocolIcmpv6 ? Scope::kEverybody : Scope::kNobody;
+      return view.ip6().next_header == kProtocolIcmpv6 ? Scope::kAll : Scope::kNone;
     default:
-      return Scope::kNobody;
+      return Scope::kNone;
   }
 }
 

@@ -82,9 +82,9 @@ struct Lookup {
 
 // The workers of a host that must process a received frame.
 enum class Scope : uint8_t {
-  kNobody,     // not a message of these protocols
-  kAnswerer,   // ICMP: possibly an echo request
-  kEverybody,  // ARP and ICMPv6 (includes ND): all workers learn from it
+  kNone,      // not a message of these protocols
+  kAnswerer,  // ICMP: possibly an echo request
+  kAll,       // ARP and ICMPv6 (includes ND): all workers learn from it
 };
 Scope audience_of(const FrameView& view);
 

@@ -232,7 +232,7 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
   Link& to = link(slot);
   const bool gets_hop = config_.telemetry_port != 0 && alone;
   // Checked before the frame is modified: the caller offers a refused frame again, and it must not get a second hop.
-  if (!to.out.has_room(std::min(frame.pkt_len + (gets_hop ? kMaxHopBytes : 0), kShmMostFrame))) {
+  if (!to.out.has_space(std::min(frame.pkt_len + (gets_hop ? kMaxHopBytes : 0), kShmMostFrame))) {
     if (alone && !is_stuck(to, now)) return Sent::kBackpressure;
     drop(shm_stats_.ring_full);
     return Sent::kDropped;

@@ -109,13 +109,13 @@ rte_mbuf* SimLink::Channel::receive(uint16_t queue, Nanos now) {
   return arriving_[queue].take().frame;
 }
 
-Nanos SimLink::Channel::room_at() const {
+Nanos SimLink::Channel::next_free() const {
   if (!refused_) return kNever;
   return sending_.empty() ? Nanos{0} : sending_.front().done;
 }
 
 bool SimLink::Channel::wake(Nanos now) {
-  if (room_at() > now) return false;
+  if (next_free() > now) return false;
   retire(now);
   refused_ = false;
   return true;

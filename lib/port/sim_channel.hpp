@@ -32,7 +32,7 @@ class SimLink::Channel {
   }
 
   // When a refused sender should retry; kNever if none was refused.
-  [[nodiscard]] Nanos room_at() const;
+  [[nodiscard]] Nanos next_free() const;
   // Whether a refused sender can continue at `now`.
   bool wake(Nanos now);
 

@@ -101,7 +101,7 @@ class SimLink::Waker final : public Poller {
  public:
   Waker(const std::string& link, Channel& way) : link_(link), way_(way) {}
   bool poll(Nanos now) override { return way_.wake(now); }
-  [[nodiscard]] Nanos next_deadline() const override { return way_.room_at(); }
+  [[nodiscard]] Nanos next_deadline() const override { return way_.next_free(); }
   [[nodiscard]] std::string_view name() const override { return link_; }
 
  private:

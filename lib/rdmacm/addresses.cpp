@@ -101,10 +101,10 @@ std::optional<Source> source_for(ibv_context* context, const IpAddress& to) {
   for (int index = 0;; ++index) {
     ibv_gid gid{};
     if (ibv_query_gid(context, 1, index, &gid) != 0) return other;
-    const IpAddress ours = ip_of(gid);
-    if (ours.is_zero() || ours.is_v4() != to.is_v4() || ours.is_link_local() != to.is_link_local()) continue;
-    const Source found{ours, static_cast<uint8_t>(index)};
-    if (ours == to) return found;
+    const IpAddress own = ip_of(gid);
+    if (own.is_zero() || own.is_v4() != to.is_v4() || own.is_link_local() != to.is_link_local()) continue;
+    const Source found{own, static_cast<uint8_t>(index)};
+    if (own == to) return found;
     if (!other) other = found;
   }
 }

@@ -59,16 +59,16 @@ int reject(Id& id, uint16_t reason, const void* data, uint8_t length) {
   if (id.connection == nullptr) return failed(EINVAL);
   CmRejected no{.reason = reason};
   if (!put_private_data(no.private_data, 0, data, length)) return failed(EINVAL);
-  const roci::Status said = id.service->reject(*id.connection, no);
-  return said ? 0 : failed(said.error());
+  const roci::Status status = id.service->reject(*id.connection, no);
+  return status ? 0 : failed(status.error());
 }
 
 int refuse_service(Id& id, const void* data, uint8_t length) {
   if (id.connection == nullptr) return failed(EINVAL);
   CmServiceReply no{.status = CmServiceReply::kRejected};
   if (!put_private_data(no.private_data, 0, data, length)) return failed(EINVAL);
-  const roci::Status said = id.service->answer(*id.connection, no, 0);
-  return said ? 0 : failed(said.error());
+  const roci::Status status = id.service->answer(*id.connection, no, 0);
+  return status ? 0 : failed(status.error());
 }
 
 int ask_for_service(Id& id, const rdma_conn_param* param) {
@@ -236,16 +236,17 @@ bool Id::on_event(cm::Connection&, const cm::Event& event) {
       return true;
     case cm::EventKind::kReady: {
       phase = Phase::kConnected;
-      auto told = make_event(*this, RDMA_CM_EVENT_ESTABLISHED);
-      if (event.mad != nullptr) fill_private_data(*told, std::get<CmReady>(event.mad->message).private_data);
-      channel().push(std::move(told));
+      auto created = make_event(*this, RDMA_CM_EVENT_ESTABLISHED);
+      if (event.mad != nullptr)
+        fill_private_data(*created, std::get<CmReady>(event.mad->message).private_data);
+      channel().push(std::move(created));
       return true;
     }
     case cm::EventKind::kRejected: {
       const auto& rejected = std::get<CmRejected>(event.mad->message);
-      auto told = make_event(*this, RDMA_CM_EVENT_REJECTED, rejected.reason);
-      fill_private_data(*told, rejected.private_data);
-      channel().push(std::move(told));
+      auto created = make_event(*this, RDMA_CM_EVENT_REJECTED, rejected.reason);
+      fill_private_data(*created, rejected.private_data);
+      channel().push(std::move(created));
       return true;
     }
     case cm::EventKind::kRequestTimeout:
@@ -297,11 +298,11 @@ int rdma_connect(rdma_cm_id* verbs, rdma_conn_param* param) {
                         wanted.private_data_len))
     return failed(EINVAL);
   id.phase = Phase::kConnecting;
-  if (roci::Status begun =
+  if (roci::Status started =
           id.service->connect(route_of(id), request, id.local_ece.options, id, id.connection);
-      !begun) {
+      !started) {
     id.phase = Phase::kRouteKnown;
-    return failed(begun.error());
+    return failed(started.error());
   }
   return complete(id);
 }
@@ -317,7 +318,8 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
     reply.service_id = cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port);
     if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
       return failed(EINVAL);
-    if (roci::Status said = id.service->answer(*id.connection, reply, 0); !said) return failed(said.error());
+    if (roci::Status status = id.service->answer(*id.connection, reply, 0); !status)
+      return failed(status.error());
     id.phase = Phase::kConnected;
     return 0;
   }
@@ -330,15 +332,15 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
     return failed(EINVAL);
   id.phase = Phase::kAccepting;
   if (verbs->qp != nullptr && !connect_queue_pair(id)) return -1;
-  if (roci::Status said = id.service->accept(*id.connection, reply, id.local_ece.options); !said)
-    return failed(said.error());
+  if (roci::Status status = id.service->accept(*id.connection, reply, id.local_ece.options); !status)
+    return failed(status.error());
   return complete(id);
 }
 
 int rdma_establish(rdma_cm_id* verbs) {
   Id& id = Id::of(verbs);
   if (verbs->qp != nullptr || id.connection == nullptr) return failed(EINVAL);
-  if (roci::Status said = id.service->ready(*id.connection, {}); !said) return failed(said.error());
+  if (roci::Status status = id.service->ready(*id.connection, {}); !status) return failed(status.error());
   id.phase = Phase::kConnected;
   return 0;
 }
@@ -356,8 +358,8 @@ int rdma_reject_ece(rdma_cm_id* verbs, const void* data, uint8_t length) {
 int rdma_notify(rdma_cm_id* verbs, ibv_event_type event) {
   Id& id = Id::of(verbs);
   if (event != IBV_EVENT_COMM_EST || id.connection == nullptr) return failed(EINVAL);
-  const roci::Status told = id.service->established(*id.connection);
-  return told ? 0 : failed(told.error());
+  const roci::Status status = id.service->established(*id.connection);
+  return status ? 0 : failed(status.error());
 }
 
 int rdma_disconnect(rdma_cm_id* verbs) {

@@ -58,26 +58,26 @@ void apply(Terms& terms, const CmReply& reply, ibv_qp_type type) {
 }
 
 void ask_for(Terms& terms, const rdma_conn_param* wanted, const Most& most, const Ends& ends) {
-  const auto ask = [&](uint8_t wish, uint8_t can) {
-    return wanted == nullptr || wish == RDMA_MAX_RESP_RES ? can : std::min(wish, can);
+  const auto ask = [&](uint8_t requested, uint8_t can) {
+    return wanted == nullptr || requested == RDMA_MAX_RESP_RES ? can : std::min(requested, can);
   };
   static_assert(RDMA_MAX_RESP_RES == RDMA_MAX_INIT_DEPTH);
-  const rdma_conn_param wish = wanted != nullptr ? *wanted : rdma_conn_param{};
-  terms.responder_resources = ask(wish.responder_resources, most.responder_resources);
-  terms.initiator_depth = ask(wish.initiator_depth, most.initiator_depth);
-  terms.retry_count = wanted == nullptr ? kMaxRetries : std::min(wish.retry_count, kMaxRetries);
-  terms.rnr_retry_count = wanted == nullptr ? kMaxRetries : std::min(wish.rnr_retry_count, kMaxRetries);
+  const rdma_conn_param requested = wanted != nullptr ? *wanted : rdma_conn_param{};
+  terms.responder_resources = ask(requested.responder_resources, most.responder_resources);
+  terms.initiator_depth = ask(requested.initiator_depth, most.initiator_depth);
+  terms.retry_count = wanted == nullptr ? kMaxRetries : std::min(requested.retry_count, kMaxRetries);
+  terms.rnr_retry_count = wanted == nullptr ? kMaxRetries : std::min(requested.rnr_retry_count, kMaxRetries);
   terms.flow_label = (ends.local_port * 31U + ends.remote_port) & 0xfffff;
 }
 
 void agree_to(Terms& terms, const rdma_conn_param* wanted, const Most& most) {
-  const auto agree = [&](uint8_t asked, uint8_t wish, uint8_t can) {
-    return std::min(wanted == nullptr || wish == RDMA_MAX_RESP_RES ? asked : wish, can);
+  const auto agree = [&](uint8_t offered, uint8_t requested, uint8_t can) {
+    return std::min(wanted == nullptr || requested == RDMA_MAX_RESP_RES ? offered : requested, can);
   };
-  const rdma_conn_param wish = wanted != nullptr ? *wanted : rdma_conn_param{};
+  const rdma_conn_param requested = wanted != nullptr ? *wanted : rdma_conn_param{};
   terms.responder_resources =
-      agree(terms.responder_resources, wish.responder_resources, most.responder_resources);
-  terms.initiator_depth = agree(terms.initiator_depth, wish.initiator_depth, most.initiator_depth);
+      agree(terms.responder_resources, requested.responder_resources, most.responder_resources);
+  terms.initiator_depth = agree(terms.initiator_depth, requested.initiator_depth, most.initiator_depth);
 }
 
 CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control,

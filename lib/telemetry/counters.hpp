@@ -86,7 +86,7 @@ enum class Counter : uint8_t {
   kIntMalformed,   // dropped: malformed telemetry
   kIntDiscarded,   // dropped: copy for the telemetry sink
   kIntNoBuffer,    // dropped: no buffer for a copy
-  kIntBegun,       // packets sent with a telemetry header
+  kIntStarted,     // packets sent with a telemetry header
   kIntTooLong,     // packets without one because they would have been too long
   kIntEchoesSent,  // INT-ECHO
   kIntEchoesReceived,

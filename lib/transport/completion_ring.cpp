@@ -140,7 +140,7 @@ void CompletionRing::disown() {
   channel_->leave(member_);
 }
 
-void CompletionRing::forget(uint32_t qp_num) {
+void CompletionRing::remove(uint32_t qp_num) {
   const std::scoped_lock guard(producers_, consumers_);
   const uint32_t head = head_.load(std::memory_order_relaxed);
   const uint32_t tail = tail_.load(std::memory_order_relaxed);

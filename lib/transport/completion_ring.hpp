@@ -37,7 +37,7 @@ class CompletionRing {
  public:
   enum class Producers : uint8_t {
     kMany,  // workers, concurrently; push() takes a lock
-    kOne,   // one worker, whose token push(), resize() and forget() require; push() takes no lock
+    kOne,   // one worker, whose token push(), resize() and remove() require; push() takes no lock
   };
   // `first` is the number of the first completion; numbers wrap at 2^32. Events about this queue contain `object`.
   // After request_notify(), a completion raises an event on `channel`, if not null.
@@ -80,7 +80,7 @@ class CompletionRing {
   void ack_events(uint32_t count);
   [[nodiscard]] uint32_t unacknowledged();
   // Removes the completions of a queue pair that is reset or destroyed (permitted by IBTA 11.2.5.4).
-  void forget(uint32_t qp_num);
+  void remove(uint32_t qp_num);
   // Called when the application has destroyed the queue: no thread polls or waits any more. Queue pairs may still push.
   void disown();
 

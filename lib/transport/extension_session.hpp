@@ -111,7 +111,7 @@ class ExtensionSession {
   }
   // Whether feedback is accepted. Until the first signed packet of the peer, unsigned feedback is accepted, since the
   // peer may not have finished the negotiation. Afterwards unsigned feedback is rejected.
-  bool believe(const FrameView& view, const ExtensionView& block) {
+  bool accepts_feedback(const FrameView& view, const ExtensionView& block) {
     if (!terms.authenticate) return true;
     const AuthOutcome outcome = receiver_.check(view, block);
     if (outcome == AuthOutcome::kRight) peer_signs_ = true;
@@ -153,7 +153,8 @@ class ExtensionSession {
   // Block types of requests and READ responses, and whether they start telemetry.
   [[nodiscard]] uint16_t data_types() const { return terms.may_send ? terms.on_data : uint16_t{0}; }
   [[nodiscard]] PacketExtras data_extras() const {
-    return {data_types(), 0, telemetry != nullptr && terms.may_send && telemetry->begins(HopsOf::kRequests)};
+    return {data_types(), 0,
+            telemetry != nullptr && terms.may_send && telemetry->inserts_header(HopsOf::kRequests)};
   }
   // Applies congestion control's requests for telemetry in single packets.
   void begin_as_asked(SendGate& gate, PacketExtras& extras) const {
@@ -180,7 +181,7 @@ class ExtensionSession {
   // Requester, with selective repeat: retransmission of the missing packets from `from` up to `end`. `next` is its
   // cursor.
   struct Repair {
-    bool begun = false;
+    bool started = false;
     SendCursor next;
     Psn from, end;
     Nanos sent_at{0};  // time of its last retransmission

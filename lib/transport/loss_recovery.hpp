@@ -116,16 +116,16 @@ class LossRecovery {
   // An acknowledgment that follows a retransmission sooner than this is for the first copy. The round trip can be much
   // shorter than before, if a queue has drained. After such a misjudgment no further acknowledgment arrives, and the
   // limit is 0 the next time.
-  [[nodiscard]] Nanos earliest_answer() const { return judged_early_ != 0 ? Nanos{0} : smoothed_rtt() / 2; }
+  [[nodiscard]] Nanos earliest_answer() const { return assumed_early_ != 0 ? Nanos{0} : smoothed_rtt() / 2; }
   // The oldest packet is retransmitted. `no_progress`: since note_late_answers().
   void begin_probing(bool no_progress) {
     set_probing(Probing::kFirst);
-    judged_early_ = judged_early_ != 0 && no_progress ? 1 : 0;
+    assumed_early_ = assumed_early_ != 0 && no_progress ? 1 : 0;
   }
   // Acknowledgments of first copies have arrived. Not `certain`: concluded from the time only.
   void note_late_answers(bool certain) {
     set_probing(Probing::kNone);
-    judged_early_ = certain ? 0 : 1;
+    assumed_early_ = certain ? 0 : 1;
     // A packet that was sent twice yields no sample.
     smoothed_rtt_ = std::min<uint32_t>(smoothed_rtt_, kMaxRtt / 2) * 2;
     set_window(std::max<uint32_t>(window_, threshold_));
@@ -161,7 +161,7 @@ class LossRecovery {
   uint8_t probing_ : 2 = 0;
   uint8_t doublings_ : 2 = 0;  // of the time-out's duration
   uint8_t waits_ : 2 = 0;      // time-outs in a row that cost no retry
-  uint8_t judged_early_ : 1 = 0;
+  uint8_t assumed_early_ : 1 = 0;
   uint8_t queued_ : 1 = 0;  // the latest round trip was longer than on an idle path
 
  public:

@@ -38,7 +38,7 @@ class ReliableQueuePair final : public QueuePairCore {
   }
   [[nodiscard]] const ReceiveFlow* received_requests() const override { return &responder.flow(); }
   [[nodiscard]] const ReceiveFlow* received_responses() const override { return &requester.response_flow(); }
-  bool request_probe(Nanos now) override { return requester.request_probe(now, Requester::Probe::kAnew); }
+  bool request_probe(Nanos now) override { return requester.request_probe(now, Requester::Probe::kAtOnce); }
   [[nodiscard]] int remember_reads(uint32_t reads) override { return responder.remember(reads); }
   [[nodiscard]] Psn send_psn() const override { return requester.next_psn(); }
   [[nodiscard]] Psn receive_psn() const override { return responder.expected(); }

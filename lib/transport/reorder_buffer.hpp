@@ -111,7 +111,7 @@ class SackBoard {
     return true;
   }
   // Clears the bits of acknowledged packets, from `from` up to `to`, for later packets.
-  void forget(Psn from, Psn to) {
+  void remove(Psn from, Psn to) {
     const uint32_t distance = psns_between(from, to);
     for (uint32_t i = 0; count_ > 0 && i < distance && i < window(); ++i) {
       if (!bits_[index(from + i)]) continue;

@@ -100,7 +100,7 @@ Requester::Step Requester::send_next(TransportContext& context) {
 // Sends the next packet that may be missing before the cursor; after the last one, a new packet.
 Requester::Step Requester::send_repair(TransportContext& context) {
   const SackBoard* board = sack_board();
-  if (session() == nullptr || !session()->repair.begun) {  // the repair was started in an earlier session
+  if (session() == nullptr || !session()->repair.started) {  // the repair was started in an earlier session
     rewind();
     return send_next(context);
   }
@@ -399,7 +399,7 @@ bool Requester::request_probe(Nanos now, Probe how) {
     return false;
   ExtensionSession::Probes& probes = session()->probes;
   const bool waits = probes.sent != kNever && now - probes.sent < kProbeTimeout;
-  if (probes.due || (waits && how == Probe::kWhenAnswered)) return probes.due && how == Probe::kAnew;
+  if (probes.due || (waits && how == Probe::kWhenAnswered)) return probes.due && how == Probe::kAtOnce;
   probes.due = true;
   ++probes.id;
   return true;
@@ -412,7 +412,7 @@ bool Requester::send_probe(TransportContext& context) {
                       .psn = sent_end_ - 1,
                       .pkey = qp_.attributes.pkey};
   const TelemetrySession* telemetry = session()->telemetry.get();
-  const PacketExtras with{0, 0, telemetry != nullptr && telemetry->begins(HopsOf::kProbe)};
+  const PacketExtras with{0, 0, telemetry != nullptr && telemetry->inserts_header(HopsOf::kProbe)};
   const auto outcome =
       send_packet(context, qp_, bth, 0, with, [&](RoceWriter::Open& open, const ExtensionView&) {
         auto& probe = open.header<roci::Probe>(Header::kProbe);
@@ -536,7 +536,7 @@ void Requester::rewind() {
 }
 
 void Requester::start_repair(Psn from, Psn end) {
-  session()->repair = {.begun = true,
+  session()->repair = {.started = true,
                        .next = oldest(),
                        .from = from,
                        .end = end,

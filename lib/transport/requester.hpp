@@ -67,8 +67,8 @@ class Requester {
   void flush(TransportContext& context);
   // Requests a round trip measurement without data; the result is in flow(). False when the peer does not support
   // probes, or with kWhenAnswered when the last probe is unanswered. An unanswered probe is abandoned after
-  // `kProbeTimeout`, with kAnew at once.
-  enum class Probe : uint8_t { kWhenAnswered, kAnew };
+  // `kProbeTimeout`, with kAtOnce at once.
+  enum class Probe : uint8_t { kWhenAnswered, kAtOnce };
   bool request_probe(Nanos now, Probe how = Probe::kWhenAnswered);
 
   // Sender state of the requests, and receiver state of the READ responses.
@@ -131,7 +131,7 @@ class Requester {
   // packets that are missing from `from` up to `end`.
   void retry(TransportContext& context, Psn from, Psn end);
   // Packets that were retransmitted for probing have been acknowledged, in part or completely.
-  void judge_answer(Nanos now);
+  void check_retransmission(Nanos now);
   void note_rtt(Nanos sample);
   void note_busy_peer(Nanos now);
   // Whether the requester has gone back to `from`, or kMaxRewindsPerRtt times, within the last round trip. A report of its

@@ -154,7 +154,7 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
   }
   // Newly arrived packets are progress, although the oldest packet is missing: only silence uses up retries.
   if (learned) record_progress(context);
-  if (!session()->repair.begun || !is_before(expected, session()->repair.covered)) {
+  if (!session()->repair.started || !is_before(expected, session()->repair.covered)) {
     session()->repair.covered = sent_end_;
     note_loss();
     start_repair(expected, end);
@@ -229,7 +229,7 @@ void Requester::advance_una(Psn to, Lsn lsn) {
     timing_ = false;
     sampled_ = true;
   }
-  if (SackBoard* board = sack_board(); board != nullptr) board->forget(una_, to);
+  if (SackBoard* board = sack_board(); board != nullptr) board->remove(una_, to);
   una_ = to;
   flow_.acknowledged = lsn;
   // Keeps `covered` from falling so far below una_ that PSN wrap-around would make it appear later than una_.
@@ -380,7 +380,7 @@ void Requester::record_progress(TransportContext& context) {
   rnr_retries_left_ = qp_.attributes.rnr_retry;
   gap_retried_ = false;
   if (recovery_.probing() != LossRecovery::Probing::kNone) [[unlikely]]
-    judge_answer(now);
+    check_retransmission(now);
   // The packets that the cursor was moved back for may have been acknowledged since.
   if (static_cast<int32_t>(cursor_.index - qp_.send_queue.head()) < 0 || is_before(psn_at(cursor_), una_))
     cursor_ = oldest();
@@ -389,7 +389,7 @@ void Requester::record_progress(TransportContext& context) {
   const Nanos whole = timeout();
   deadline_ = outstanding() && whole != kNever ? now + whole : kNever;
   recovery_.record_progress();
-  if (context.heard != nullptr) context.heard->note(qp_.attributes.path.destination_ip, now);
+  if (context.peer_activity != nullptr) context.peer_activity->note(qp_.attributes.path.destination_ip, now);
   schedule_tail_probe(now);
 }
 
@@ -407,7 +407,7 @@ void Requester::note_rtt(Nanos sample) {
 }
 
 // All packets before una_ are acknowledged. cursor_ is after the retransmitted packets.
-void Requester::judge_answer(Nanos now) {
+void Requester::check_retransmission(Nanos now) {
   using enum LossRecovery::Probing;
   if (!outstanding()) return recovery_.set_probing(kNone);
   const bool beyond =

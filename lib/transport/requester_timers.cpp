@@ -54,8 +54,9 @@ void Requester::on_deadline(TransportContext& context) {
   recovery_.note_timeout();
   repeat_read_acknowledgement();
   // The peer acknowledges other queue pairs, so it is slow.
-  const bool waits = context.heard != nullptr &&
-                     context.heard->since(qp_.attributes.path.destination_ip, context.now - timeout()) &&
+  const bool waits = context.peer_activity != nullptr &&
+                     context.peer_activity->acknowledged_since(qp_.attributes.path.destination_ip,
+                                                               context.now - timeout()) &&
                      recovery_.may_wait();
   const bool selective = sack_board() != nullptr;
   if (waits) {

@@ -105,16 +105,16 @@ void Responder::send_acknowledgement_now(TransportContext& context) {
 void Responder::on_gap(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                        int32_t ahead) {
   ExtensionSession* extras = session();
-  bool tell_again = false;
+  bool repeat_nak = false;
   if (extras != nullptr && extras->kept && static_cast<uint32_t>(ahead) < extras->kept->window() &&
       !extras->kept->has(view.psn())) {
     if (extras->kept->keep(view.psn(), const_cast<rte_mbuf*>(frame))) {
       context.counters.add(Counter::kPacketsKept);
       extras->newest_kept = view.psn();
-      tell_again = extras->terms.may_send;
+      repeat_nak = extras->terms.may_send;
     }
   }
-  if (nak_sent_ && !tell_again) return;
+  if (nak_sent_ && !repeat_nak) return;
   if (pending_ == Pending::kRetry && aeth_kind(pending_syndrome_) == AethKind::kRnrNak) return;
   owe_retry(nak_syndrome(NakCode::kPsnSequenceError));
 }

@@ -248,7 +248,7 @@ void Responder::on_probe(TransportContext& context, const FrameView& view) {
                                                                probe.sent.get(), view.psn(), context.now};
   TelemetrySession* telemetry = session()->telemetry.get();
   if (telemetry == nullptr) return;
-  telemetry->forget(HopsOf::kProbe);  // hops of an earlier probe
+  telemetry->clear(HopsOf::kProbe);  // hops of an earlier probe
   if (view.telemetry != 0 && (probe.flags.get() & Probe::kInt) != 0)
     telemetry->note(HopsOf::kProbe, context.telemetry[view.telemetry - 1], context.now);
 }

@@ -48,7 +48,7 @@ void XrcTarget::name(const XrcReceiveQueue* queue) {
   recv_cq = queue == nullptr ? &queues_.nobodys : queue->completions.get();
 }
 
-void XrcTarget::forget(const XrcReceiveQueue& queue) {
+void XrcTarget::detach(const XrcReceiveQueue& queue) {
   if (named_ != &queue) return;
   recv_queue.clear();
   name(nullptr);

@@ -35,7 +35,7 @@ class XrcTarget final : public QueuePairCore {
   [[nodiscard]] Psn receive_psn() const override { return responder.expected(); }
 
   // Called before `queue` is destroyed. Discards the receive request of the current message.
-  void forget(const XrcReceiveQueue& queue);
+  void detach(const XrcReceiveQueue& queue);
 
   Responder responder;
 

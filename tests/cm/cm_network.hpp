@@ -104,7 +104,7 @@ class CmNetwork {
       std::copy(mad.begin(), mad.end(), one.bytes.begin());
       return number;
     }
-    void forget(uint32_t number) override {
+    void remove(uint32_t number) override {
       if (kept.erase(number) != 1) std::abort();
     }
 

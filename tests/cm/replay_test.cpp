@@ -122,7 +122,7 @@ class Replay final : public EventHandler, private Sender {
   }
   [[nodiscard]] bool keeps() const override { return false; }
   uint32_t keep(uint32_t, const Route&, std::span<const uint8_t, kMadBytes>) override { return kNotKept; }
-  void forget(uint32_t) override {}
+  void remove(uint32_t) override {}
   bool on_event(Connection& connection, const Event& event) override {
     connection_ = &connection;
     events.push_back(event.kind);

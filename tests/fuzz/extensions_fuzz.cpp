@@ -151,7 +151,7 @@ class Conversation {
     if (view.kind != FrameKind::kRoce) return;
     const ExtendedPayload split = split_payload(view, view.frame_length, terms_.types());
     if (split.block.outcome != ExtensionOutcome::kAbsent && !split.block.accepted()) return;
-    const bool believed = ours_->believe(view, split.block);
+    const bool believed = ours_->accepts_feedback(view, split.block);
     if (authenticates_) {
       require(!again || !believed);
       require(!is_right || believed);
@@ -191,7 +191,7 @@ class Conversation {
       require(board.set(una + distance) && kept.contains(distance) && !board.set(una + distance));
     }
     const uint32_t acknowledged = input_.byte() % (kWindow + 1);
-    board.forget(una, una + acknowledged);
+    board.remove(una, una + acknowledged);
     for (uint32_t i = 0; i < kWindow; ++i)
       require(board.has(una + i) == (i >= acknowledged && kept.contains(i)));
   }

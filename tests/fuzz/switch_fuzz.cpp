@@ -83,7 +83,8 @@ SwitchConfig configuration() {
       notifying.notify = ClassConfig::Notify::kQcn;
       notifying.qcn = {.qeq = Bytes{200}, .weight = 1, .sample = Bytes{1000}, .l3 = true};
       if (c == 4)
-        notifying.qcn.says = {.port = true, .ecn = true, .available_bandwidth = true, .rate_change = true};
+        notifying.qcn.contents = {
+            .port = true, .ecn = true, .available_bandwidth = true, .rate_change = true};
     }
   }
   config.ports[2].keeps_cn_tags = false;

@@ -63,7 +63,7 @@ TEST_F(LastWordsTest, that_were_replaced_or_forgotten_are_not_said) {
     const auto first = words.keep(CrashNoticeFile::kNone, frame(100, 1));
     const auto second = words.keep(CrashNoticeFile::kNone, frame(100, 2));
     const auto third = words.keep(CrashNoticeFile::kNone, frame(100, 3));
-    words.forget(first);
+    words.remove(first);
     return words.keep(second, frame(90, 4)) == second &&
            words.keep(third, frame(CrashNoticeSlot::kMaxBytes + 1, 5)) == CrashNoticeFile::kNone;
   });
@@ -79,7 +79,7 @@ TEST_F(LastWordsTest, are_as_many_as_may_be_and_no_more) {
       slots.push_back(words.keep(CrashNoticeFile::kNone, frame(60, static_cast<uint8_t>(i))));
     if (slots.back() == CrashNoticeFile::kNone) return false;
     if (words.keep(CrashNoticeFile::kNone, frame(60, 0)) != CrashNoticeFile::kNone) return false;
-    words.forget(slots[4711]);
+    words.remove(slots[4711]);
     return words.keep(CrashNoticeFile::kNone, frame(61, 0)) == slots[4711];
   });
   ASSERT_TRUE(child->done());

@@ -139,11 +139,11 @@ void Datagrams::answer(const rdma_cm_event& request) {
   static_cast<void>(rdma_accept(request.id, &param));
 }
 
-void Datagrams::ask(const DatagramSource& whom, Peer& peer) {
+void Datagrams::ask(const DatagramSource& destination, Peer& peer) {
   if (peer.question != nullptr) return;
   sockaddr_storage from{}, to{};
   write_address(peer.us.address, 0, domain_ == AF_INET6, from);
-  write_address(whom.address, whom.port, domain_ == AF_INET6, to);
+  write_address(destination.address, destination.port, domain_ == AF_INET6, to);
   if (rdma_create_id(channel_, &peer.question, nullptr, RDMA_PS_UDP) != 0) return;
   if (rdma_resolve_addr(peer.question, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to),
                         kAskTimeout) == 0)
@@ -243,12 +243,12 @@ ssize_t Datagrams::receive(std::span<const iovec> to, int flags, sockaddr* from,
     write_address(first.from.address, first.from.port, domain_ == AF_INET6, name);
     give_address(reinterpret_cast<const sockaddr&>(name), from, length);
   }
-  const size_t told = (flags & MSG_TRUNC) != 0 ? content.size() : some.size();
+  const size_t returned = (flags & MSG_TRUNC) != 0 ? content.size() : some.size();
   if ((flags & MSG_PEEK) == 0) {
     if (!queues_->release(first.received.slot)) pending_error_ = errno;
     arrived_.pop_front();
   }
-  return static_cast<ssize_t>(told);
+  return static_cast<ssize_t>(returned);
 }
 
 // ---- Transmission.

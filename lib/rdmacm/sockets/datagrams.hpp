@@ -60,7 +60,7 @@ class Datagrams final : public Socket {
   void answer(const rdma_cm_event& request);
   // Returns true if the event was the last one of the resolution.
   bool on_answer(Peer& peer, const rdma_cm_event& event);
-  void ask(const DatagramSource& whom, Peer& peer);
+  void ask(const DatagramSource& destination, Peer& peer);
   void on_received(const DatagramQueues::Received& received, ibv_wc& completion, ibv_grh& grh);
   void learn(const DatagramSource& from, ibv_wc& completion, ibv_grh& grh);
   void take_way(Peer& peer, ibv_ah* way, uint32_t qpn);

@@ -99,11 +99,11 @@ int select_all(int count, fd_set* read, fd_set* write, fd_set* except, Clock::ti
   const int status = poll_all(entries, until);
   if (status < 0) return status;
   int set_bits = 0;
-  const auto put = [&](fd_set* set, short asked, int told) {
+  const auto put = [&](fd_set* set, short requested, int reported) {
     if (set == nullptr) return;
     FD_ZERO(set);
     for (const pollfd& entry : entries) {
-      if ((entry.events & asked) == 0 || (entry.revents & told) == 0) continue;
+      if ((entry.events & requested) == 0 || (entry.revents & reported) == 0) continue;
       FD_SET(entry.fd, set);
       ++set_bits;
     }

@@ -24,9 +24,9 @@ Table& table() {
 
 // Returns true if rdma_get_cm_event() has an event, without a system call.
 bool has_events(rdma_event_channel& channel) {
-  Channel& ours = Channel::of(&channel);
-  const std::scoped_lock guard(ours.mutex);
-  return !ours.events.empty();
+  Channel& own = Channel::of(&channel);
+  const std::scoped_lock guard(own.mutex);
+  return !own.events.empty();
 }
 
 // Time of busy polling before sleep. A fast response arrives sooner than a thread can be woken.

@@ -90,8 +90,8 @@ class Stream final : public Socket {
   Sizes sizes_;
   rdma_cm_id* id_ = nullptr;
   std::unique_ptr<StreamLink> link_;
-  std::deque<std::shared_ptr<Stream>> accepted_;  // of a listener, not fetched by accept()
-  Clock::time_point heard_ = Clock::now();        // time of the last completion
+  std::deque<std::shared_ptr<Stream>> accepted_;      // of a listener, not fetched by accept()
+  Clock::time_point last_completion_ = Clock::now();  // time of the last completion
 };
 
 }  // namespace roci::rdmacm::sockets

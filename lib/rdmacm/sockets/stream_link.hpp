@@ -61,13 +61,13 @@ class StreamLink {
   void fail(int code);
 
   // Bytes that can be sent now; 0 if the space is below kLowWater.
-  [[nodiscard]] uint32_t room() const;
+  [[nodiscard]] uint32_t send_space() const;
   // Space for the next bytes, to be filled before write() or write_at() sends them.
   Pieces outgoing(uint32_t bytes);
   bool write(uint32_t bytes);
   bool write_at(uint32_t bytes, uint64_t address, uint32_t key);
-  // As room(), without the limit of a grant.
-  [[nodiscard]] uint32_t direct_room() const;
+  // As send_space(), without the limit of a grant.
+  [[nodiscard]] uint32_t direct_space() const;
   [[nodiscard]] const Mapping* mapping_at(uint64_t offset) const;
 
   [[nodiscard]] size_t unread() const { return unread_; }
@@ -92,7 +92,7 @@ class StreamLink {
     ibv_mr* region;
     uint64_t offset;
     int index;  // index at the peer; negative: not announced
-    bool told;
+    bool announced;
   };
 
   StreamLink(rdma_cm_id* id, const Sizes& sizes) : id_(id), sizes_(sizes) {}
@@ -107,8 +107,8 @@ class StreamLink {
   void on_sent(const ibv_wc& completion);
   void take_grants();
   void give_credits();
-  void tell_mappings();
-  void say_what_is_owed();
+  void announce_mappings();
+  void send_pending_control();
   bool post(ibv_send_wr& wr, Kind kind, uint32_t bytes);
   bool post_outgoing(uint32_t bytes, ibv_send_wr& wr, Kind kind);
   // `content` is sent inline.
@@ -121,7 +121,7 @@ class StreamLink {
   bool open_ = false;
   bool receives_ = true, sends_ = true, ended_ = false, gone_ = false;
   int error_ = 0;
-  std::optional<Control> owed_;  // not sent yet
+  std::optional<Control> pending_control_;  // not sent yet
 
   // State of the peer.
   bool swap_ = false;
@@ -140,8 +140,8 @@ class StreamLink {
   bool probing_ = false;
 
   // Memory that the peer writes: grants, then mappings.
-  std::vector<uint64_t> told_;
-  ibv_mr* told_region_ = nullptr;
+  std::vector<uint64_t> peer_written_;
+  ibv_mr* peer_written_region_ = nullptr;
 
   // Receiving.
   std::vector<uint8_t> receive_ring_;

@@ -47,8 +47,8 @@ bool StreamLink::progress() {
   }
   if (open_ && !gone()) {
     give_credits();
-    tell_mappings();
-    say_what_is_owed();
+    announce_mappings();
+    send_pending_control();
   }
   return any;
 }
@@ -145,7 +145,7 @@ void StreamLink::take_grants() {
     uint32_t key, length;
   };
   for (uint32_t i = 0; i < kGrants; ++i) {
-    uint64_t* const place = &told_[size_t{next_grant_} * 2];
+    uint64_t* const place = &peer_written_[size_t{next_grant_} * 2];
     std::atomic_ref<uint64_t> last(place[1]);
     const auto rest = std::bit_cast<KeyAndLength>(last.load(std::memory_order_acquire));
     if (rest.length == 0) return;
@@ -166,8 +166,8 @@ void StreamLink::give_credits() {
     return;
   }
   const Area half{reinterpret_cast<uintptr_t>(&receive_ring_[grant_at_]), receive_region_->rkey, half_};
-  const Area said = swap_ ? swapped(half) : half;
-  post_word(Kind::kControl, credits, bytes_of(said), peer_grants_.address + peer_grant_ * sizeof(Area),
+  const Area wire_value = swap_ ? swapped(half) : half;
+  post_word(Kind::kControl, credits, bytes_of(wire_value), peer_grants_.address + peer_grant_ * sizeof(Area),
             peer_grants_.key);
   peer_grant_ = (peer_grant_ + 1) % peer_grants_.length;
   grant_at_ = (grant_at_ + half_) % (2 * half_);
@@ -192,7 +192,7 @@ void StreamLink::consume(size_t bytes) {
 
 const Mapping* StreamLink::mapping_at(uint64_t offset) const {
   const auto* const first =
-      reinterpret_cast<const Mapping*>(told_.data() + kGrants * sizeof(Area) / sizeof(uint64_t));
+      reinterpret_cast<const Mapping*>(peer_written_.data() + kGrants * sizeof(Area) / sizeof(uint64_t));
   const std::span all(first, sizes_.mappings);
   const auto found = std::ranges::find_if(
       all, [&](const Mapping& one) { return offset >= one.offset && offset - one.offset < one.area.length; });
@@ -216,7 +216,7 @@ bool StreamLink::map(void* address, size_t length, bool writable, uint64_t offse
   ibv_mr* const region = ibv_reg_mr(id_->pd, address, length, access);
   if (region == nullptr) return false;
   mapped_.push_back({region, offset, index, !writable});
-  if (open_ && !gone()) tell_mappings();
+  if (open_ && !gone()) announce_mappings();
   return true;
 }
 
@@ -235,21 +235,21 @@ bool StreamLink::unmap(void* address, size_t length) {
 }
 
 bool StreamLink::mappings_wait() const {
-  return std::ranges::any_of(mapped_, [](const Mapped& one) { return !one.told; });
+  return std::ranges::any_of(mapped_, [](const Mapped& one) { return !one.announced; });
 }
 
-void StreamLink::tell_mappings() {
+void StreamLink::announce_mappings() {
   for (Mapped& one : mapped_) {
-    if (one.told) continue;
+    if (one.announced) continue;
     if (data_places_ == 0 || !sends_ || sent_ == allowed_) return;
     const Mapping mapping{one.offset,
                           {reinterpret_cast<uintptr_t>(one.region->addr), one.region->rkey,
                            static_cast<uint32_t>(one.region->length)}};
-    const Mapping said = swap_ ? swapped(mapping) : mapping;
+    const Mapping wire_value = swap_ ? swapped(mapping) : mapping;
     const auto index = static_cast<uint32_t>(one.index);
     ++sent_;
-    one.told = true;
-    if (!post_word(Kind::kMapping, word(Operation::kMapping, index), bytes_of(said),
+    one.announced = true;
+    if (!post_word(Kind::kMapping, word(Operation::kMapping, index), bytes_of(wire_value),
                    peer_mappings_.address + index * sizeof(Mapping), peer_mappings_.key))
       return;
   }
