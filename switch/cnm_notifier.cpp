@@ -70,7 +70,7 @@ CnmEvent CnmNotifier::answer(const CnmSample& sample, uint16_t point, bool l3, c
   if (packet.ether_type == kEtherTypeCnm || (udp_port_ != 0 && is_self_defined(frame)))
     return CnmEvent::kOwnKind;
   const bool is_congested = sample.feedback.is_congested();
-  cnm->feedback = sample.feedback.quantised;
+  cnm->feedback = sample.feedback.quantized;
   cnm->point = {mac_, Be16{point}};
   cnm->queue_offset = cnm_queue_units(sample.feedback.offset);
   cnm->queue_delta = cnm_queue_units(sample.feedback.delta);
@@ -149,7 +149,7 @@ void CnmNotifier::learn(const SwitchPacket& packet, Nanos now) {
   const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
   const auto learned =
       tor_.learn(*key, {ethernet.source, ethernet.destination, packet.vlan, link->tags}, now);
-  if (learned == TorTable::Learned::kNew) count(CnmEvent::kFlowLearnt);
+  if (learned == TorTable::Learned::kNew) count(CnmEvent::kFlowLearned);
   if (learned == TorTable::Learned::kFull) count(CnmEvent::kFlowsFull);
 }
 

@@ -8,7 +8,7 @@
 
 namespace roci {
 
-// Reason of a drop. Reasons up to kNoNeighbour and kHeadroomFull count at the ingress port, others at the egress port.
+// Reason of a drop. Reasons up to kNoNeighbor and kHeadroomFull count at the ingress port, others at the egress port.
 enum class DropReason : uint8_t {
   kNone,
   kRunt,       // shorter than the Ethernet header and its tags
@@ -24,7 +24,7 @@ enum class DropReason : uint8_t {
   kNotification,  // self-defined CNM for an attached host that could not be translated
   kCovered,       // CNP shortly after another one for the same queue pair
   kHandOverFull,  // the ring to the worker of the egress port is full
-  kNoNeighbour,   // next hop without answer to ARP or neighbor solicitation, or too many frames wait
+  kNoNeighbor,    // next hop without answer to ARP or neighbor solicitation, or too many frames wait
   kTooLong,       // exceeds the MTU of the egress port
   kQueueFull,     // limit of the egress port
   kBufferFull,    // limit of the shared buffer, or of the queue's part of it

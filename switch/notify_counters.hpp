@@ -51,7 +51,7 @@ enum class CnmEvent : uint8_t {
   kTooMany,       // more than cnm_rate
   kPortUnknown,   // the flow is known, but no longer the port of its host
   // ToR table:
-  kFlowLearnt,
+  kFlowLearned,
   kFlowsFull,  // not learned; counted per frame
   // CN-TAGs:
   kTagRemoved,

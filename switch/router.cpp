@@ -42,13 +42,13 @@ class Router::Interface final : public FrameSink {
 
   Lookup resolve(const IpAddress& address, Nanos at) {
     now = at;
-    return neighbours->resolve(address, at);
+    return neighbors->resolve(address, at);
   }
 
   uint16_t vlan;
   uint16_t answer_vlan;  // VLAN of the frames that it sends
   Nanos now{0};          // of the current call
-  std::unique_ptr<Neighbours> neighbours;
+  std::unique_ptr<Neighbors> neighbors;
 
  private:
   rte_mempool* pool_;
@@ -106,14 +106,14 @@ Router::Interface* Router::interface_of(const SwitchConfig& config, const IpAddr
 
 Status Router::open_interface(const SwitchInterfaceConfig& c, const SwitchConfig& config) {
   Interface& interface = *by_vlan_[c.vlan];
-  NeighbourConfig n{.mac = mac_, .addresses = c.addresses};
+  NeighborConfig n{.mac = mac_, .addresses = c.addresses};
   n.addresses.push_back({IpAddress::link_local(mac_), 64});
-  for (const SwitchNeighbourConfig& s : config.neighbours) {
+  for (const SwitchNeighborConfig& s : config.neighbors) {
     if (interface_of(config, s.address) == &interface) n.static_entries.push_back({s.address, s.mac});
   }
-  auto neighbours = Neighbours::create(std::move(n), interface);
-  if (!neighbours) return fail(neighbours.error().within("interface '" + c.name + "'"));
-  interface.neighbours = std::move(*neighbours);
+  auto neighbors = Neighbors::create(std::move(n), interface);
+  if (!neighbors) return fail(neighbors.error().within("interface '" + c.name + "'"));
+  interface.neighbors = std::move(*neighbors);
   return {};
 }
 
@@ -143,7 +143,7 @@ void Router::open_routes(const SwitchConfig& config) {
   }
 }
 
-bool Router::is_neighbour_message(const SwitchPacket& packet) const {
+bool Router::is_neighbor_message(const SwitchPacket& packet) const {
   if (!is_in(packet.vlan)) return false;
   if (packet.ether_type == kEtherTypeArp) return true;
   constexpr uint8_t kFirstNd = 133, kLastNd = 137;  // RFC 4861 4
@@ -160,7 +160,7 @@ void Router::overhear(const SwitchPacket& packet, Nanos now) {
                                packet.frame->pkt_len);
   view.vlan_tags = 0;  // the interface belongs to the VLAN, tagged or not
   in.now = now;
-  in.neighbours->overhear(view, packet.frame, now);
+  in.neighbors->overhear(view, packet.frame, now);
 }
 
 void Router::handle(std::span<SwitchPacket> batch, Nanos now) {
@@ -191,7 +191,7 @@ bool Router::look(SwitchPacket& packet, IpAddress& destination, Nanos now) {
   if (!for_us) {
     view.vlan_tags = 0;  // the interface belongs to the VLAN, tagged or not
     in->now = now;
-    in->neighbours->handle(view, packet.frame, now);
+    in->neighbors->handle(view, packet.frame, now);
     return false;
   }
   if (packet.ether_type == kEtherTypeIpv4 || packet.ether_type == kEtherTypeIpv6) {
@@ -201,7 +201,7 @@ bool Router::look(SwitchPacket& packet, IpAddress& destination, Nanos now) {
     }
     destination = view.destination_ip();
     // The table contains all addresses of the switch except the link-local one, which all interfaces share.
-    if (!destination.is_link_local() || !in->neighbours->is_own(destination)) return true;
+    if (!destination.is_link_local() || !in->neighbors->is_own(destination)) return true;
   }
   answer(packet, *in, now);
   return false;
@@ -214,7 +214,7 @@ void Router::answer(SwitchPacket& packet, Interface& host, Nanos now) {
   // The answer is sent to the VLAN of the request, also if the address is in another VLAN.
   host.now = now;
   host.answer_vlan = packet.vlan;
-  const bool handled = host.neighbours->handle(view, packet.frame, now);
+  const bool handled = host.neighbors->handle(view, packet.frame, now);
   host.answer_vlan = host.vlan;
   if (!handled) return output_.drop(packet, DropReason::kNotForUs);
   bump(output_.counters_of(packet).answered);
@@ -267,7 +267,7 @@ bool Router::originate(SwitchPacket& packet, const IpAddress& destination, Nanos
 
 void Router::send_or_wait(SwitchPacket& packet, const Route& route, const IpAddress& destination, Nanos now) {
   if (send(packet, route, destination, now)) return;
-  if (waiting_.size() == kMaxWaiting) return output_.drop(packet, DropReason::kNoNeighbour);
+  if (waiting_.size() == kMaxWaiting) return output_.drop(packet, DropReason::kNoNeighbor);
   waiting_.push_back({packet, &route, destination});
   packet.frame = nullptr;
 }
@@ -278,14 +278,14 @@ bool Router::send(SwitchPacket& packet, const Route& route, const IpAddress& des
     return send_to(packet, *route.interface, found.result, found.entry, now);
   }
   const Choice chosen = choose(route, packet, now);
-  return send_to(packet, *chosen.hop->interface, chosen.result, chosen.hop->neighbour.get(), now);
+  return send_to(packet, *chosen.hop->interface, chosen.result, chosen.hop->neighbor.get(), now);
 }
 
-bool Router::send_to(SwitchPacket& packet, Interface& out, Resolution result, const Neighbour* next_hop,
+bool Router::send_to(SwitchPacket& packet, Interface& out, Resolution result, const Neighbor* next_hop,
                      Nanos now) {
   if (result == Resolution::kPending) return false;
   if (result == Resolution::kFailed) {
-    output_.drop(packet, DropReason::kNoNeighbour);
+    output_.drop(packet, DropReason::kNoNeighbor);
     return true;
   }
   if (next_hop->mac.is_multicast()) {  // broadcast address of a network
@@ -334,12 +334,12 @@ Router::Choice Router::choose(const Route& route, const SwitchPacket& packet, Na
 
 Resolution Router::ask(NextHop& hop, Nanos now) {
   Resolution result = Resolution::kFailed;
-  if (hop.neighbour) {
+  if (hop.neighbor) {
     hop.interface->now = now;
-    result = hop.interface->neighbours->use(*hop.neighbour, now);
+    result = hop.interface->neighbors->use(*hop.neighbor, now);
   } else {
     const Lookup found = hop.interface->resolve(hop.address, now);
-    if (found.entry != nullptr) hop.neighbour = hop.interface->neighbours->hold(*found.entry);
+    if (found.entry != nullptr) hop.neighbor = hop.interface->neighbors->hold(*found.entry);
     result = found.result;
   }
   if (result == Resolution::kResolved) {
@@ -355,7 +355,7 @@ bool Router::poll(Nanos now) {
   bool worked = false;
   for (auto& interface : interfaces_) {
     interface->now = now;
-    worked |= interface->neighbours->poll(now);
+    worked |= interface->neighbors->poll(now);
   }
   if (!waiting_.empty()) worked |= send_waiting(now);
   return worked;
@@ -375,13 +375,13 @@ bool Router::send_waiting(Nanos now) {
 
 Nanos Router::next_deadline() const {
   Nanos next = kNever;
-  for (const auto& interface : interfaces_) next = std::min(next, interface->neighbours->next_deadline());
+  for (const auto& interface : interfaces_) next = std::min(next, interface->neighbors->next_deadline());
   return next;
 }
 
 uint64_t Router::generation() const {
   uint64_t sum = 0;
-  for (const auto& interface : interfaces_) sum += interface->neighbours->generation();
+  for (const auto& interface : interfaces_) sum += interface->neighbors->generation();
   return sum;
 }
 

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "port/neighbours.hpp"
+#include "port/neighbors.hpp"
 #include "switch/packet.hpp"
 #include "switch/route_table.hpp"
 #include "switch/switch_config.hpp"
@@ -35,7 +35,7 @@ class RouterOutput {
 // Owned by one switch worker.
 class Router {
  public:
-  // Frames that may wait for the MAC of their next hop, on all interfaces. Further frames are dropped (kNoNeighbour).
+  // Frames that may wait for the MAC of their next hop, on all interfaces. Further frames are dropped (kNoNeighbor).
   static constexpr size_t kMaxWaiting = 256;
 
   Router(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, RouterOutput& output);
@@ -55,7 +55,7 @@ class Router {
   // Learns from a copy of an ARP or ND message that another worker's router has processed.
   void overhear(const SwitchPacket& packet, Nanos now);
   // Whether the frame is an ARP or ND message, in a VLAN with an interface.
-  [[nodiscard]] bool is_neighbour_message(const SwitchPacket& packet) const;
+  [[nodiscard]] bool is_neighbor_message(const SwitchPacket& packet) const;
 
   // Whether IP packets to the switch's MAC in the VLAN are routed.
   [[nodiscard]] bool is_in(uint16_t vlan) const { return !by_vlan_.empty() && by_vlan_[vlan] != nullptr; }
@@ -76,8 +76,8 @@ class Router {
   struct NextHop {
     Interface* interface = nullptr;
     IpAddress address;
-    NeighbourRef neighbour{};  // set by the first packet
-    bool answered = false;     // at least once
+    NeighborRef neighbor{};  // set by the first packet
+    bool answered = false;   // at least once
     bool silent = false;
   };
   // Route with an index of the table.
@@ -113,7 +113,7 @@ class Router {
   void send_or_wait(SwitchPacket& packet, const Route& route, const IpAddress& destination, Nanos now);
   // Returns false if the next hop is not resolved yet.
   bool send(SwitchPacket& packet, const Route& route, const IpAddress& destination, Nanos now);
-  bool send_to(SwitchPacket& packet, Interface& out, Resolution result, const Neighbour* next_hop, Nanos now);
+  bool send_to(SwitchPacket& packet, Interface& out, Resolution result, const Neighbor* next_hop, Nanos now);
   Choice choose(const Route& route, const SwitchPacket& packet, Nanos now);
   Resolution ask(NextHop& hop, Nanos now);
   // Sends or drops waiting packets after a neighbor entry has changed. Returns whether any packet left the list.

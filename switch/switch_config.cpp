@@ -131,8 +131,8 @@ Status check_routes(const SwitchConfig& config) {
   return {};
 }
 
-Status check_neighbours(const SwitchConfig& config) {
-  for (const SwitchNeighbourConfig& n : config.neighbours) {
+Status check_neighbors(const SwitchConfig& config) {
+  for (const SwitchNeighborConfig& n : config.neighbors) {
     const std::string where = "neighbour " + n.address.to_string();
     if (reach(config, n.address).network == nullptr) return fail(where + " is in no interface's network");
     if (n.mac.is_multicast() || n.mac.is_zero())
@@ -356,9 +356,9 @@ Status read_tables(ConfigNode& node, SwitchConfig& config) {
     return s;
   }));
   return node.each("neighbours", Need::kOptional, [&](ConfigNode& item) -> Status {
-    SwitchNeighbourConfig& neighbour = config.neighbours.emplace_back();
-    Status s = item.required("address", neighbour.address);
-    if (s) s = item.required("mac", neighbour.mac);
+    SwitchNeighborConfig& neighbor = config.neighbors.emplace_back();
+    Status s = item.required("address", neighbor.address);
+    if (s) s = item.required("mac", neighbor.mac);
     return s;
   });
 }
@@ -388,7 +388,7 @@ Status check(const SwitchConfig& config) {
     ROCI_TRY(check_cnp(config.cnp));
     ROCI_TRY(check_shapers(config));
     ROCI_TRY(check_routes(config));
-    return check_neighbours(config);
+    return check_neighbors(config);
   }();
   if (!checked) return fail(checked.error().within(where));
   return {};

@@ -311,9 +311,9 @@ Outbox::Counter* SwitchWorker::send(const Outbox::Message& message, SwitchPacket
 void SwitchWorker::route_stage(std::span<SwitchPacket> batch, Nanos now) {
   if (!is_alone()) {
     for (const SwitchPacket& p : batch) {
-      if (p.frame != nullptr && router_.is_neighbour_message(p))
+      if (p.frame != nullptr && router_.is_neighbor_message(p))
         // A lost copy is replaced by a later solicitation.
-        send_to_others({SwitchHandoff::Kind::kNeighbour, 0, {}, p});
+        send_to_others({SwitchHandoff::Kind::kNeighbor, 0, {}, p});
     }
   }
   router_.handle(batch, now);
@@ -408,7 +408,7 @@ void SwitchWorker::take(SwitchHandoff& handed, Nanos now) {
     case SwitchHandoff::Kind::kAddress:
       macs_.learn(packet.vlan, handed.mac, packet.ingress, now);
       return;
-    case SwitchHandoff::Kind::kNeighbour:
+    case SwitchHandoff::Kind::kNeighbor:
       router_.overhear(packet, now);
       break;
     case SwitchHandoff::Kind::kFlow:

@@ -61,7 +61,7 @@ void Manager::leave_words_in(std::unique_ptr<CrashNoticeFile> file) {
 }
 
 void Manager::look_for(AddressQuery& query, Nanos now) {
-  switch (host_.worker(0).neighbours().resolve(query.address_, now).result) {
+  switch (host_.worker(0).neighbors().resolve(query.address_, now).result) {
     case Resolution::kResolved:
       return query.on_answer({});
     case Resolution::kFailed:

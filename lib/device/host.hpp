@@ -167,7 +167,7 @@ class alignas(64) Host final : public Poller {
   Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids,
        std::shared_ptr<MbufPool> tx_pool);
   Status make_control();
-  Status make_workers(const NeighbourConfig& neighbours);
+  Status make_workers(const NeighborConfig& neighbors);
   Status start_control_cores();
   Status start_progress();
   [[nodiscard]] uint32_t least_loaded() const;

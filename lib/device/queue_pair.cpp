@@ -377,7 +377,7 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
   if (to == from) {
     if (from == IBV_QPS_SQD && (mask & IBV_QP_AV) != 0) {
       core.change_path();
-      attached_->neighbour = NeighbourRef();  // of the previous peer
+      attached_->neighbor = NeighborRef();  // of the previous peer
       attached_->worker->enter_congestion(*attached_);
       attached_->worker->make_ready(*attached_);
     }
@@ -396,7 +396,7 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       core.to_ready_to_receive((mask & IBV_QP_RQ_PSN) != 0 ? Psn{attr.rq_psn} : Psn{});
       core.extensions_undecided =
           attached_->core.config.type == IBV_QPT_RC && host_->config().extensions.mode != ExtensionMode::kOff;
-      attached_->neighbour = NeighbourRef();  // of the previous peer
+      attached_->neighbor = NeighborRef();  // of the previous peer
       attached_->worker->enter_congestion(*attached_);
       if (!attached_->worker->control_congestion(*attached_, profile_)) {
         core.to_error();

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/rate_limit.hpp"
-#include "port/neighbours.hpp"
+#include "port/neighbors.hpp"
 #include "telemetry/counters.hpp"
 #include "transport/datagram.hpp"
 #include "transport/packet_sink.hpp"
@@ -46,8 +46,8 @@ enum class MadSent : uint8_t {
 // Owned by the holder of the first worker's token.
 class Management {
  public:
-  Management(MacAddress mac, uint16_t vlan_id, PacketSink& sink, Neighbours& neighbours, Counters& counters)
-      : mac_(mac), vlan_id_(vlan_id), sink_(sink), neighbours_(neighbours), counters_(counters) {}
+  Management(MacAddress mac, uint16_t vlan_id, PacketSink& sink, Neighbors& neighbors, Counters& counters)
+      : mac_(mac), vlan_id_(vlan_id), sink_(sink), neighbors_(neighbors), counters_(counters) {}
 
   // Sets the user of a class; null removes it.
   void set_class(uint8_t management_class, ManagementClass* user);
@@ -99,7 +99,7 @@ class Management {
   const MacAddress mac_;
   const uint16_t vlan_id_;
   PacketSink& sink_;
-  Neighbours& neighbours_;
+  Neighbors& neighbors_;
   Counters& counters_;
   std::array<Class, 2> classes_{};
   std::deque<Waiting> waiting_;

@@ -9,7 +9,7 @@
 namespace roci {
 namespace {
 
-constexpr Nanos kNeighbourWait{1'000'000};  // poll interval for the peer's MAC address
+constexpr Nanos kNeighborWait{1'000'000};  // poll interval for the peer's MAC address
 
 uint32_t bit(Capability c) { return static_cast<uint32_t>(c); }
 
@@ -113,7 +113,7 @@ void Peers::step(Peer& peer, Nanos now) {
   }
   // An unreachable peer is treated like one that does not respond.
   if (send(peer.route, peer.request, now) == MadSent::kLater) {
-    timers_.schedule(peer, now + kNeighbourWait);
+    timers_.schedule(peer, now + kNeighborWait);
     return;
   }
   timers_.schedule(peer, now + kFirstWait * (1 << std::min(peer.attempts, kAttempts - 1)));

@@ -78,22 +78,21 @@ Worker::Worker(std::string name, uint32_t index, const WorkerContext& surroundin
 }
 
 Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
-                                               const WorkerContext& surroundings,
-                                               NeighbourConfig neighbours) {
+                                               const WorkerContext& surroundings, NeighborConfig neighbors) {
   std::unique_ptr<Worker> worker(new Worker(std::move(name), index, surroundings));
-  worker->vlan_ = neighbours.vlan_id;
-  neighbours.answers = index == 0;
-  auto made = Neighbours::create(std::move(neighbours), *worker);
+  worker->vlan_ = neighbors.vlan_id;
+  neighbors.answers = index == 0;
+  auto made = Neighbors::create(std::move(neighbors), *worker);
   if (!made) return fail(made.error().within("device " + worker->name_));
-  worker->neighbours_ = std::move(*made);
+  worker->neighbors_ = std::move(*made);
   worker->addresses_ = std::make_unique<AddressResolver>(
-      *worker->neighbours_, index,
+      *worker->neighbors_, index,
       worker->needs_icrc_ ? RoceWriter::Contents::kWhole : RoceWriter::Contents::kWithoutIcrc);
   if (index == 0) {
     const PeerExtensions& extensions = worker->extensions_;
     PacketSink& sink = *worker;
-    worker->management_ = std::make_unique<Management>(worker->mac_, worker->vlan_, sink,
-                                                       *worker->neighbours_, worker->counters_);
+    worker->management_ = std::make_unique<Management>(worker->mac_, worker->vlan_, sink, *worker->neighbors_,
+                                                       worker->counters_);
     worker->peers_ = std::make_unique<Peers>(extensions.config(), kReorderWindow, extensions.extra_bytes(),
                                              extensions.int_hops(), surroundings.ids, *worker->management_,
                                              worker->counters_);
@@ -120,7 +119,7 @@ void Worker::detach(AttachedQueuePair& qp) {
   control_.detach(qp);
   withdraw_grants(qp);
   timers_.cancel(qp);
-  qp.neighbour = NeighbourRef();
+  qp.neighbor = NeighborRef();
   stop_waiting(qp);
   if (qp.paused != 0) resume(qp);
   if (qp.ready) unlink(qp, ready_);
@@ -218,7 +217,7 @@ bool Worker::poll(Nanos now) {
   if (controls) control_.send_events(now, context.flows);
   if (!loopback_.empty()) [[unlikely]]
     worked |= receive_own_multicasts(context);
-  worked |= neighbours_->poll(now);
+  worked |= neighbors_->poll(now);
   if (management_ != nullptr) worked |= management_->poll(now);
   worked |= wake_waiting();
   if (to_ourselves_.size() >= kLoopbackLimit) [[unlikely]]
@@ -275,7 +274,7 @@ Nanos Worker::next_deadline() const {
       std::any_of(relayed_.begin(), relayed_.end(), waits)) {
     return Nanos{0};
   }
-  Nanos next = std::min(timers_.next_deadline(), neighbours_->next_deadline());
+  Nanos next = std::min(timers_.next_deadline(), neighbors_->next_deadline());
   if (control_.any()) next = std::min(next, control_.next_deadline());
   if (management_ != nullptr) next = std::min(next, management_->next_deadline());
   for (const PortQueue* queue : queues_) next = std::min(next, queue->next_arrival());
@@ -329,7 +328,7 @@ bool Worker::serve_ready(TransportContext& context) {
       more = transmit(context, qp, quanta);
     if (controlled != nullptr) control_.after_turn(*controlled, context.now);
     if (const bool waits = qp.core.waits_to_send(); waits != qp.waits_to_send) count_waiting(qp, waits);
-    if (addresses_->take_pending()) wait_for_neighbour(qp);
+    if (addresses_->take_pending()) wait_for_neighbor(qp);
     if (stopped_to_ != 0) park(qp, std::exchange(stopped_to_, uint8_t{0}) - 1U);
     const bool sent = counters_.get(Counter::kTxFrames) != sent_before;
     worked |= sent;
@@ -371,24 +370,24 @@ bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
   const bool refuses = state == IBV_QPS_ERR && qp.core.owes_answers();
   if (!connected && !refuses) return qp.core.path_ready();
   auto result = Resolution::kFailed;
-  if (!qp.neighbour) {
-    const Lookup lookup = neighbours_->resolve(qp.core.attributes.path.destination_ip, context.now);
-    if (lookup.entry != nullptr) qp.neighbour = neighbours_->hold(*lookup.entry);
+  if (!qp.neighbor) {
+    const Lookup lookup = neighbors_->resolve(qp.core.attributes.path.destination_ip, context.now);
+    if (lookup.entry != nullptr) qp.neighbor = neighbors_->hold(*lookup.entry);
     result = lookup.result;
   } else {
-    result = neighbours_->use(*qp.neighbour, context.now);
+    result = neighbors_->use(*qp.neighbor, context.now);
   }
   switch (result) {
     case Resolution::kResolved:
-      if (!qp.core.path_ready() || qp.neighbour_version != static_cast<uint16_t>(qp.neighbour->version)) {
-        const MacAddress& mac = qp.neighbour->mac;
+      if (!qp.core.path_ready() || qp.neighbor_version != static_cast<uint16_t>(qp.neighbor->version)) {
+        const MacAddress& mac = qp.neighbor->mac;
         qp.core.set_peer_mac(mac);
         if (peer_presence_ != nullptr) qp.peer_process = peer_presence_->process_of(mac);
-        qp.neighbour_version = static_cast<uint16_t>(qp.neighbour->version);
+        qp.neighbor_version = static_cast<uint16_t>(qp.neighbor->version);
       }
       return true;
     case Resolution::kPending:
-      wait_for_neighbour(qp);
+      wait_for_neighbor(qp);
       return false;
     case Resolution::kFailed:
       qp.core.on_unreachable(context);
@@ -397,7 +396,7 @@ bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
   return false;
 }
 
-void Worker::wait_for_neighbour(AttachedQueuePair& qp) {
+void Worker::wait_for_neighbor(AttachedQueuePair& qp) {
   if (qp.waiting_at != AttachedQueuePair::kNotWaiting) return;
   qp.waiting_at = static_cast<uint32_t>(waiting_.size());
   waiting_.push_back(&qp);
@@ -412,8 +411,8 @@ void Worker::stop_waiting(AttachedQueuePair& qp) {
 }
 
 bool Worker::wake_waiting() {
-  if (neighbours_->generation() == woken_generation_) return false;
-  woken_generation_ = neighbours_->generation();
+  if (neighbors_->generation() == woken_generation_) return false;
+  woken_generation_ = neighbors_->generation();
   for (AttachedQueuePair* qp : waiting_) {
     qp->waiting_at = AttachedQueuePair::kNotWaiting;
     make_ready(*qp);

@@ -41,7 +41,7 @@
 #include "engine/worker_token.hpp"
 #include "memory/memory_table.hpp"
 #include "port/eal.hpp"
-#include "port/neighbours.hpp"
+#include "port/neighbors.hpp"
 #include "port/port.hpp"
 #include "telemetry/counters.hpp"
 #include "transport/packet_sink.hpp"
@@ -77,8 +77,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
  public:
   // `index`: number of the worker in hand_over. Worker 0 answers ARP, ND and echo requests.
   static Result<std::unique_ptr<Worker>> create(std::string name, uint32_t index,
-                                                const WorkerContext& surroundings,
-                                                NeighbourConfig neighbours);
+                                                const WorkerContext& surroundings, NeighborConfig neighbors);
   ~Worker() override;
 
   bool poll(Nanos now) override;
@@ -99,7 +98,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // Number of buffers allocated from the pool for future frames.
   [[nodiscard]] uint32_t tx_buffers_held() const { return tx_buffers_.held(); }
   [[nodiscard]] Counters& counters() { return counters_; }
-  [[nodiscard]] Neighbours& neighbours() { return *neighbours_; }
+  [[nodiscard]] Neighbors& neighbors() { return *neighbors_; }
   // Only in the first worker, which owns queue pair 1 and does the capability exchange for all workers.
   [[nodiscard]] Management& management() { return *management_; }
   [[nodiscard]] Peers& peers() { return *peers_; }
@@ -256,7 +255,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   bool transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);
   bool refresh_path(TransportContext& context, AttachedQueuePair& qp);
   void set_timer(AttachedQueuePair& qp);
-  void wait_for_neighbour(AttachedQueuePair& qp);
+  void wait_for_neighbor(AttachedQueuePair& qp);
   void stop_waiting(AttachedQueuePair& qp);
   bool wake_waiting();
   bool relay();
@@ -270,7 +269,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   Verdict classify_telemetry(Received& received, Origin origin);
   Verdict classify_roce(Received& received, Origin origin);
   void parse(Received& received) const;
-  Verdict classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin);
+  Verdict classify_resolution(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin);
   [[nodiscard]] bool is_for_datagrams(const FrameView& view) const;
   [[gnu::cold, gnu::noinline]] bool receive_own_multicasts(TransportContext& context);
   [[gnu::cold, gnu::noinline]] void enqueue_loopback(rte_mbuf* frame);
@@ -282,7 +281,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   void copy_to_members(const rte_mbuf* frame, const IpAddress& group);
   void copy_to(uint32_t worker, const rte_mbuf* frame);
   void deliver_outboxes();
-  void learn_neighbour(const Received& packet, Nanos now);
+  void learn_neighbor(const Received& packet, Nanos now);
   void count_flow(AttachedQueuePair& qp, const FrameView& view, Nanos now) {
     if (qp.core.session != nullptr && view.opcode->is_request()) flows_.note(qp.flow_seen, now);
   }
@@ -319,7 +318,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   WorkerToken token_;
   Counters counters_;
   uint16_t vlan_ = 0;
-  std::unique_ptr<Neighbours> neighbours_;
+  std::unique_ptr<Neighbors> neighbors_;
   std::unique_ptr<AddressResolver> addresses_;
   TelemetrySink telemetry_;
   PeerExtensions extensions_;

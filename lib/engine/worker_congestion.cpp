@@ -54,7 +54,7 @@ Worker::Verdict Worker::take_cnm(Received& received, Nanos now, Origin origin) {
     counters_.add(Counter::kCnmsUnknownFlow);
     return Verdict::kDone;
   }
-  if (received_cnm->sampled && !neighbours_->is_own(received_cnm->sampled->flow.source)) {
+  if (received_cnm->sampled && !neighbors_->is_own(received_cnm->sampled->flow.source)) {
     counters_.add(Counter::kCnmsMismatched);
     return Verdict::kDone;
   }

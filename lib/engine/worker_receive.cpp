@@ -125,7 +125,7 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
       if (packet.view.ecn() == Ecn::kCe && notification_point_.enabled()) [[unlikely]]
         notify(packet, context.now);
       if (packet.qp->waiting_at != AttachedQueuePair::kNotWaiting) [[unlikely]]
-        learn_neighbour(packet, context.now);
+        learn_neighbor(packet, context.now);
       packet.qp->core.on_packet(context, packet.view, packet.frame);
       control_.touch(packet.qp->core);
       make_ready(*packet.qp);
@@ -141,10 +141,10 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
 
 // The reply to this host's solicitation may have been lost, and the next solicitation may be later than the peer's
 // retransmissions. The peer sends requests, which the queue pair cannot acknowledge without the MAC address.
-void Worker::learn_neighbour(const Received& packet, Nanos now) {
+void Worker::learn_neighbor(const Received& packet, Nanos now) {
   const QueuePairCore& qp = packet.qp->core;
   if (qp.config.type == IBV_QPT_UD || packet.view.source_ip() != qp.attributes.path.destination_ip) return;
-  neighbours_->note_packet(packet.view.source_ip(), packet.view.ethernet().source, now);
+  neighbors_->note_packet(packet.view.source_ip(), packet.view.ethernet().source, now);
 }
 
 void Worker::parse(Received& received) const {
@@ -182,7 +182,7 @@ Worker::Verdict Worker::classify(Received& received, Nanos now, Origin origin) {
       if (cnms_.is_cnm(view, *frame)) return take_cnm(received, now, origin);
       [[fallthrough]];
     case FrameKind::kArp:
-      return classify_neighbourly(view, frame, now, origin);
+      return classify_resolution(view, frame, now, origin);
     case FrameKind::kOther:
       if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);
       if (cnms_.is_cnm(view, *frame)) return take_cnm(received, now, origin);
@@ -287,8 +287,8 @@ bool Worker::verify_deferred_icrc(Received& received) {
   return right;
 }
 
-Worker::Verdict Worker::classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now,
-                                             Origin origin) {
+Worker::Verdict Worker::classify_resolution(const FrameView& view, rte_mbuf* frame, Nanos now,
+                                            Origin origin) {
   if (origin == Origin::kPort && outboxes_.size() > 1) {
     const Scope audience = audience_of(view);
     if (audience == Scope::kAll) copy_to_all(frame);
@@ -297,7 +297,7 @@ Worker::Verdict Worker::classify_neighbourly(const FrameView& view, rte_mbuf* fr
       return Verdict::kPassedOn;
     }
   }
-  if (!neighbours_->handle(view, frame, now)) counters_.add(Counter::kRxOtherProtocol);
+  if (!neighbors_->handle(view, frame, now)) counters_.add(Counter::kRxOtherProtocol);
   return Verdict::kDone;
 }
 
@@ -358,7 +358,7 @@ bool Worker::is_for_datagrams(const FrameView& view) const {
   const IpAddress to = view.destination_ip();
   const bool group = is_multicast(view);
   if (group != to.is_multicast() || group != view.ethernet().destination.is_multicast()) return false;
-  return group || neighbours_->is_own(to);
+  return group || neighbors_->is_own(to);
 }
 
 // Delivers to each attached queue pair of this worker; each validates the packet itself.

@@ -438,7 +438,7 @@ Result<Measurements> Experiment::run() {
   out_.plan = std::move(plan_);
   out_.flows = std::move(results_);
   for (const FlowPlan& flow : out_.plan.flows) out_.ideal.push_back(ideal_time(scenario_, flow));
-  out_.summary = summarise(scenario_, out_, meters_.front(), {meters_.begin() + 1, meters_.end()});
+  out_.summary = summarize(scenario_, out_, meters_.front(), {meters_.begin() + 1, meters_.end()});
   for (uint32_t h = 0; h < hosts; ++h) {
     const std::string& error = network_->program(h).error();
     if (error.empty()) continue;

@@ -159,7 +159,7 @@ Result<bool> choose_hugepages(const EalConfig& config) {
   return false;
 }
 
-Status initialise(const EalConfig& config) {
+Status initialize(const EalConfig& config) {
   if (config.memory_mib == 0)
     return fail("memory_mib: 0 is too small; DPDK requires at least 32 MiB, 512 MiB is recommended");
   cpu_set_t cpus;
@@ -213,7 +213,7 @@ Status start_eal(const EalConfig& config) {
   static Status outcome;
   const std::lock_guard lock(mutex);
   if (!started) {
-    outcome = initialise(config);
+    outcome = initialize(config);
     started = config;
     shares_buffers = config.share_buffers;
     allow_buffer_memory(uint64_t{config.memory_mib} << 20);

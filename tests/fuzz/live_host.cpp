@@ -90,7 +90,7 @@ void LiveHost::make_device() {
   DeviceConfig config;
   config.name = "live";
   config.addresses = {"10.0.0.1/24", "fd00::1/64"};
-  for (const Peer& peer : peers_) config.neighbours[peer.address.to_string()] = peer.mac.to_string();
+  for (const Peer& peer : peers_) config.neighbors[peer.address.to_string()] = peer.mac.to_string();
   config.progress = Progress::kExternal;
   config.seed = 1;
   config.workers = (setup_.habits & Setup::kTwoWorkers) != 0 ? 2 : 1;
@@ -204,11 +204,11 @@ void LiveHost::step(const Step& step) {
     case Act::kControl:
       control(step);
       break;
-    case Act::kNeighbour:
+    case Act::kNeighbor:
       if (setup_.congestion != 0 && step.opcode % 4 == kTellsOfCongestion) {
         put_cnm(step);
       } else {
-        put_neighbour(step);
+        put_neighbor(step);
       }
       break;
   }

@@ -24,7 +24,7 @@ class ShmPortTest : public test::ShmNetworkTest {
     return sent;
   }
   rte_mbuf* solicitation(uint32_t from, const IpAddress& target) const {
-    NeighbourMessage message;
+    NeighborMessage message;
     message.source = ip6(from);
     message.destination = target;
     message.target = target;
