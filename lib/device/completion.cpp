@@ -48,7 +48,7 @@ CompletionQueue::CompletionQueue(std::shared_ptr<Host> host, std::shared_ptr<Com
 
 CompletionQueue::~CompletionQueue() {
   const std::scoped_lock guard(host_->all_workers());
-  ring_->disown();
+  ring_->abandon_events();
   host_->events().remove(EventSource::kCompletionQueue, number());
   host_->release(LimitedObject::kCompletionQueue);
 }

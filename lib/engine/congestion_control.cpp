@@ -379,7 +379,7 @@ void CongestionControl::apply(ControlFlow& flow, Nanos now) {
       (uses & ROCI_CC_USES_RATE) != 0 ? decision.rate : SendGate::kNoLimit,
       Nanos{(uses & ROCI_CC_USES_GAP) != 0 ? static_cast<int64_t>(std::min(decision.gap_ns, kMaxGap)) : 0});
   if ((uses & ROCI_CC_USES_ECN) != 0) gate.not_ect_below = Lsn{decision.not_ect_below};
-  gate.telemetry_only_asked = (decision.requests & ROCI_CC_TELEMETRY_ONLY_ASKED) != 0;
+  gate.telemetry_only_requested = (decision.requests & ROCI_CC_TELEMETRY_ONLY_ASKED) != 0;
   const auto asked = [](const std::atomic<uint32_t>& wanted, uint32_t& made) {
     const uint32_t now_wanted = wanted.load(std::memory_order_relaxed);
     return std::exchange(made, now_wanted) != now_wanted;

@@ -367,7 +367,7 @@ bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
   const ibv_qp_state state = qp.core.state();
   const bool connected = state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
   // The first packet may be a request that is refused; its NAK needs the path.
-  const bool refuses = state == IBV_QPS_ERR && qp.core.owes_answers();
+  const bool refuses = state == IBV_QPS_ERR && qp.core.has_pending_responses();
   if (!connected && !refuses) return qp.core.path_ready();
   auto result = Resolution::kFailed;
   if (!qp.neighbor) {

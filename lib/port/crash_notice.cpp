@@ -61,7 +61,7 @@ bool CrashNoticeFile::grow() {
   return true;
 }
 
-CrashNoticeFile::Slot CrashNoticeFile::keep(Slot slot, std::span<const uint8_t> frame) {
+CrashNoticeFile::Slot CrashNoticeFile::store(Slot slot, std::span<const uint8_t> frame) {
   if (frame.empty() || frame.size() > CrashNoticeSlot::kMaxBytes) {
     remove(slot);
     return kNone;

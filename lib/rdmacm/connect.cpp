@@ -28,14 +28,14 @@ bool put_private_data(std::array<uint8_t, kSize>& out, size_t at, const void* da
   return true;
 }
 
-Most most_of(ibv_context* context) {
+TermLimits most_of(ibv_context* context) {
   ibv_device_attr attr{};
   if (ibv_query_device(context, &attr) != 0) return {};
   return {static_cast<uint8_t>(std::clamp(attr.max_qp_rd_atom, 0, 255)),
           static_cast<uint8_t>(std::clamp(attr.max_qp_init_rd_atom, 0, 255))};
 }
 
-Ends ends_of(const Id& id) {
+Endpoints ends_of(const Id& id) {
   const cm::Route route = route_of(id);
   return {.local = route.local,
           .remote = route.remote,
@@ -72,13 +72,13 @@ int refuse_service(Id& id, const void* data, uint8_t length) {
 }
 
 int ask_for_service(Id& id, const rdma_conn_param* param) {
-  CmServiceRequest request = question_for(ends_of(id));
+  CmServiceRequest request = service_request_for(ends_of(id));
   if (param != nullptr && !put_private_data(request.private_data, CmIpHeader::kBytes, param->private_data,
                                             param->private_data_len))
     return failed(EINVAL);
   id.phase = Phase::kConnecting;
   if (roci::Status asked = id.service->ask(route_of(id), request, id, id.connection); !asked) {
-    id.phase = Phase::kRouteKnown;
+    id.phase = Phase::kRouteResolved;
     return failed(asked.error());
   }
   return complete(id);
@@ -260,7 +260,7 @@ bool Id::on_event(cm::Connection&, const cm::Event& event) {
       phase = Phase::kDisconnected;
       report(*this, RDMA_CM_EVENT_DISCONNECTED);
       return true;
-    case cm::EventKind::kTimeWaitOver:
+    case cm::EventKind::kTimeWaitExpired:
       report(*this, RDMA_CM_EVENT_TIMEWAIT_EXIT);
       return true;
     case cm::EventKind::kServiceReply:
@@ -282,18 +282,18 @@ extern "C" {
 
 int rdma_connect(rdma_cm_id* verbs, rdma_conn_param* param) {
   Id& id = Id::of(verbs);
-  if (id.phase != Phase::kRouteKnown) return failed(EINVAL);
+  if (id.phase != Phase::kRouteResolved) return failed(EINVAL);
   const rdma_conn_param none{};
   const rdma_conn_param& wanted = param != nullptr ? *param : none;
   if (verbs->qp_type == IBV_QPT_UD) return ask_for_service(id, param);
   Terms& terms = id.terms;
-  const Ends ends = ends_of(id);
-  ask_for(terms, param, most_of(verbs->verbs), ends);
+  const Endpoints ends = ends_of(id);
+  request_terms(terms, param, most_of(verbs->verbs), ends);
   terms.rq_psn = random_psn();
   terms.path_mtu = path_mtu_of(id);
   if (id.ack_timeout != 0) terms.ack_timeout = id.ack_timeout;
   CmRequest request =
-      request_for(ends, terms, queue_pair_of(id, wanted), wanted.flow_control != 0, id.service->patience());
+      request_for(ends, terms, queue_pair_of(id, wanted), wanted.flow_control != 0, id.service->timeouts());
   if (!put_private_data(request.private_data, CmIpHeader::kBytes, wanted.private_data,
                         wanted.private_data_len))
     return failed(EINVAL);
@@ -301,7 +301,7 @@ int rdma_connect(rdma_cm_id* verbs, rdma_conn_param* param) {
   if (roci::Status started =
           id.service->connect(route_of(id), request, id.local_ece.options, id, id.connection);
       !started) {
-    id.phase = Phase::kRouteKnown;
+    id.phase = Phase::kRouteResolved;
     return failed(started.error());
   }
   return complete(id);
@@ -367,7 +367,7 @@ int rdma_disconnect(rdma_cm_id* verbs) {
   if (id.connection == nullptr) return failed(EINVAL);
   if (!fail_queue_pair(id)) return -1;
   if (id.service->disconnect(*id.connection, {})) return complete(id);
-  const roci::Status answered = id.service->answer_disconnect(*id.connection, {});
+  const roci::Status answered = id.service->reply_disconnect(*id.connection, {});
   return answered ? complete(id) : failed(answered.error());
 }
 

@@ -21,7 +21,7 @@ CompletionRing::CompletionRing(uint32_t capacity, uint32_t first, const EventObj
   if (channel_ != nullptr) channel_->join();
 }
 
-CompletionRing::~CompletionRing() { disown(); }
+CompletionRing::~CompletionRing() { abandon_events(); }
 
 bool CompletionRing::push(const ibv_wc& completion, bool solicited, CompletionBatch* batch, Nanos now) {
   solicited |= completion.status != IBV_WC_SUCCESS;
@@ -107,7 +107,7 @@ bool CompletionRing::resize(uint32_t capacity) {
 
 void CompletionRing::request_notify(bool solicited_only) {
   if (channel_ == nullptr || disowned_.load(std::memory_order_relaxed)) return;
-  asked_for_solicited_.store(solicited_only, std::memory_order_relaxed);
+  solicited_only_.store(solicited_only, std::memory_order_relaxed);
   if (!solicited_only) {
     armed_.store(Armed::kAny, std::memory_order_seq_cst);
     return;
@@ -118,7 +118,7 @@ void CompletionRing::request_notify(bool solicited_only) {
 
 bool CompletionRing::take_back_event() {
   if (!empty() || overflowed()) return false;
-  request_notify(asked_for_solicited_.load(std::memory_order_relaxed));
+  request_notify(solicited_only_.load(std::memory_order_relaxed));
   // A completion preceded the request, so no event follows for it.
   if (!empty()) return false;
   ack_events(1);
@@ -133,7 +133,7 @@ uint32_t CompletionRing::unacknowledged() {
   return channel_ != nullptr ? channel_->unacknowledged(member_) : 0;
 }
 
-void CompletionRing::disown() {
+void CompletionRing::abandon_events() {
   overflow_claimed_.store(true, std::memory_order_relaxed);
   if (disowned_.exchange(true, std::memory_order_relaxed) || channel_ == nullptr) return;
   armed_.store(Armed::kNo, std::memory_order_seq_cst);

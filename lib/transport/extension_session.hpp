@@ -157,8 +157,8 @@ class ExtensionSession {
             telemetry != nullptr && terms.may_send && telemetry->inserts_header(HopsOf::kRequests)};
   }
   // Applies congestion control's requests for telemetry in single packets.
-  void begin_as_asked(SendGate& gate, PacketExtras& extras) const {
-    if (!gate.telemetry_next && !gate.telemetry_only_asked) return;
+  void apply_telemetry_request(SendGate& gate, PacketExtras& extras) const {
+    if (!gate.telemetry_next && !gate.telemetry_only_requested) return;
     extras.begin_int = telemetry != nullptr && terms.may_send && gate.telemetry_next;
     gate.telemetry_next = false;
   }
@@ -176,7 +176,7 @@ class ExtensionSession {
   ExtensionTerms terms;
   std::unique_ptr<TelemetrySession> telemetry;  // null if not negotiated, or without memory
   std::optional<ReorderBuffer> kept;            // responder, with selective repeat: buffered packets
-  Psn newest_kept;
+  Psn newest_buffered;
   std::optional<SackBoard> sacked;  // requester, with selective repeat: packets that have arrived
   // Requester, with selective repeat: retransmission of the missing packets from `from` up to `end`. `next` is its
   // cursor.
@@ -189,7 +189,7 @@ class ExtensionSession {
   } repair;
   PeerSilence silence;  // requester, on a port that reports the state of peer processes
   // Requester: acknowledgments of READ responses (CC_RRACK).
-  struct ReadAcknowledgements {
+  struct ReadAcknowledgments {
     Psn last{};              // response received in order
     uint32_t completed = 0;  // READs and atomics
     bool any = false;        // `last` is valid

@@ -130,7 +130,7 @@ class alignas(64) QueuePairCore {
   // Whether posted requests have not been sent completely, so that an acknowledgment may permit further packets.
   [[nodiscard]] virtual bool waits_to_send() const { return false; }
   // Whether packets of the responder are due, in the error state too.
-  [[nodiscard]] virtual bool owes_answers() const { return false; }
+  [[nodiscard]] virtual bool has_pending_responses() const { return false; }
   // The peer's process has exited: outstanding requests fail as with exhausted retries.
   virtual void on_peer_exit(TransportContext& /*context*/) {}
   // Address resolution of the peer has failed: queued requests fail as with exhausted retries.

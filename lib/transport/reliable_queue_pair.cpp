@@ -104,7 +104,7 @@ void ReliableQueuePair::on_switch_report(TransportContext& context, const FrameV
   const bool matches = sampled != nullptr && psn == view.psn() &&
                        report.sampled.destination_qp.get() == attributes.remote_qp.value() &&
                        (report.flags.get() & IntReport::kToReceiver) == 0 &&
-                       (requester.has_under_way(*sampled, psn) || responder.has_under_way(*sampled, psn));
+                       (requester.has_in_flight(*sampled, psn) || responder.has_in_flight(*sampled, psn));
   const HopsOf of =
       matches && sampled->operation == Operation::kReadResponse ? HopsOf::kResponses : HopsOf::kRequests;
   const bool taken = matches && session->telemetry->take_report(report, psn, of, context.now);
@@ -117,7 +117,7 @@ bool ReliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
   if (now == IBV_QPS_ERR) {
     flush(context);
     // Responses to requests executed before the error are still sent, and so is the NAK of the error.
-    return path_ready() && responder.has_answers() && responder.transmit(context, budget);
+    return path_ready() && responder.has_responses() && responder.transmit(context, budget);
   }
   if (requester.idle()) on_drained(context);
   if (!path_ready() || !receives(now)) return false;

@@ -30,7 +30,7 @@ class ReliableQueuePair final : public QueuePairCore {
   void on_deadline(TransportContext& context) override { requester.on_deadline(context); }
   void note_resumed(Nanos now) override { requester.note_resumed(now); }
   [[nodiscard]] bool waits_to_send() const override { return requester.waits_to_send(); }
-  [[nodiscard]] bool owes_answers() const override { return responder.has_answers(); }
+  [[nodiscard]] bool has_pending_responses() const override { return responder.has_responses(); }
   void on_peer_exit(TransportContext& context) override { requester.on_peer_exit(context); }
   void on_unreachable(TransportContext& context) override;
   [[nodiscard]] const SendFlow* flow(Direction of) const override {

@@ -88,7 +88,7 @@ Requester::Step Requester::send_next(TransportContext& context) {
   SendWqe& wqe = qp_.send_queue.at(cursor_.index);
   if (!wqe.started && qp_.state() == IBV_QPS_SQD) return Step::kWait;
   if (wqe.local_error != IBV_WC_SUCCESS) return Step::kFailed;
-  if (wqe.is_local()) return do_locally(context, wqe);
+  if (wqe.is_local()) return execute_locally(context, wqe);
   if (!wqe.started) {
     if (context.placement != nullptr && place(context, wqe)) return Step::kSent;
     const Step step = start(context, wqe);
@@ -170,7 +170,7 @@ Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
 
 // A local operation is executed when the cursor reaches it for the first time. After a rewind, the cursor only passes
 // over it. It uses as much of the budget as a packet.
-Requester::Step Requester::do_locally(TransportContext& context, SendWqe& wqe) {
+Requester::Step Requester::execute_locally(TransportContext& context, SendWqe& wqe) {
   if (!wqe.started) {
     if ((wqe.send_flags & IBV_SEND_FENCE) != 0 && reads_outstanding_ > 0) return Step::kWait;
     wqe.local_error = execute_local_operation(context, qp_.accessor(), wqe);
@@ -288,7 +288,7 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
       .ack_request = true,
       .ect = again};
   PacketExtras extras = data_extras();
-  extras.not_ect = !again && qp_.gates != nullptr && leaves_as_not_ect(wqe, packet, psn);
+  extras.not_ect = !again && qp_.gates != nullptr && sends_as_not_ect(wqe, packet, psn);
   const auto outcome = send_packet(
       context, qp_, bth, packet.length, extras, [&](RoceWriter::Open& open, const ExtensionView& block) {
         session_block(block, wqe.first_lsn + packet.offset, context.now);
@@ -360,7 +360,7 @@ PacketExtras Requester::data_extras() const {
   if (session() == nullptr) return {};
   PacketExtras extras = session()->data_extras();
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
-    session()->begin_as_asked(*here, extras);
+    session()->apply_telemetry_request(*here, extras);
   return extras;
 }
 
@@ -376,7 +376,7 @@ bool Requester::send_extras(TransportContext& context) {
 }
 
 bool Requester::send_read_acknowledge(TransportContext& context) {
-  ExtensionSession::ReadAcknowledgements& acks = session()->read_acks;
+  ExtensionSession::ReadAcknowledgments& acks = session()->read_acks;
   const BthFields bth{.opcode = Opcode::kCcReadAcknowledge,
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = acks.last,
@@ -452,8 +452,8 @@ bool Requester::held(Nanos now, Span span, Psn psn) const {
 
 // The receiver detects the loss of Not-ECT packets by the packet that is last before the window or the queue is
 // exhausted, so that packet is ECN-capable (draft-dai-tsvwg-pfc-free-congestion-control 3.1).
-[[gnu::noinline, gnu::cold]] bool Requester::leaves_as_not_ect(const SendWqe& wqe,
-                                                               const MessagePacket& packet, Psn psn) const {
+[[gnu::noinline, gnu::cold]] bool Requester::sends_as_not_ect(const SendWqe& wqe, const MessagePacket& packet,
+                                                              Psn psn) const {
   const SendGate& here = *gate();
   const Lsn lsn = wqe.first_lsn + packet.offset;
   if (lsn >= here.not_ect_below) return false;

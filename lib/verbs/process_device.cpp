@@ -207,7 +207,7 @@ cm::Service& connection_manager() {
   self.manager = std::make_unique<cm::Manager>(self.device->host(), guid, self.file.connection_manager);
   if (self.place != nullptr) {
     if (auto words = self.place->open_crash_notices(); words) {
-      self.manager->leave_words_in(std::move(*words));
+      self.manager->store_crash_notices_in(std::move(*words));
     } else {
       log().warn("{}; peers will not be notified if this process is killed", words.error().message);
     }

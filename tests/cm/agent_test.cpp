@@ -25,9 +25,9 @@ TEST_F(CmAgent, connects_and_disconnects_as_two_linux_hosts_do) {
   EXPECT_EQ(other->state(), State::kTimeWait);
   network.run_to_the_end();
   EXPECT_EQ(client.events,
-            (std::vector{EventKind::kReply, EventKind::kDisconnected, EventKind::kTimeWaitOver}));
+            (std::vector{EventKind::kReply, EventKind::kDisconnected, EventKind::kTimeWaitExpired}));
   EXPECT_EQ(server.events, (std::vector{EventKind::kRequest, EventKind::kReady, EventKind::kDisconnect,
-                                        EventKind::kTimeWaitOver}));
+                                        EventKind::kTimeWaitExpired}));
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
 
@@ -360,7 +360,7 @@ TEST_F(CmAgent, a_connection_that_its_user_has_refused_meanwhile_does_not_come_b
   Connection* second = client.connect(kServer);
   network.run_for(Nanos{100'000});
   client.does = [&](EventKind kind) {
-    if (kind == EventKind::kTimeWaitOver) {
+    if (kind == EventKind::kTimeWaitExpired) {
       EXPECT_TRUE(client_agent.reject(*second, {}, network.now));
     }
   };

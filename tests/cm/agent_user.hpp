@@ -47,7 +47,7 @@ class AgentUser final : public EventHandler {
         ++established;
         return true;
       case EventKind::kDisconnect:
-        EXPECT_TRUE(agent_.answer_disconnect(connection, {}, now));
+        EXPECT_TRUE(agent_.reply_disconnect(connection, {}, now));
         return true;
       case EventKind::kServiceRequest:
         EXPECT_TRUE(agent_.answer(connection, {.queue_pair = Qpn{77}, .qkey = 0x01234567}, 0, now));
@@ -56,7 +56,7 @@ class AgentUser final : public EventHandler {
       case EventKind::kRequestTimeout:
       case EventKind::kReplyTimeout:
       case EventKind::kRejected:
-      case EventKind::kTimeWaitOver:
+      case EventKind::kTimeWaitExpired:
       case EventKind::kServiceReply:
       case EventKind::kServiceTimeout:
         connections.erase(&connection);

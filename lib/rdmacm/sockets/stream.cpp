@@ -241,7 +241,7 @@ int Stream::shutdown(int how) {
   if (how == SHUT_RD) return 0;
   // After this the program may exit. A longer transmission continues without the call.
   const int status =
-      wait(lock, true, Clock::now() + kLinger, [&] { return link_->all_sent() || link_->gone(); });
+      wait(lock, true, Clock::now() + kLinger, [&] { return link_->all_sent() || link_->is_disconnected(); });
   return status != 0 && errno == EAGAIN ? 0 : status;
 }
 
@@ -255,7 +255,7 @@ int Stream::close() {
                                      : kLinger;
     const auto until = Clock::now() + time;
     // A signal does not interrupt the close. Data that the peer has not received by then is lost, as with SO_LINGER.
-    while (wait(lock, true, until, [&] { return link_->all_sent() || link_->gone(); }) != 0 &&
+    while (wait(lock, true, until, [&] { return link_->all_sent() || link_->is_disconnected(); }) != 0 &&
            errno == EINTR) {
     }
     disconnect();

@@ -11,7 +11,7 @@
 namespace roci::rdmacm::sockets {
 namespace {
 
-constexpr uint32_t kControlPlaces = 4;  // send queue entries that data cannot use
+constexpr uint32_t kControlSlots = 4;  // send queue entries that data cannot use
 // Receives in addition to the announced ones, for messages without credit. Without them the peer would receive RNR
 // NAKs.
 constexpr uint32_t kSpareReceives = 8;
@@ -57,8 +57,8 @@ bool StreamLink::make_queues() {
               .max_recv_sge = 1,
               .max_inline_data = std::max<uint32_t>(sizes_.most_inline, sizeof(Mapping))};
   if (rdma_create_qp(id_, nullptr, &attr) != 0) return false;
-  data_places_ = sizes_.send_queue - kControlPlaces;
-  control_places_ = kControlPlaces;
+  free_data_slots_ = sizes_.send_queue - kControlSlots;
+  free_control_slots_ = kControlSlots;
   return true;
 }
 
@@ -112,9 +112,9 @@ bool StreamLink::arm() {
 }
 
 void StreamLink::fail(int code) {
-  if (gone()) return;
-  if (over()) {
-    gone_ = true;  // both peers had finished
+  if (is_disconnected()) return;
+  if (is_finished()) {
+    disconnected_ = true;  // both peers had finished
   } else {
     error_ = code;
   }
@@ -122,12 +122,12 @@ void StreamLink::fail(int code) {
 }
 
 uint32_t StreamLink::direct_space() const {
-  if (!open_ || !sends_ || data_places_ == 0 || send_free_ < kLowWater) return 0;
+  if (!open_ || !sends_ || free_data_slots_ == 0 || send_free_ < kLowWater) return 0;
   return std::min(send_free_, kMaxPerMessage);
 }
 
 uint32_t StreamLink::send_space() const {
-  if (sent_ == allowed_ || grants_.empty() || mappings_wait()) return 0;
+  if (sent_ == allowed_ || grants_.empty() || has_unannounced_mappings()) return 0;
   return std::min(direct_space(), grants_.front().length);
 }
 
@@ -169,14 +169,14 @@ bool StreamLink::post_outgoing(uint32_t bytes, ibv_send_wr& wr, Kind kind) {
   wr.sg_list = entries.data();
   wr.num_sge = count;
   if (bytes <= sizes_.most_inline) wr.send_flags = IBV_SEND_INLINE;
-  --data_places_;
+  --free_data_slots_;
   send_free_ -= bytes;
   send_at_ = (send_at_ + bytes) % sizes_.send_ring;
   return post(wr, kind, bytes);
 }
 
-bool StreamLink::post_word(Kind kind, uint32_t immediate, std::span<const uint8_t> content, uint64_t address,
-                           uint32_t key) {
+bool StreamLink::post_immediate(Kind kind, uint32_t immediate, std::span<const uint8_t> content,
+                                uint64_t address, uint32_t key) {
   ibv_sge entry{reinterpret_cast<uintptr_t>(content.data()), static_cast<uint32_t>(content.size()), 0};
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -188,7 +188,7 @@ bool StreamLink::post_word(Kind kind, uint32_t immediate, std::span<const uint8_
     wr.num_sge = 1;
     wr.send_flags = IBV_SEND_INLINE;
   }
-  --(kind == Kind::kMapping ? data_places_ : control_places_);
+  --(kind == Kind::kMapping ? free_data_slots_ : free_control_slots_);
   return post(wr, kind, 0);
 }
 
@@ -202,18 +202,18 @@ bool StreamLink::post(ibv_send_wr& wr, Kind kind, uint32_t bytes) {
 }
 
 void StreamLink::probe() {
-  if (!open_ || gone() || probing_ || control_places_ == 0) return;
+  if (!open_ || is_disconnected() || probing_ || free_control_slots_ == 0) return;
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_RDMA_WRITE;
   wr.wr.rdma.remote_addr = peer_grants_.address;
   wr.wr.rdma.rkey = peer_grants_.key;
-  --control_places_;
+  --free_control_slots_;
   probing_ = post(wr, Kind::kProbe, 0);
 }
 
 void StreamLink::shut(int how) {
   const bool was_shut = !sends_;
-  if (over()) return;
+  if (is_finished()) return;
   if (how != SHUT_WR) receives_ = false;
   if (how != SHUT_RD) sends_ = false;
   if (sends_) return;  // SHUT_RD alone is not reported to the peer
@@ -223,15 +223,15 @@ void StreamLink::shut(int how) {
 }
 
 void StreamLink::send_pending_control() {
-  if (!pending_control_ || !open_ || gone() || control_places_ == 0) return;
+  if (!pending_control_ || !open_ || is_disconnected() || free_control_slots_ == 0) return;
   const uint32_t operand = static_cast<uint32_t>(*pending_control_);
   pending_control_.reset();
-  post_word(Kind::kControl, word(Operation::kControl, operand));
+  post_immediate(Kind::kControl, word(Operation::kControl, operand));
 }
 
 bool StreamLink::all_sent() const {
-  return !pending_control_ && control_places_ == kControlPlaces &&
-         data_places_ == sizes_.send_queue - kControlPlaces;
+  return !pending_control_ && free_control_slots_ == kControlSlots &&
+         free_data_slots_ == sizes_.send_queue - kControlSlots;
 }
 
 }  // namespace roci::rdmacm::sockets

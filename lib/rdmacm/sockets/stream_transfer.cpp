@@ -53,7 +53,8 @@ bool Stream::take_events() {
 }
 
 Clock::time_point Stream::look_at() const {
-  return stage_ == Stage::kOpen && !link_->gone() ? last_completion_ + kSilence : Clock::time_point::max();
+  return stage_ == Stage::kOpen && !link_->is_disconnected() ? last_completion_ + kSilence
+                                                             : Clock::time_point::max();
 }
 
 int Stream::wait_until_open(Lock& lock, bool may_sleep) {
@@ -82,7 +83,7 @@ ssize_t Stream::send(std::span<const iovec> from, int flags, const sockaddr* to,
     if (wait(lock, waits(flags), until, [&] { return link_->send_space() > 0 || may_not_send(); }) != 0)
       return moved_or(sent);
     if (may_not_send()) {
-      errno = link_->error() != 0 ? link_->error() : link_->gone() ? ECONNRESET : EPIPE;
+      errno = link_->error() != 0 ? link_->error() : link_->is_disconnected() ? ECONNRESET : EPIPE;
       return moved_or(sent);
     }
     const auto some = static_cast<uint32_t>(std::min<size_t>(whole - sent, link_->send_space()));
@@ -142,7 +143,7 @@ ssize_t Stream::write_mapped(const void* from, size_t length, off_t offset, int 
   size_t written = 0;
   while (written < length) {
     const auto ready = [&] {
-      return (link_->direct_space() > 0 && !link_->mappings_wait()) || may_not_send();
+      return (link_->direct_space() > 0 && !link_->has_unannounced_mappings()) || may_not_send();
     };
     if (wait(lock, waits(flags), until, ready) != 0) return moved_or(written);
     if (may_not_send()) {
@@ -202,7 +203,7 @@ short Stream::state() const {
   if (link_->readable() || !link_->receives()) out |= POLLIN | POLLRDNORM;
   if (link_->send_space() > 0 || !link_->sends()) out |= POLLOUT | POLLWRNORM;
   if (!link_->receives()) out |= POLLRDHUP;
-  if (link_->over() && !link_->readable()) out |= POLLHUP;  // programs stop reading after POLLHUP
+  if (link_->is_finished() && !link_->readable()) out |= POLLHUP;  // programs stop reading after POLLHUP
   if (link_->error() != 0) out |= POLLERR;
   return static_cast<short>(out);
 }
