@@ -68,7 +68,7 @@ CnmEvent CnmNotifier::answer(const CnmSample& sample, uint16_t point, bool l3, c
   auto cnm = sample_frame(head_of(frame), packet.traffic_class);
   if (!cnm || packet.ingress == kNoPort) return CnmEvent::kNoFlow;
   if (packet.ether_type == kEtherTypeCnm || (udp_port_ != 0 && is_self_defined(frame)))
-    return CnmEvent::kOwnKind;
+    return CnmEvent::kSampledCnm;
   const bool is_congested = sample.feedback.is_congested();
   cnm->feedback = sample.feedback.quantized;
   cnm->point = {mac_, Be16{point}};
@@ -106,8 +106,11 @@ CnmEvent CnmNotifier::put_l2(const CnmLink& link, const Cnm& cnm, uint16_t vlan,
     return CnmEvent::kNoBuffer;
   }
   build_cnm_frame(link, cnm, {bytes, length});
-  outbox_.push(
-      {.frame = frame, .vlan = vlan, .to = {}, .sent = &counter(as), .no_way = &counter(CnmEvent::kNoRoute)});
+  outbox_.push({.frame = frame,
+                .vlan = vlan,
+                .to = {},
+                .sent = &counter(as),
+                .no_route = &counter(CnmEvent::kNoRoute)});
   return CnmEvent::kSent;
 }
 
@@ -131,13 +134,14 @@ CnmEvent CnmNotifier::put_l3(const FiveTuple& flow, const Cnm& cnm, L3CnmTlvs tl
   const uint32_t length = build_l3_cnm(path, udp_port_, flow, cnm, tlvs, {bytes, kMaxL3CnmFrame});
   rte_pktmbuf_trim(frame, static_cast<uint16_t>(kMaxL3CnmFrame - length));
   if (key_) sign_l3_cnm({bytes, length}, udp_port_, *key_);
-  // at_home: attached hosts may not support self-defined CNMs.
-  outbox_.push({.frame = frame,
-                .vlan = 0,
-                .to = flow.source,
-                .sent = &counter(CnmEvent::kSentOverIp),
-                .no_way = &counter(CnmEvent::kNoRoute),
-                .at_home = is_tor() && !delivers_unknown_ ? &counter(CnmEvent::kUnknownFlow) : nullptr});
+  // attached_destination: attached hosts may not support self-defined CNMs.
+  outbox_.push(
+      {.frame = frame,
+       .vlan = 0,
+       .to = flow.source,
+       .sent = &counter(CnmEvent::kSentOverIp),
+       .no_route = &counter(CnmEvent::kNoRoute),
+       .attached_destination = is_tor() && !delivers_unknown_ ? &counter(CnmEvent::kUnknownFlow) : nullptr});
   return CnmEvent::kSent;
 }
 
@@ -156,7 +160,7 @@ void CnmNotifier::learn(const SwitchPacket& packet, Nanos now) {
 CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router, Nanos now) {
   if (!is_self_defined(packet.frame)) return Taken::kNotHandled;
   const auto tuple = read_five_tuple(head_of(packet.frame));
-  if (!tuple || router.leads_on(tuple->destination)) return Taken::kNotHandled;
+  if (!tuple || router.is_forwarded(tuple->destination)) return Taken::kNotHandled;
   const auto refuse = [this](CnmEvent event) {
     count(event);
     return Taken::kRefused;
@@ -202,7 +206,7 @@ CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router,
   packet.starts_telemetry = false;
   packet.has_cn_tag = true;
   packet.cn_flow = link.tags.flow.value_or(0);
-  packet.from_us = true;
+  packet.originated = true;
   return Taken::kTranslated;
 }
 
@@ -212,7 +216,7 @@ bool CnmNotifier::is_authentic(std::span<const uint8_t> frame, const L3CnmView& 
          L3CnmGuard::Verdict::kNew;
 }
 
-void CnmNotifier::overhear(const rte_mbuf* frame, Nanos now) {
+void CnmNotifier::observe(const rte_mbuf* frame, Nanos now) {
   const L3CnmView view = parse_l3_cnm(head_of(frame), udp_port_);
   if (view.accepted() && shapers_ != nullptr) shapers_->take(view, now);
 }

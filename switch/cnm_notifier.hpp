@@ -63,7 +63,7 @@ class CnmNotifier {
   };
   Taken take(SwitchPacket& packet, const Router& router, Nanos now);
   // Processes a copy of a CNM for a shaper that another worker has received.
-  void overhear(const rte_mbuf* frame, Nanos now);
+  void observe(const rte_mbuf* frame, Nanos now);
 
   void count(CnmEvent event) { bump(counter(event)); }
   [[nodiscard]] const CnmCounters& counters() const { return counters_; }

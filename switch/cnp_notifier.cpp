@@ -34,7 +34,7 @@ CnpNotifier::CnpNotifier(const SwitchConfig& config, const MacAddress& mac, rte_
   limits_.assign(config.ports.size(), EventLimit(config.cnp.rate));
 }
 
-bool CnpNotifier::pass(const RoceGlance& cnp, Nanos now) {
+bool CnpNotifier::pass(const RocePeek& cnp, Nanos now) {
   if (!suppress_ || notified_.capacity() == 0) return true;
   const bool covered = notified_.find(cnp.flow, now) != nullptr;
   if (!covered) notified_.update(cnp.flow, now);  // if the table is full, the CNP is forwarded
@@ -44,7 +44,7 @@ bool CnpNotifier::pass(const RoceGlance& cnp, Nanos now) {
 
 std::optional<KeyFlow> CnpNotifier::flow_of(const SwitchPacket& packet, const rte_mbuf* frame) const {
   if (packet.ingress == kNoPort) return std::nullopt;
-  const auto glance = glance_roce(head_of(frame), frame->pkt_len, int_port_);
+  const auto glance = peek_roce(head_of(frame), frame->pkt_len, int_port_);
   // Management datagrams are not rate limited, and a multicast address cannot be the source of a CNP.
   if (!glance || !glance->is_data() || glance->flow.queue_pair == Qpn{1} ||
       glance->flow.destination.is_multicast())
@@ -53,7 +53,7 @@ std::optional<KeyFlow> CnpNotifier::flow_of(const SwitchPacket& packet, const rt
                  .sender = glance->source_qp,
                  .responses = glance->info->operation == Operation::kReadResponse,
                  .pkey = glance->pkey,
-                 .routed = packet.from_us,
+                 .routed = packet.originated,
                  .vlan = packet.vlan,
                  .previous = rte_pktmbuf_mtod(frame, const EthernetHeader*)->source};
 }
@@ -118,7 +118,7 @@ CnpEvent CnpNotifier::send(const KeyFlow& flow, const RoceFlow& answer) {
                           .vlan = flow.vlan,
                           .to = {},
                           .sent = counter(CnpEvent::kSent),
-                          .no_way = counter(CnpEvent::kNoRoute)};
+                          .no_route = counter(CnpEvent::kNoRoute)};
   if (flow.routed) message.to = answer.destination;
   outbox_.push(message);
   return CnpEvent::kSent;

@@ -36,7 +36,7 @@ class CnpNotifier {
   [[nodiscard]] uint8_t points(uint16_t port) const { return points_.classes(port); }
 
   // Called for a CNP of a receiver or of another switch. Returns false if it must be dropped.
-  bool pass(const RoceGlance& cnp, Nanos now);
+  bool pass(const RocePeek& cnp, Nanos now);
   // Called after a frame was queued in such a class, which now holds `queue` bytes. `packet` has its ingress port.
   void queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue, Nanos now);
 

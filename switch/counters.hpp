@@ -20,17 +20,17 @@ enum class DropReason : uint8_t {
   kBadIp,      // to be routed, with wrong version, length or header checksum
   kTtlExpired,
   kNoRoute,
-  kNotForUs,      // for an address of the switch, without an answer
-  kNotification,  // self-defined CNM for an attached host that could not be translated
-  kCovered,       // CNP shortly after another one for the same queue pair
-  kHandOverFull,  // the ring to the worker of the egress port is full
-  kNoNeighbor,    // next hop without answer to ARP or neighbor solicitation, or too many frames wait
-  kTooLong,       // exceeds the MTU of the egress port
-  kQueueFull,     // limit of the egress port
-  kBufferFull,    // limit of the shared buffer, or of the queue's part of it
-  kHeadroomFull,  // of a lossless class of the ingress port: the neighbor did not stop
-  kEarlyDrop,     // by the AQM of the class
-  kNoBuffer,      // for a copy or an answer
+  kLocalUnanswered,  // for an address of the switch, without an answer
+  kNotification,     // self-defined CNM for an attached host that could not be translated
+  kCovered,          // CNP shortly after another one for the same queue pair
+  kHandOverFull,     // the ring to the worker of the egress port is full
+  kNoNeighbor,       // next hop without answer to ARP or neighbor solicitation, or too many frames wait
+  kTooLong,          // exceeds the MTU of the egress port
+  kQueueFull,        // limit of the egress port
+  kBufferFull,       // limit of the shared buffer, or of the queue's part of it
+  kHeadroomFull,     // of a lossless class of the ingress port: the neighbor did not stop
+  kEarlyDrop,        // by the AQM of the class
+  kNoBuffer,         // for a copy or an answer
 };
 inline constexpr unsigned kDropReasonCount = 21;
 

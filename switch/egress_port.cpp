@@ -7,18 +7,18 @@
 
 namespace roci {
 
-EgressPort::EgressPort(const Config& config, const Context& surroundings, SwitchPortCounters& counters)
+EgressPort::EgressPort(const Config& config, const Context& context, SwitchPortCounters& counters)
     : line_(config.rate),
       limit_(config.limit.value()),
       frame_limit_(config.frame_limit),
       watchdog_(config.watchdog),
       role_(config.role),
       index_(config.index),
-      buffer_(surroundings.buffer),
-      telemetry_(surroundings.telemetry),
-      responder_(surroundings.responder),
-      pool_(surroundings.pool),
-      busy_(surroundings.busy),
+      buffer_(context.buffer),
+      telemetry_(context.telemetry),
+      responder_(context.responder),
+      pool_(context.pool),
+      busy_(context.busy),
       counters_(counters),
       scheduler_(config.classes) {
   classes_.reserve(kTrafficClasses);
@@ -45,7 +45,7 @@ void EgressPort::push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now) {
   waiting.traffic_class = packet.traffic_class;
   waiting.ecn = packet.ecn;
   waiting.starts_telemetry = packet.starts_telemetry;
-  waiting.routed = packet.from_us;
+  waiting.routed = packet.originated;
   c.bytes += length;
   c.peak = std::max(c.peak, c.bytes);
   bytes_ += length;

@@ -50,7 +50,7 @@ class EgressPort {
     // Ports with frames to send. A port inserts itself; the caller of drain() removes it when is_idle().
     PortSet& busy;
   };
-  EgressPort(const Config& config, const Context& surroundings, SwitchPortCounters& counters);
+  EgressPort(const Config& config, const Context& context, SwitchPortCounters& counters);
   ~EgressPort();
   EgressPort(const EgressPort&) = delete;
   EgressPort& operator=(const EgressPort&) = delete;

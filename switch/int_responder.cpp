@@ -48,14 +48,14 @@ bool IntResponder::is_subscribed(std::span<const uint8_t> head, uint32_t length,
 
 void IntResponder::consider(const rte_mbuf* frame, const Departure& departure, const HopReport& report) {
   if (departure.ingress == kNoPort || !is_subscribed(head_of(frame), frame->pkt_len, departure)) return;
-  const auto packet = glance_roce(head_of(frame), frame->pkt_len, config_.udp_port);
+  const auto packet = peek_roce(head_of(frame), frame->pkt_len, config_.udp_port);
   if (!packet || !packet->is_data() || packet->flow.destination.is_multicast()) return;
   const IntResponseEvent event = respond(frame, *packet, departure, report);
   // A response in the outbox is counted when it is sent.
   if (event != IntResponseEvent::kSent) bump(counter(event));
 }
 
-IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RoceGlance& packet,
+IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RocePeek& packet,
                                        const Departure& departure, const HopReport& report) {
   const uint64_t key = notification_key(packet.flow);
   if (notified_.has(key, departure.now)) return IntResponseEvent::kSpaced;
@@ -117,7 +117,7 @@ IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RoceGlance& 
                           .vlan = departure.vlan,
                           .to = {},
                           .sent = &counter(IntResponseEvent::kSent),
-                          .no_way = &counter(IntResponseEvent::kNoRoute)};
+                          .no_route = &counter(IntResponseEvent::kNoRoute)};
   if (departure.routed && !to_receiver) message.to = flow.source;
   outbox_.push(message);
   return IntResponseEvent::kSent;

@@ -35,9 +35,9 @@ enum class CnmEvent : uint8_t {
   kSentOverIp,     // as self-defined CNM to the source of the flow
   kSentToOwnHost,  // in layer 2 to the source of the flow, an attached host in the ToR table
   // Not sent:
-  kNoFlow,   // no CN-TAG, and no IP flow or l3 is off; or the switch generated the frame
-  kOwnKind,  // the sampled frame is a CNM
-  kLimited,  // more than cnm_rate, or the outbox is full
+  kNoFlow,      // no CN-TAG, and no IP flow or l3 is off; or the switch generated the frame
+  kSampledCnm,  // the sampled frame is a CNM
+  kLimited,     // more than cnm_rate, or the outbox is full
   kNoBuffer,
   kNoRoute,  // no port is known for the source's MAC, or no route leads to its address
   // Self-defined CNMs received for attached hosts:

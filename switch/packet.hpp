@@ -19,7 +19,7 @@ struct SwitchPacket {
   uint8_t traffic_class = 0;
   Ecn ecn = Ecn::kNotEct;         // as received
   bool starts_telemetry = false;  // arrived at a port that adds telemetry
-  bool from_us = false;           // routed or generated: may leave by its ingress port
+  bool originated = false;        // routed or generated: may leave by its ingress port
   bool has_cn_tag = false;        // currently, after the VLAN tag
   uint16_t ether_type = 0;        // after the tags
   uint16_t l3_offset = 0;

@@ -36,7 +36,7 @@ class Router::Interface final : public FrameSink {
 
   rte_mbuf* allocate() override { return rte_pktmbuf_alloc(pool_); }
   void send(rte_mbuf* frame) override {
-    SwitchPacket packet{.frame = frame, .vlan = answer_vlan, .from_us = true};
+    SwitchPacket packet{.frame = frame, .vlan = answer_vlan, .originated = true};
     output_.forward(packet, now);
   }
 
@@ -154,13 +154,13 @@ bool Router::is_neighbor_message(const SwitchPacket& packet) const {
   return ip.next_header == kProtocolIcmpv6 && bytes[icmp] >= kFirstNd && bytes[icmp] <= kLastNd;
 }
 
-void Router::overhear(const SwitchPacket& packet, Nanos now) {
+void Router::observe(const SwitchPacket& packet, Nanos now) {
   Interface& in = *by_vlan_[packet.vlan];
   FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
                                packet.frame->pkt_len);
   view.vlan_tags = 0;  // the interface belongs to the VLAN, tagged or not
   in.now = now;
-  in.neighbors->overhear(view, packet.frame, now);
+  in.neighbors->observe(view, packet.frame, now);
 }
 
 void Router::handle(std::span<SwitchPacket> batch, Nanos now) {
@@ -216,7 +216,7 @@ void Router::answer(SwitchPacket& packet, Interface& host, Nanos now) {
   host.answer_vlan = packet.vlan;
   const bool handled = host.neighbors->handle(view, packet.frame, now);
   host.answer_vlan = host.vlan;
-  if (!handled) return output_.drop(packet, DropReason::kNotForUs);
+  if (!handled) return output_.drop(packet, DropReason::kLocalUnanswered);
   bump(output_.counters_of(packet).answered);
   rte_pktmbuf_free(packet.frame);
   packet.frame = nullptr;
@@ -252,7 +252,7 @@ const Router::Route* Router::find_route(const IpAddress& destination) const {
   return found == kNotFound ? nullptr : &routes_[found];
 }
 
-bool Router::leads_on(const IpAddress& destination) const {
+bool Router::is_forwarded(const IpAddress& destination) const {
   if (by_vlan_.empty()) return false;
   const Route* found = find_route(destination);
   return found == nullptr || !found->hops.empty();
@@ -297,7 +297,7 @@ bool Router::send_to(SwitchPacket& packet, Interface& out, Resolution result, co
   ethernet.source = mac_;
   bump(output_.counters_of(packet).routed);
   packet.vlan = out.vlan;
-  packet.from_us = true;
+  packet.originated = true;
   output_.forward(packet, now);
   return true;
 }

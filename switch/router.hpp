@@ -53,7 +53,7 @@ class Router {
   void handle(std::span<SwitchPacket> batch, Nanos now);
 
   // Learns from a copy of an ARP or ND message that another worker's router has processed.
-  void overhear(const SwitchPacket& packet, Nanos now);
+  void observe(const SwitchPacket& packet, Nanos now);
   // Whether the frame is an ARP or ND message, in a VLAN with an interface.
   [[nodiscard]] bool is_neighbor_message(const SwitchPacket& packet) const;
 
@@ -61,7 +61,7 @@ class Router {
   [[nodiscard]] bool is_in(uint16_t vlan) const { return !by_vlan_.empty() && by_vlan_[vlan] != nullptr; }
   // Whether the address is in no network of an interface: the packet goes to another router, or has no route. False if
   // the switch does not route.
-  [[nodiscard]] bool leads_on(const IpAddress& destination) const;
+  [[nodiscard]] bool is_forwarded(const IpAddress& destination) const;
   // Sends a packet that the switch has generated. Returns false, without effect, if no route exists.
   bool originate(SwitchPacket& packet, const IpAddress& destination, Nanos now);
 

@@ -44,11 +44,11 @@ Status check_ports(const SwitchConfig& config) {
 }
 
 // Interface with a network that contains the address, and this network; null if no interface has one.
-struct Reached {
+struct Reachability {
   const SwitchInterfaceConfig* interface = nullptr;
   const IpNetwork* network = nullptr;
 };
-Reached reach(const SwitchConfig& config, const IpAddress& address) {
+Reachability reach(const SwitchConfig& config, const IpAddress& address) {
   for (const SwitchInterfaceConfig& interface : config.interfaces) {
     for (const IpNetwork& own : interface.addresses) {
       if (own.contains(address)) return {&interface, &own};
@@ -99,7 +99,7 @@ Status check_next_hops(const SwitchConfig& config, const SwitchRouteConfig& rout
   for (const IpAddress& via : route.via) {
     const std::string where = prefix + " via " + via.to_string();
     if (route.prefix.address.is_v4() != via.is_v4()) return fail(where + " mixes IPv4 and IPv6");
-    const Reached reached = reach(config, via);
+    const Reachability reached = reach(config, via);
     if (reached.network == nullptr) return fail(where + ": the next hop is in no interface's network");
     if (reached.network->address == via) return fail(where + ": the next hop is the switch itself");
     if (!seen.insert(via).second) return fail(where + ": duplicate next hop");
@@ -121,7 +121,7 @@ Status check_routes(const SwitchConfig& config) {
       return fail(where + ": duplicate prefix; list several next hops in one route: via: [" +
                   known->second->via.front().to_string() + ", " + route.via.front().to_string() + "]");
     }
-    const Reached own = reach(config, route.prefix.address);
+    const Reachability own = reach(config, route.prefix.address);
     if (own.network != nullptr && (own.network->masked() == route.prefix.masked() ||
                                    IpNetwork::host(own.network->address) == route.prefix)) {
       return fail(where + ": the prefix is that of interface " + quoted(own.interface->name) +
@@ -330,7 +330,7 @@ Status check_notify(const SwitchConfig& config) {
 }
 
 // Assignment of priorities in the draft (L3QCN 5.2.1): 5 for QCN servers, 7 for RoCEv2 servers.
-void take_l3qcn(ClassConfigs& classes) {
+void apply_l3qcn(ClassConfigs& classes) {
   classes[5].notify = ClassConfig::Notify::kQcn;
   classes[5].qcn.l3 = true;
   classes[7].notify = ClassConfig::Notify::kCnp;
@@ -446,7 +446,7 @@ Status read_of_all_ports(ConfigNode& node, SwitchConfig& config) {
 Status read_classes_of_all_ports(ConfigNode& node, SwitchPortConfig& port) {
   bool l3qcn = false;
   ROCI_TRY(node.optional("l3qcn", l3qcn));
-  if (l3qcn) take_l3qcn(port.classes);
+  if (l3qcn) apply_l3qcn(port.classes);
   return read_classes(node, port.classes, port.rate);
 }
 

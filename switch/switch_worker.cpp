@@ -70,7 +70,7 @@ Status SwitchWorker::open(const std::vector<Port*>& ports) {
 bool SwitchWorker::poll(Nanos now) {
   bool worked = drain(now);
   for (uint32_t from = 0; from < shared_.rings.workers(); ++from) {
-    if (from != number_) worked |= take_over(from, now);
+    if (from != number_) worked |= drain_handoff(from, now);
   }
   if (!inserted_.empty()) worked |= receive_inserted(now);
   if (arrivals_ == nullptr) {
@@ -114,7 +114,7 @@ bool SwitchWorker::receive_from_all(Nanos now) {
       continue;
     const bool came = receive(own.number, now);
     worked |= came;
-    own.empty_rounds = came || own.foresees ? 0 : std::min(own.empty_rounds + 1, kRoundsUntilRest);
+    own.empty_rounds = came || own.predicts_arrivals ? 0 : std::min(own.empty_rounds + 1, kRoundsUntilRest);
   }
   empty_rounds_ = worked ? 0 : std::min(empty_rounds_ + 1, kRoundsUntilRest);
   return worked;
@@ -124,7 +124,7 @@ bool SwitchWorker::receive(uint16_t ingress, Nanos now) {
   std::array<rte_mbuf*, kBurst> frames;
   const uint16_t count = shared_.ports[ingress]->port.rx_burst(frames, now);
   if (count == 0) return false;
-  take_in(ingress, std::span(frames).first(count), now);
+  process_received(ingress, std::span(frames).first(count), now);
   return true;
 }
 
@@ -137,12 +137,12 @@ bool SwitchWorker::insert(size_t port, rte_mbuf* frame) {
 bool SwitchWorker::receive_inserted(Nanos now) {
   while (!inserted_.empty()) {
     Inserted one = inserted_.pop();
-    take_in(one.ingress, {&one.frame, 1}, now);
+    process_received(one.ingress, {&one.frame, 1}, now);
   }
   return true;
 }
 
-void SwitchWorker::take_in(uint16_t ingress, std::span<rte_mbuf*> frames, Nanos now) {
+void SwitchWorker::process_received(uint16_t ingress, std::span<rte_mbuf*> frames, Nanos now) {
   SwitchPort& in = *shared_.ports[ingress];
   const bool is_source = starts_telemetry(in.role);
   const size_t count = frames.size();
@@ -265,9 +265,9 @@ void SwitchWorker::observe_stage(std::span<SwitchPacket> batch, Nanos now) {
 
 bool SwitchWorker::observe(const SwitchPacket& packet, Nanos now) {
   if (packet.ether_type != kEtherTypeIpv4 && packet.ether_type != kEtherTypeIpv6) return true;
-  const auto glance = glance_roce({rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len},
-                                  packet.frame->pkt_len,
-                                  config_.telemetry.enabled ? config_.telemetry.udp_port : uint16_t{0});
+  const auto glance =
+      peek_roce({rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len},
+                packet.frame->pkt_len, config_.telemetry.enabled ? config_.telemetry.udp_port : uint16_t{0});
   if (!glance) return true;
   if (glance->info->operation == Operation::kCongestionNotification) return cnps_.pass(*glance, now);
   senders_->see(*glance, now);
@@ -278,7 +278,7 @@ bool SwitchWorker::observe(const SwitchPacket& packet, Nanos now) {
 void SwitchWorker::send_messages(Nanos now) {
   while (!outbox_.empty()) {
     const Outbox::Message message = outbox_.pop();
-    SwitchPacket packet{.frame = message.frame, .vlan = message.vlan, .from_us = true};
+    SwitchPacket packet{.frame = message.frame, .vlan = message.vlan, .originated = true};
     bump(*send(message, packet, now));
     rte_pktmbuf_free(packet.frame);  // if it was not sent
   }
@@ -298,11 +298,12 @@ Outbox::Counter* SwitchWorker::send(const Outbox::Message& message, SwitchPacket
   if (!is_ip || config_.classifier.trust == ClassifierConfig::Trust::kPcp)
     packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
   if (message.to) {
-    if (message.at_home != nullptr && !router_.leads_on(*message.to)) return message.at_home;
-    return router_.originate(packet, *message.to, now) ? message.sent : message.no_way;
+    if (message.attached_destination != nullptr && !router_.is_forwarded(*message.to))
+      return message.attached_destination;
+    return router_.originate(packet, *message.to, now) ? message.sent : message.no_route;
   }
   const uint16_t egress = macs_.find(packet.vlan, ethernet->destination, now);
-  if (egress == kNoPort) return message.no_way;
+  if (egress == kNoPort) return message.no_route;
   admit(packet, false, egress, now);
   packet.frame = nullptr;
   return message.sent;
@@ -332,17 +333,17 @@ inline void SwitchWorker::forward_one(SwitchPacket& packet, Nanos now) {
   const uint16_t egress =
       ethernet.destination.is_multicast() ? kNoPort : macs_.find(packet.vlan, ethernet.destination, now);
   if (egress == kNoPort) return flood(packet, now);
-  if (egress == packet.ingress && !packet.from_us) return drop(packet, DropReason::kSamePort);
+  if (egress == packet.ingress && !packet.originated) return drop(packet, DropReason::kSamePort);
   admit(packet, false, egress, now);
   packet.frame = nullptr;
 }
 
 void SwitchWorker::flood(SwitchPacket& packet, Nanos now) {
-  if (packet.ingress != kNoPort && !packet.from_us) bump(shared_.ports[packet.ingress]->counters.flooded);
+  if (packet.ingress != kNoPort && !packet.originated) bump(shared_.ports[packet.ingress]->counters.flooded);
   uint16_t last = kNoPort;  // receives the frame itself; preceding ports receive copies
   const auto count = static_cast<uint16_t>(shared_.ports.size());  // at most 1,024
   for (uint16_t i = 0; i < count; ++i) {
-    if (!shared_.ports[i]->carries(packet.vlan) || (i == packet.ingress && !packet.from_us)) continue;
+    if (!shared_.ports[i]->carries(packet.vlan) || (i == packet.ingress && !packet.originated)) continue;
     if (last != kNoPort) admit(packet, true, last, now);
     last = i;
   }
@@ -389,7 +390,7 @@ bool SwitchWorker::send_to_others(const SwitchHandoff& what) {
   return all;
 }
 
-bool SwitchWorker::take_over(uint32_t from, Nanos now) {
+bool SwitchWorker::drain_handoff(uint32_t from, Nanos now) {
   std::array<SwitchHandoff, SwitchRings::kBurst> handed;
   const uint32_t count = shared_.rings.between(from, number_).pop(handed);
   for (uint32_t i = 0; i < count; ++i) take(handed[i], now);
@@ -409,13 +410,13 @@ void SwitchWorker::take(SwitchHandoff& handed, Nanos now) {
       macs_.learn(packet.vlan, handed.mac, packet.ingress, now);
       return;
     case SwitchHandoff::Kind::kNeighbor:
-      router_.overhear(packet, now);
+      router_.observe(packet, now);
       break;
     case SwitchHandoff::Kind::kFlow:
       cnms_.learn(packet, now);
       break;
     case SwitchHandoff::Kind::kNotice:
-      cnms_.overhear(packet.frame, now);
+      cnms_.observe(packet.frame, now);
       break;
   }
   rte_pktmbuf_free(packet.frame);

@@ -73,7 +73,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
   bool insert(size_t port, rte_mbuf* frame);
 
   // Sets the forecast that selects the ports to poll. It must outlive the worker.
-  void foresee(SwitchArrivals& arrivals) { arrivals_ = &arrivals; }
+  void report_arrivals_to(SwitchArrivals& arrivals) { arrivals_ = &arrivals; }
 
   // Receives a burst from each port and each other worker, and sends the due frames of each port.
   bool poll(Nanos now) override;
@@ -106,7 +106,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
   bool receive(uint16_t ingress, Nanos now);
   bool receive_inserted(Nanos now);
   // Passes frames received by a port through all stages, up to the egress queues.
-  void take_in(uint16_t ingress, std::span<rte_mbuf*> frames, Nanos now);
+  void process_received(uint16_t ingress, std::span<rte_mbuf*> frames, Nanos now);
   void parse_stage(std::span<SwitchPacket> batch, const SwitchPort& in, Nanos now);
   void classify_stage(std::span<SwitchPacket> batch);
   void learn_stage(std::span<SwitchPacket> batch, Nanos now);
@@ -155,7 +155,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
   // Frames and learned entries, to and from other workers.
   void hand_over(const SwitchPacket& packet, bool copy, uint16_t egress);
   bool send_to_others(const SwitchHandoff& what);
-  bool take_over(uint32_t from, Nanos now);
+  bool drain_handoff(uint32_t from, Nanos now);
   void take(SwitchHandoff& handed, Nanos now);
 
   void forward(SwitchPacket& packet, Nanos now) override;
@@ -170,8 +170,8 @@ class SwitchWorker final : public Poller, private RouterOutput {
   std::string name_;
   struct OwnPort {
     uint16_t number;
-    bool foresees;          // simulated: reports its next arrival
-    uint32_t empty_rounds;  // since its last frame
+    bool predicts_arrivals;  // simulated: reports its next arrival
+    uint32_t empty_rounds;   // since its last frame
   };
   std::vector<OwnPort> own_ports_;
   struct Inserted {

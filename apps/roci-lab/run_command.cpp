@@ -11,9 +11,9 @@
 #include "base/interrupt.hpp"
 #include "lab/experiment.hpp"
 #include "lab/results.hpp"
-#include "roci-lab/board.hpp"
 #include "roci-lab/claims.hpp"
 #include "roci-lab/compare_command.hpp"
+#include "roci-lab/job_table.hpp"
 #include "roci-lab/ranks.hpp"
 #include "roci-lab/text.hpp"
 
@@ -88,9 +88,9 @@ class Lead {
     return options_.out.empty() ? fs::path("lab-" + fs::path(options_.file).stem().string())
                                 : fs::path(options_.out);
   }
-  void serve(Board& board);
+  void serve(JobTable& job_table);
   Outcome taken_in(size_t job, const Json& done) const;
-  Status report(const Board& board, bool& all_hold) const;
+  Status report(const JobTable& job_table, bool& all_hold) const;
 
   const RunOptions& options_;
   const Plan& plan_;
@@ -149,27 +149,27 @@ Outcome Lead::taken_in(size_t job, const Json& done) const {
 }
 
 // Distributes jobs and collects results until all other ranks have received an empty answer.
-void Lead::serve(Board& board) {
+void Lead::serve(JobTable& job_table) {
   for (int working = ranks_.count() - 1; working > 0;) {
     const Ranks::Request request = ranks_.next_request();
     bool goes_on = true;
     if (!request.bytes.empty()) {
       const Json done = Json::from_cbor(request.bytes);
       const size_t job = done.at("job");
-      board.done(job, taken_in(job, done));
+      job_table.done(job, taken_in(job, done));
       goes_on = !done.at("stopped");  // an interrupted rank would stop further jobs at once
     }
-    const auto job = goes_on ? board.take() : std::nullopt;
+    const auto job = goes_on ? job_table.take() : std::nullopt;
     ranks_.answer(request.rank, job ? packed(*job) : Ranks::Bytes{});
     if (!job) --working;
   }
 }
 
-Status Lead::report(const Board& board, bool& all_hold) const {
+Status Lead::report(const JobTable& job_table, bool& all_hold) const {
   std::vector<std::string> folders;  // of the succeeded runs
   std::vector<const Job*> jobs;
   for (size_t job = 0; job < plan_.jobs.size(); ++job) {
-    if (!board.succeeded(job)) continue;
+    if (!job_table.succeeded(job)) continue;
     folders.push_back(folder_of(job).string());
     jobs.push_back(&plan_.jobs[job]);
   }
@@ -186,25 +186,25 @@ Status Lead::report(const Board& board, bool& all_hold) const {
 int Lead::run_all() {
   std::printf("%s\n", result_heading().c_str());
   ProgressLine line(plan_.jobs.size(), !options_.quiet);
-  Board board(plan_.jobs.size(), line);
+  JobTable job_table(plan_.jobs.size(), line);
   {
     std::vector<std::jthread> workers;
     for (unsigned i = 0; i < options_.jobs; ++i) {
       workers.emplace_back([&] {
-        while (const auto job = board.take())
-          board.done(*job, run(options_, plan_.jobs[*job], *job, folder_of(*job), line));
+        while (const auto job = job_table.take())
+          job_table.done(*job, run(options_, plan_.jobs[*job], *job, folder_of(*job), line));
       });
     }
-    serve(board);
+    serve(job_table);
   }
   bool good = true;
   size_t ended = 0;
   for (size_t job = 0; job < plan_.jobs.size(); ++job) {
-    good = good && board.succeeded(job);
-    ended += board.ended(job) ? 1 : 0;
+    good = good && job_table.succeeded(job);
+    ended += job_table.ended(job) ? 1 : 0;
   }
   bool all_hold = true;
-  if (Status done = report(board, all_hold); !done) {
+  if (Status done = report(job_table, all_hold); !done) {
     line.complain(done.error().message);
     good = false;
   }

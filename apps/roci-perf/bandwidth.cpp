@@ -344,7 +344,7 @@ Result<Json> serve_bandwidth(Control& control, Endpoint& endpoint, const Paramet
   return final_message;
 }
 
-Status serve_silently(Control& control, Endpoint& endpoint, const Parameters& p, Traffic& traffic) {
+Status serve_one_sided(Control& control, Endpoint& endpoint, const Parameters& p, Traffic& traffic) {
   Receiver receiver(endpoint, p, traffic);
   const Nanos end = now() + from_seconds(p.duration);
   while (now() < end) {

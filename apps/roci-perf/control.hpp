@@ -58,7 +58,7 @@ class Control {
   [[nodiscard]] bool has_channel() const { return channel_ != nullptr; }
 
  private:
-  Status look_around();
+  Status check_progress();
   Status read_channel();
 
   Device& device_;

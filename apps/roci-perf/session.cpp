@@ -305,7 +305,7 @@ Status run_with_peers(Control& control, Device& device, const Options& options, 
     if (!row) return fail(row.error());
     if (p.mode == Mode::kLatency) ROCI_TRY(linger(control, options.qp_timeout));
   } else if (p.mode == Mode::kBandwidth) {
-    ROCI_TRY(serve_silently(control, e, p, traffic));
+    ROCI_TRY(serve_one_sided(control, e, p, traffic));
   } else if (auto served = serve_latency(control, e, p, traffic); !served) {
     return fail(served.error());
   }

@@ -11,7 +11,7 @@ namespace roci {
 namespace {
 
 // The polling thread polls its command slot every round, unless the process is stopped or gets no CPU time.
-constexpr Nanos kPatience = 5s;
+constexpr Nanos kCommandTimeout = 5s;
 
 }  // namespace
 
@@ -157,7 +157,7 @@ Status SwitchProcess::apply(const Reload& change) {
       steps[next]();
       return ++next < steps.size();
     };
-    if (!command_slots_[worker]->deliver(step, kPatience)) {
+    if (!command_slots_[worker]->deliver(step, kCommandTimeout)) {
       return fail("worker " + std::to_string(worker) + " did not respond in time; its ports were not changed",
                   EBUSY);
     }
@@ -183,7 +183,7 @@ Status SwitchProcess::insert(size_t port, std::span<const std::vector<uint8_t>> 
     if (start == nullptr || !switch_->insert(port, frame)) rte_pktmbuf_free(frame);
     return ++next < frames.size();
   };
-  if (!frames.empty() && !command_slots_[switch_->worker_of(port)]->deliver(step, kPatience))
+  if (!frames.empty() && !command_slots_[switch_->worker_of(port)]->deliver(step, kCommandTimeout))
     return fail("the worker of port '" + file_.sw.ports[port].name + "' did not respond in time", EBUSY);
   return {};
 }

@@ -48,8 +48,8 @@ Status read_counters(TelemetryClient& client, HostSample& host) {
 }
 
 // Reads the numbers and activity of queue pairs, up to kMaxLookedAt.
-Result<std::vector<ActivitySeen>> read_activity(TelemetryClient& client, HostSample& host) {
-  std::vector<ActivitySeen> all;
+Result<std::vector<ActivitySample>> read_activity(TelemetryClient& client, HostSample& host) {
+  std::vector<ActivitySample> all;
   uint64_t from = 0;
   do {
     const auto answer = client.request("/roci/device/activity," + host.name + "," + std::to_string(from));
@@ -82,9 +82,9 @@ std::string queue_pair_question(const std::string& name, const std::vector<uint3
 
 Status read_queue_pairs(TelemetryClient& client, const QueuePairChoice::Chosen& chosen, HostSample& host) {
   size_t done = 0;
-  for (size_t pages = 0; done < chosen.asked.size() && pages < kMaxPages; ++pages) {
+  for (size_t pages = 0; done < chosen.requested.size() && pages < kMaxPages; ++pages) {
     const size_t begin = done;
-    const std::string question = queue_pair_question(host.name, chosen.asked, done);
+    const std::string question = queue_pair_question(host.name, chosen.requested, done);
     const auto answer = client.request(question);
     if (!answer) return fail(answer.error());
     const Nanos at = steady_now();
@@ -120,7 +120,7 @@ Status read_host(TelemetryClient& client, QueuePairChoice& choice, HostSample& h
 
 }  // namespace
 
-Status read_hosts(TelemetryClient& client, QueuePairChoice& choice, ProcessSeen& seen) {
+Status read_hosts(TelemetryClient& client, QueuePairChoice& choice, ProcessSample& seen) {
   const auto names = read_names(client, "/roci/device/list", false);
   if (!names) return fail(names.error());
   for (const std::string& name : *names) {

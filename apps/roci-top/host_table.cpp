@@ -14,7 +14,7 @@ constexpr size_t kNumber = 8;        // column width including a leading space
 constexpr size_t kPacketsFrom = 88;  // minimum terminal width for packet rates
 
 struct Row {
-  const ProcessSeen* process;
+  const ProcessSample* process;
   const HostSample* now;
   const HostSample* before;  // null if there is no earlier sample
 
@@ -147,7 +147,7 @@ void add_details(std::vector<Line>& lines, const Row& row, const Look& look) {
 
 std::vector<Row> rows_of(const Snapshot& now, const Snapshot& before, Sort sort) {
   std::vector<Row> rows;
-  for (const ProcessSeen& process : now.processes) {
+  for (const ProcessSample& process : now.processes) {
     for (const HostSample& host : process.hosts)
       rows.push_back({&process, &host, now.at == before.at ? nullptr : before.find(process, host)});
   }

@@ -51,7 +51,7 @@ Error no_process_error(const Options& options, const std::filesystem::path& fold
 }
 
 bool has_more_queue_pairs(const Snapshot& snapshot) {
-  return std::ranges::any_of(snapshot.processes, [](const ProcessSeen& process) {
+  return std::ranges::any_of(snapshot.processes, [](const ProcessSample& process) {
     return std::ranges::any_of(process.hosts,
                                [](const HostSample& host) { return host.chosen < host.looked_at; });
   });

@@ -8,10 +8,10 @@
 
 namespace roci::top {
 
-// Telemetry client. Owned by one thread. Requests fail after kPatienceMillis without a reply.
+// Telemetry client. Owned by one thread. Requests fail after kTimeoutMillis without a reply.
 class TelemetryClient {
  public:
-  static constexpr int kPatienceMillis = 500;
+  static constexpr int kTimeoutMillis = 500;
 
   static Result<TelemetryClient> connect(const std::string& path);
   TelemetryClient(TelemetryClient&& other) noexcept;

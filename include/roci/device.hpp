@@ -287,7 +287,7 @@ class QueuePair {
   template <class Change>
   [[nodiscard]] Status change_group(const ibv_gid& group, Change change);
   [[nodiscard]] Status modify_with_token(const ibv_qp_attr& attr, int mask);
-  void meet_peer();
+  void negotiate_with_peer();
   [[nodiscard]] Status change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mask);
 
   std::shared_ptr<Host> host_;

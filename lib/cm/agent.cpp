@@ -397,8 +397,9 @@ Status Agent::reply_disconnect(Connection& connection, const CmDisconnected& mes
   return {};
 }
 
-Result<Connection*> Agent::ask(const Route& route, CmServiceRequest request, uint8_t lifetime,
-                               uint8_t response_timeout, uint8_t tries, EventHandler& handler, Nanos now) {
+Result<Connection*> Agent::request_service(const Route& route, CmServiceRequest request, uint8_t lifetime,
+                                           uint8_t response_timeout, uint8_t tries, EventHandler& handler,
+                                           Nanos now) {
   if (by_id_.size() >= limits_.connections) return fail("connection limit reached", ENOMEM);
   Connection* connection = make(route, &handler);
   connection->active_ = true;
@@ -412,7 +413,7 @@ Result<Connection*> Agent::ask(const Route& route, CmServiceRequest request, uin
   return connection;
 }
 
-Status Agent::answer(Connection& connection, CmServiceReply reply, uint32_t options, Nanos now) {
+Status Agent::reply_service(Connection& connection, CmServiceReply reply, uint32_t options, Nanos now) {
   if (connection.state_ != State::kServiceRequestReceived) return fail(wrong_state());
   reply.request_id = connection.remote_id_;
   set_message(connection, reply, options);
@@ -446,7 +447,7 @@ void Agent::destroy(Connection& connection, Nanos now) {
       static_cast<void>(reply_disconnect(connection, {}, now));
       return;
     case State::kServiceRequestReceived:
-      static_cast<void>(answer(connection, {.status = CmServiceReply::kRejected}, 0, now));
+      static_cast<void>(reply_service(connection, {.status = CmServiceReply::kRejected}, 0, now));
       if (connection.state_ == State::kIdle) free(connection);
       return;
     case State::kDisconnectSent:

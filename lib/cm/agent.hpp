@@ -5,8 +5,8 @@
 //   passive   listen()  ◄─REQ─ kRequest ── accept() ─REP─► kReplySent ◄─RTU─ kReady, kEstablished
 //   either    disconnect() ─DREQ─► kDisconnectSent ─DREP─► kDisconnected, kTimeWait ──► kTimeWaitExpired
 //             ◄─DREQ─ kDisconnect ── reply_disconnect() ─DREP─► kTimeWait ──► kTimeWaitExpired
-//   datagrams ask() ─SIDR_REQ─► ◄─SIDR_REP─ kServiceReply
-//             listen() ◄─SIDR_REQ─ kServiceRequest ── answer() ─SIDR_REP─►
+//   datagrams request_service() ─SIDR_REQ─► ◄─SIDR_REP─ kServiceReply
+//             listen() ◄─SIDR_REQ─ kServiceRequest ── reply_service() ─SIDR_REP─►
 //
 // Received messages are not trusted. Tables are bounded, responses to unknown peers are rate limited, and a message
 // that does not match the state of its connection changes nothing.
@@ -64,7 +64,7 @@ enum class State : uint8_t {
   kDisconnectReceived,      // until the user calls reply_disconnect()
   kTimeWait,                // until its IDs and queue pair may be reused
   kServiceRequestSent,      // SIDR_REQ was sent
-  kServiceRequestReceived,  // SIDR_REQ was received; until the user calls answer()
+  kServiceRequestReceived,  // SIDR_REQ was received; until the user calls reply_service()
   kServiceReplySent,        // SIDR_REP was sent; retransmitted for a repeated SIDR_REQ
 };
 
@@ -223,9 +223,10 @@ class Agent {
   Status reply_disconnect(Connection& connection, const CmDisconnected& message, Nanos now);
 
   // `lifetime` and `response_timeout` are time codes; `tries` is the number of retransmissions.
-  Result<Connection*> ask(const Route& route, CmServiceRequest request, uint8_t lifetime,
-                          uint8_t response_timeout, uint8_t tries, EventHandler& handler, Nanos now);
-  Status answer(Connection& connection, CmServiceReply reply, uint32_t options, Nanos now);
+  Result<Connection*> request_service(const Route& route, CmServiceRequest request, uint8_t lifetime,
+                                      uint8_t response_timeout, uint8_t tries, EventHandler& handler,
+                                      Nanos now);
+  Status reply_service(Connection& connection, CmServiceReply reply, uint32_t options, Nanos now);
 
   // The pointer becomes invalid, and no further events occur. The agent still sends the message that the state requires
   // (REJ, DREQ, DREP or SIDR_REP).

@@ -135,19 +135,19 @@ Status Manager::reply_disconnect(Connection& connection, const CmDisconnected& m
   return with([&](Agent& agent, Nanos now) { return agent.reply_disconnect(connection, message, now); });
 }
 
-Status Manager::ask(const Route& route, const CmServiceRequest& request, EventHandler& handler,
-                    Connection*& made) {
+Status Manager::request_service(const Route& route, const CmServiceRequest& request, EventHandler& handler,
+                                Connection*& made) {
   return with([&](Agent& agent, Nanos now) -> Status {
-    const auto asked = agent.ask(route, request, kPacketLifetime, timeouts_.response_timeout,
-                                 timeouts_.retries, handler, now);
-    if (!asked) return fail(asked.error());
-    made = *asked;
+    const auto requested = agent.request_service(route, request, kPacketLifetime, timeouts_.response_timeout,
+                                                 timeouts_.retries, handler, now);
+    if (!requested) return fail(requested.error());
+    made = *requested;
     return {};
   });
 }
 
-Status Manager::answer(Connection& connection, const CmServiceReply& reply, uint32_t options) {
-  return with([&](Agent& agent, Nanos now) { return agent.answer(connection, reply, options, now); });
+Status Manager::reply_service(Connection& connection, const CmServiceReply& reply, uint32_t options) {
+  return with([&](Agent& agent, Nanos now) { return agent.reply_service(connection, reply, options, now); });
 }
 
 void Manager::destroy(Connection& connection) {

@@ -53,9 +53,9 @@ class Manager final : public Service, private ManagementClass, private Sender {
   Status established(Connection& connection) override;
   Status disconnect(Connection& connection, const CmDisconnect& message) override;
   Status reply_disconnect(Connection& connection, const CmDisconnected& message) override;
-  Status ask(const Route& route, const CmServiceRequest& request, EventHandler& handler,
-             Connection*& made) override;
-  Status answer(Connection& connection, const CmServiceReply& reply, uint32_t options) override;
+  Status request_service(const Route& route, const CmServiceRequest& request, EventHandler& handler,
+                         Connection*& made) override;
+  Status reply_service(Connection& connection, const CmServiceReply& reply, uint32_t options) override;
   void destroy(Connection& connection) override;
   void resolve(AddressQuery& query, const IpAddress& address, Nanos timeout) override;
   void give_up(AddressQuery& query) override;

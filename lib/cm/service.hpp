@@ -53,9 +53,9 @@ class Service {
   virtual Status established(Connection& connection) = 0;
   virtual Status disconnect(Connection& connection, const CmDisconnect& message) = 0;
   virtual Status reply_disconnect(Connection& connection, const CmDisconnected& message) = 0;
-  virtual Status ask(const Route& route, const CmServiceRequest& request, EventHandler& handler,
-                     Connection*& made) = 0;
-  virtual Status answer(Connection& connection, const CmServiceReply& reply, uint32_t options) = 0;
+  virtual Status request_service(const Route& route, const CmServiceRequest& request, EventHandler& handler,
+                                 Connection*& made) = 0;
+  virtual Status reply_service(Connection& connection, const CmServiceReply& reply, uint32_t options) = 0;
   virtual void destroy(Connection& connection) = 0;
 
   // Resolves the next hop to this address.

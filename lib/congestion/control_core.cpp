@@ -51,7 +51,7 @@ bool ControlCore::poll(Nanos now) {
   const std::scoped_lock guard(round_);
   bool worked = runner_.advance(now, [this](ControlFlow& flow) { links_[flow.worker]->decided.add(flow); });
   for (const auto& link : links_) {
-    for (uint32_t left = kInARow; left > 0; --left) {
+    for (uint32_t left = kMaxConsecutive; left > 0; --left) {
       const EventRing::Record* record = link->events.front();
       if (record == nullptr) break;
       take(*link, *record, now);

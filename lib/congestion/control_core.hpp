@@ -140,7 +140,7 @@ class ControlCore final : public Poller {
 
  private:
   // Maximum number of consecutive events of one worker, before the other workers have their turn.
-  static constexpr uint32_t kInARow = 64;
+  static constexpr uint32_t kMaxConsecutive = 64;
   struct Link {
     explicit Link(uint32_t ring) : events(ring) {}
     EventRing events;

@@ -153,11 +153,11 @@ Status check_congestion(const DeviceConfig& config) {
 // Sets omitted options. The device's clock is the system's monotonic one, and a round of a worker takes time, except
 // under Progress::kExternal, where the caller provides the time.
 DeviceConfig completed(DeviceConfig config) {
-  constexpr Nanos kTurn{1'000};
+  constexpr Nanos kRoundTime{1'000};
   const bool real_time = config.progress != Progress::kExternal;
   if (config.congestion.cnm_key && !config.congestion.time_of_day && real_time)
     config.congestion.time_of_day = std::chrono::system_clock::now().time_since_epoch() - monotonic_now();
-  if (!config.congestion_control.burst) config.congestion_control.burst = real_time ? kTurn : Nanos{0};
+  if (!config.congestion_control.burst) config.congestion_control.burst = real_time ? kRoundTime : Nanos{0};
   return config;
 }
 
@@ -254,28 +254,28 @@ Status Host::make_workers(const NeighborConfig& neighbors) {
   NeighborConfig each = neighbors;
   // Each worker has its own table and sends its own requests. Together they send at most as many as a single worker.
   each.solicitations_per_second = std::max(1U, neighbors.solicitations_per_second / config_.workers);
-  const WorkerContext surroundings{*port_,
-                                   memory_,
-                                   groups_,
-                                   *events_,
-                                   hand_over_,
-                                   flows_,
-                                   tx_pool_,
-                                   config_.extensions,
-                                   config_.telemetry,
-                                   flow_control_,
-                                   config_.congestion,
-                                   congestion_flows_,
-                                   config_.congestion_control,
-                                   control_cores_,
-                                   arena_,
-                                   ids_,
-                                   config_.check_before_placing,
-                                   config_.packets_per_turn,
-                                   config_.header_only};
+  const WorkerContext worker_context{*port_,
+                                     memory_,
+                                     groups_,
+                                     *events_,
+                                     hand_over_,
+                                     flows_,
+                                     tx_pool_,
+                                     config_.extensions,
+                                     config_.telemetry,
+                                     flow_control_,
+                                     config_.congestion,
+                                     congestion_flows_,
+                                     config_.congestion_control,
+                                     control_cores_,
+                                     arena_,
+                                     ids_,
+                                     config_.check_before_placing,
+                                     config_.packets_per_turn,
+                                     config_.header_only};
   for (uint32_t i = 0; i < config_.workers; ++i) {
     const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
-    auto worker = Worker::create(name, i, surroundings, each);
+    auto worker = Worker::create(name, i, worker_context, each);
     if (!worker) return fail(worker.error());
     // Queue pairs may be connected before the first round. Without begin(), their flows and their waits for a peer
     // would start at time 0.
@@ -452,10 +452,10 @@ Result<bool> Host::resolve_once(const Gid& peer) {
   return all;
 }
 
-std::shared_ptr<const PeerRecord> Host::want_peer(const RocePath& path) {
+std::shared_ptr<const PeerRecord> Host::request_peer(const RocePath& path) {
   Worker& first = worker(0);
   const std::scoped_lock guard(first.token());
-  return first.peers().want(path, time_of_call());
+  return first.peers().request_capabilities(path, time_of_call());
 }
 
 Nanos Host::time_of_call() const {

@@ -139,7 +139,7 @@ class alignas(64) Host final : public Poller {
 
   Status resolve(const Gid& peer, Nanos timeout);
   // Starts the capability exchange with the peer, unless its result is known. Acquires the first worker's token.
-  std::shared_ptr<const PeerRecord> want_peer(const RocePath& path);
+  std::shared_ptr<const PeerRecord> request_peer(const RocePath& path);
 
   std::atomic<uint32_t> next_pd{1};
   std::atomic<uint32_t> next_cq{1};

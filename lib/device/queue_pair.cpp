@@ -264,19 +264,19 @@ Status QueuePair::change_group(const ibv_gid& group, Change change) {
 Status QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   ROCI_TRY(modify_with_token(attr, mask));
   if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RTR && attached_->core.config.type == IBV_QPT_RC)
-    meet_peer();
+    negotiate_with_peer();
   return {};
 }
 
 // Until set_peer(), packets with an extension block are refused. The first worker's token is acquired without the own
 // worker's token, since tokens must be acquired in the order of the workers.
-void QueuePair::meet_peer() {
+void QueuePair::negotiate_with_peer() {
   if (host_->config().extensions.mode == ExtensionMode::kOff) return;
   Worker& worker = *attached_->worker;
   worker.token().lock();
   const RocePath path = attached_->core.attributes.path;
   worker.token().unlock();
-  auto peer = host_->want_peer(path);
+  auto peer = host_->request_peer(path);
   const std::scoped_lock guard(worker.token());
   worker.set_peer(*attached_, std::move(peer));
 }

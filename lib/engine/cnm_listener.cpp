@@ -24,7 +24,7 @@ CnmListener::CnmListener(const CongestionConfig& config, CongestionFlows& flows,
       limit_(config.cnm_rate == 0 ? 0 : std::max(1U, config.cnm_rate / workers)),
       guard_(config.cnm_key ? kSigningPoints : 0, config.cnm_tolerance, salt) {}
 
-bool CnmListener::has_its_form(const FrameView& view, const rte_mbuf& frame) const {
+bool CnmListener::is_well_formed(const FrameView& view, const rte_mbuf& frame) const {
   if (view.kind == FrameKind::kOther)  // then the complete front is contiguous
     return view.at<Be16>(static_cast<uint32_t>(view.l3_offset) - 2).get() == kEtherTypeCnm;
   const bool ipv4 = view.kind == FrameKind::kIpv4;
@@ -70,13 +70,13 @@ std::optional<Qpn> CnmListener::find(const ReceivedCnm& received_cnm) const {
 
 void CnmListener::take(const ReceivedCnm& received_cnm, const QueuePairCore& qp, uint16_t flow, Nanos now,
                        Counters& counters) {
-  switch (prove(received_cnm, qp)) {
-    case Proof::kRight:
+  switch (validate(received_cnm, qp)) {
+    case Validity::kValid:
       break;
-    case Proof::kShort:
+    case Validity::kShort:
       if (short_samples_) break;
       return counters.add(Counter::kCnmsUnproven);
-    case Proof::kWrong:
+    case Validity::kInvalid:
       return counters.add(Counter::kCnmsMismatched);
   }
   if (received_cnm.flow && key_ &&
@@ -97,22 +97,24 @@ void CnmListener::take(const ReceivedCnm& received_cnm, const QueuePairCore& qp,
                                    .more = received_cnm.more};
 }
 
-CnmListener::Proof CnmListener::prove(const ReceivedCnm& received_cnm, const QueuePairCore& qp) const {
+CnmListener::Validity CnmListener::validate(const ReceivedCnm& received_cnm, const QueuePairCore& qp) const {
   if (!received_cnm.sampled)
-    return received_cnm.cnm.msdu.size() < kMaxCnmMsdu && !received_cnm.flow ? Proof::kShort : Proof::kWrong;
+    return received_cnm.cnm.msdu.size() < kMaxCnmMsdu && !received_cnm.flow ? Validity::kShort
+                                                                            : Validity::kInvalid;
   const SampledPacket& sampled = *received_cnm.sampled;
-  if (received_cnm.flow && *received_cnm.flow != sampled.flow) return Proof::kWrong;
-  if (!is_addressed_as(sampled, qp)) return Proof::kWrong;
+  if (received_cnm.flow && *received_cnm.flow != sampled.flow) return Validity::kInvalid;
+  if (!is_addressed_as(sampled, qp)) return Validity::kInvalid;
   // A telemetry header precedes the BTH.
-  if (sampled.flow.destination_port != kRoceUdpPort) return Proof::kShort;
+  if (sampled.flow.destination_port != kRoceUdpPort) return Validity::kShort;
   if (sampled.opcode == nullptr)
-    return received_cnm.cnm.msdu.size() < kMaxCnmMsdu ? Proof::kShort : Proof::kWrong;
-  if (sampled.opcode->transport != qp.service) return Proof::kWrong;
-  if (qp.config.type != IBV_QPT_UD && sampled.destination_qp != qp.attributes.remote_qp) return Proof::kWrong;
-  if (sampled.source_qp && *sampled.source_qp != qp.number()) return Proof::kWrong;
-  if (!sampled.opcode->is_request() && !sampled.is_response()) return Proof::kWrong;
+    return received_cnm.cnm.msdu.size() < kMaxCnmMsdu ? Validity::kShort : Validity::kInvalid;
+  if (sampled.opcode->transport != qp.service) return Validity::kInvalid;
+  if (qp.config.type != IBV_QPT_UD && sampled.destination_qp != qp.attributes.remote_qp)
+    return Validity::kInvalid;
+  if (sampled.source_qp && *sampled.source_qp != qp.number()) return Validity::kInvalid;
+  if (!sampled.opcode->is_request() && !sampled.is_response()) return Validity::kInvalid;
   const int32_t ago = (sampled.is_response() ? qp.receive_psn() : qp.send_psn()) - sampled.psn;
-  return ago > 0 && ago <= kRecent ? Proof::kRight : Proof::kWrong;
+  return ago > 0 && ago <= kRecent ? Validity::kValid : Validity::kInvalid;
 }
 
 // UD queue pairs have no fixed destination, and each address handle may have its own UDP source port.

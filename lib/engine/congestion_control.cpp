@@ -53,8 +53,8 @@ CongestionControl::~CongestionControl() {
     for (ControlFlow* flow = core->ended_for(worker_).take(); flow != nullptr;)
       std::exchange(flow, flow->next_ended)->destroy();
   }
-  while (to_be_ended_ != nullptr) {
-    ControlFlow& flow = *std::exchange(to_be_ended_, to_be_ended_->next_ended);
+  while (unsent_ends_ != nullptr) {
+    ControlFlow& flow = *std::exchange(unsent_ends_, unsent_ends_->next_ended);
     core_of(flow).remove(flow);
     flow.destroy();
   }
@@ -296,19 +296,19 @@ bool CongestionControl::hand_over(ControlledDirection& direction) {
 void CongestionControl::end(ControlFlow* flow) {
   const roci_cc_event none{};
   if (core_of(*flow).events_of(worker_).push(*flow, EventRing::Kind::kEnd, none)) return;
-  flow->next_ended = to_be_ended_;
-  to_be_ended_ = flow;
+  flow->next_ended = unsent_ends_;
+  unsent_ends_ = flow;
 }
 
 void CongestionControl::free_ended() {
-  ControlFlow* flow = std::exchange(to_be_ended_, nullptr);
+  ControlFlow* flow = std::exchange(unsent_ends_, nullptr);
   while (flow != nullptr) end(std::exchange(flow, flow->next_ended));
 }
 
 Nanos CongestionControl::next_deadline() const {
   Nanos next = runner_.next_deadline();
   if (cores_.empty()) return next;
-  if (touched_ != nullptr || to_be_ended_ != nullptr) return Nanos{0};
+  if (touched_ != nullptr || unsent_ends_ != nullptr) return Nanos{0};
   for (ControlCore* core : cores_) {
     if (!core->decided_for(worker_).empty() || !core->ended_for(worker_).empty()) return Nanos{0};
   }
@@ -355,7 +355,7 @@ void CongestionControl::send_events(ControlledQueuePair& controlled, uint32_t di
     }
     // Retransmissions must not be sent at the old rate before the core has decided.
     if ((event.kinds & (ROCI_CC_ON_LOSS | ROCI_CC_ON_TIMEOUT)) != 0)
-      controlled.gate(direction).hold_until(now + kThinkingTime);
+      controlled.gate(direction).hold_until(now + kDecisionTime);
   }
   here.reported = reported;
   here.cnps += event.cnps;
@@ -384,8 +384,8 @@ void CongestionControl::apply(ControlFlow& flow, Nanos now) {
     const uint32_t now_wanted = wanted.load(std::memory_order_relaxed);
     return std::exchange(made, now_wanted) != now_wanted;
   };
-  if (asked(flow.telemetry_asked, flow.telemetry_made)) gate.telemetry_next = true;
-  if (asked(flow.probes_asked, flow.probes_made)) controlled.qp->core.request_probe(now);
+  if (asked(flow.telemetry_requested, flow.telemetry_executed)) gate.telemetry_next = true;
+  if (asked(flow.probes_requested, flow.probes_executed)) controlled.qp->core.request_probe(now);
 }
 
 bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
@@ -399,7 +399,7 @@ bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
     case ControlledQueuePair::Phase::kRunning:
       break;
     case ControlledQueuePair::Phase::kUndecided:
-      controlled.requests.hold_until(now + kPatience);
+      controlled.requests.hold_until(now + kDecisionTimeout);
       return true;
     case ControlledQueuePair::Phase::kRefused:
       return false;

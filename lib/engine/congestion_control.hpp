@@ -64,7 +64,7 @@ struct ReceivingEnd {
   roci_cc_flow info;                 // of the peer's flow, as far as known
   uint32_t packets = 0, marked = 0;  // received so far
   Lsn received{};
-  uint64_t noted = 0;  // packets with telemetry
+  uint64_t packets_with_telemetry = 0;  // packets with telemetry
   [[nodiscard]] void* state() { return this + 1; }
 };
 
@@ -106,7 +106,7 @@ class CongestionControl {
     uint32_t worker;
     IdSource& ids;
   };
-  explicit CongestionControl(Context surroundings);
+  explicit CongestionControl(Context context);
   ~CongestionControl();
   CongestionControl(const CongestionControl&) = delete;
   CongestionControl& operator=(const CongestionControl&) = delete;
@@ -158,11 +158,11 @@ class CongestionControl {
 
  private:
   // Retry interval of a queue pair that waits for the peer's capabilities.
-  static constexpr Nanos kPatience{200'000};
+  static constexpr Nanos kDecisionTimeout{200'000};
   static constexpr Nanos kMaxPatience{1'000'000'000};  // unknown capabilities are then treated as missing
   // A CNP is attributed to a direction that has sent within this time.
-  static constexpr Nanos kAboutCnps{10'000'000};
-  static constexpr Nanos kThinkingTime{20'000};  // for a control core to decide after a loss
+  static constexpr Nanos kCnpMemory{10'000'000};
+  static constexpr Nanos kDecisionTime{20'000};  // for a control core to decide after a loss
   static constexpr BitsPerSec kUnknownLine{100'000'000'000};
 
   void decide(ControlledQueuePair& controlled, Nanos now);
@@ -207,7 +207,7 @@ class CongestionControl {
   FlowRunner runner_;
   uint32_t controlled_ = 0;  // queue pairs
   ControlledQueuePair* touched_ = nullptr;
-  ControlFlow* to_be_ended_ = nullptr;  // the ring of their core was full; linked by next_ended
+  ControlFlow* unsent_ends_ = nullptr;  // the ring of their core was full; linked by next_ended
   roci_cc_path path_{};
   std::vector<std::string> warned_;  // warnings that were logged
 };

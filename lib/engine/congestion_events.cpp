@@ -66,7 +66,7 @@ uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t dir
   if (event.losses > 0) kinds |= ROCI_CC_ON_LOSS;
   if (event.timeouts > 0) kinds |= ROCI_CC_ON_TIMEOUT;
   const uint32_t cnps = controlled.cnps - std::exchange(reported.cnps, controlled.cnps);
-  if (cnps > 0 && gate.sent_packets > 0 && now - gate.last_sent <= kAboutCnps) {
+  if (cnps > 0 && gate.sent_packets > 0 && now - gate.last_sent <= kCnpMemory) {
     event.cnps = cnps;
     kinds |= ROCI_CC_ON_CNP;
   }
@@ -182,7 +182,7 @@ void CongestionControl::send_receiving_events(ControlledQueuePair& controlled, N
   arrival.flows = flows;
   const TelemetrySession* telemetry = core.session != nullptr ? core.session->telemetry.get() : nullptr;
   if (telemetry != nullptr &&
-      telemetry->noted_requests() != std::exchange(end.noted, telemetry->noted_requests())) {
+      telemetry->noted_requests() != std::exchange(end.packets_with_telemetry, telemetry->noted_requests())) {
     EchoedHops newest;
     newest.path = telemetry->newest_of_requests();
     put_path(newest, path_);

@@ -110,7 +110,7 @@ void PeerExtensions::make_session(AttachedQueuePair& qp, const PeerKnowledge& kn
                                  TelemetrySession(telemetry_, terms.int_hops, terms.longest_int));
 }
 
-PeerExtensions::Negotiation PeerExtensions::may_talk(const AttachedQueuePair& qp) const {
+PeerExtensions::Negotiation PeerExtensions::negotiation_of(const AttachedQueuePair& qp) const {
   if (config_.mode != ExtensionMode::kOn || qp.peer == nullptr) return Negotiation::kYes;
   const ibv_qp_state state = qp.core.state();
   if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return Negotiation::kYes;

@@ -55,7 +55,7 @@ class PeerExtensions {
     kNotYet,
     kRefused,  // extensions are required and the peer has none
   };
-  [[nodiscard]] Negotiation may_talk(const AttachedQueuePair& qp) const;
+  [[nodiscard]] Negotiation negotiation_of(const AttachedQueuePair& qp) const;
 
  private:
   void adopt(AttachedQueuePair& qp);

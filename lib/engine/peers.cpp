@@ -46,12 +46,12 @@ Peers::~Peers() {
   for (auto& [address, peer] : peers_) timers_.cancel(peer);  // a request may be outstanding
 }
 
-std::shared_ptr<const PeerRecord> Peers::want(const RocePath& path, Nanos now) {
+std::shared_ptr<const PeerRecord> Peers::request_capabilities(const RocePath& path, Nanos now) {
   if (!enabled()) return nullptr;
   Peer* peer = find_or_make(path.destination_ip, now);
   if (peer == nullptr) return nullptr;
   peer->route = {.local = path.source_ip, .remote = path.destination_ip, .hop_limit = path.hop_limit};
-  if (!peer->is_asking() && now - peer->answered_at >= kFresh) ask(*peer, now);
+  if (!peer->is_requesting() && now - peer->answered_at >= kFresh) ask(*peer, now);
   return peer->record;
 }
 
@@ -63,7 +63,7 @@ Peers::Peer* Peers::find_or_make(const IpAddress& address, Nanos now) {
     if (now - swept_at_ < kFresh) return nullptr;
     swept_at_ = now;
     std::erase_if(peers_, [](const auto& entry) {
-      return entry.second.record.use_count() == 1 && !entry.second.is_asking();
+      return entry.second.record.use_count() == 1 && !entry.second.is_requesting();
     });
     if (peers_.size() >= kMax) return nullptr;
   }
@@ -71,7 +71,7 @@ Peers::Peer* Peers::find_or_make(const IpAddress& address, Nanos now) {
 }
 
 // The key material differs per peer, so that a peer cannot forge packets of another peer.
-CapabilityOffer Peers::offer_to(const IpAddress& peer) const {
+CapabilityOffer Peers::offer_for(const IpAddress& peer) const {
   CapabilityOffer offer;
   offer.capabilities = capabilities_of(config_, int_hops_ > 0);
   offer.mtu_extra = extra_;
@@ -92,7 +92,7 @@ CapabilityOffer Peers::offer_to(const IpAddress& peer) const {
 void Peers::ask(Peer& peer, Nanos now) {
   peer.request = {};
   peer.request.transaction = uint64_t{ids_.next32()} << 32 | ids_.next32();
-  peer.request.offer = offer_to(peer.route.remote);
+  peer.request.offer = offer_for(peer.route.remote);
   peer.attempts = 0;
   timers_.schedule(peer, now);
   management_.wake();
@@ -151,17 +151,17 @@ void Peers::on_request(const MadRoute& back, const CapabilityMessage& message, N
   response.response = true;
   response.transaction = message.transaction;
   response.peer_incarnation = message.offer.incarnation;
-  response.offer = offer_to(address);
+  response.offer = offer_for(address);
   const bool restarted = peer->record->read().incarnation != message.offer.incarnation;
   if (send(back, response, now) != MadSent::kYes) return;  // the peer retries
   learn(*peer, response.offer, message.offer, false);
   // A restarted peer has lost its confirmation, and queue pairs to it need a new one.
-  if (restarted && peer->record.use_count() > 1 && !peer->is_asking()) ask(*peer, now);
+  if (restarted && peer->record.use_count() > 1 && !peer->is_requesting()) ask(*peer, now);
 }
 
 void Peers::on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now) {
   const auto known = peers_.find(back.remote);
-  if (known == peers_.end() || !known->second.is_asking() ||
+  if (known == peers_.end() || !known->second.is_requesting() ||
       parsed.message.transaction != known->second.request.transaction) {
     counters_.add(Counter::kMadsRefused);
     return;

@@ -13,59 +13,60 @@ namespace {
 // Interval at which a queue pair that requires extensions checks for its peer's capabilities.
 constexpr Nanos kPeerWait{5'000'000};
 
-std::vector<ControlCore*> cores_of(const WorkerContext& surroundings) {
+std::vector<ControlCore*> cores_of(const WorkerContext& worker_context) {
   std::vector<ControlCore*> cores;
-  for (const auto& core : surroundings.control_cores) cores.push_back(core.get());
+  for (const auto& core : worker_context.control_cores) cores.push_back(core.get());
   return cores;
 }
 
 }  // namespace
 
-Worker::Worker(std::string name, uint32_t index, const WorkerContext& surroundings)
+Worker::Worker(std::string name, uint32_t index, const WorkerContext& worker_context)
     : name_(std::move(name)),
       index_(index),
-      port_(surroundings.port),
-      peer_presence_(surroundings.hand_over.workers() == 1 ? surroundings.port.peers() : nullptr),
-      placement_(surroundings.hand_over.workers() == 1 ? surroundings.port.placement() : nullptr),
-      mac_(surroundings.port.mac()),
+      port_(worker_context.port),
+      peer_presence_(worker_context.hand_over.workers() == 1 ? worker_context.port.peers() : nullptr),
+      placement_(worker_context.hand_over.workers() == 1 ? worker_context.port.placement() : nullptr),
+      mac_(worker_context.port.mac()),
       mac_bits_(mac_.bits()),
-      memory_(surroundings.memory),
-      groups_(surroundings.groups),
-      events_(surroundings.events),
-      tx_buffers_(surroundings.tx_pool),
-      quantum_(surroundings.packets_per_turn != 0 ? surroundings.packets_per_turn : kQuantum),
-      quanta_a_round_(surroundings.packets_per_turn != 0 ? 1 : kQuantaPerRound),
-      stage_(surroundings.packets_per_turn != 0 ? std::max(surroundings.packets_per_turn, 2U) : kTxStage),
-      header_only_(surroundings.header_only),
-      needs_icrc_(surroundings.port.capabilities().needs_icrc),
-      sends_direct_(surroundings.hand_over.workers() == 1 && surroundings.port.capabilities().direct_buffers),
-      place_early_(!surroundings.check_before_placing && copies_in_one_pass()),
-      telemetry_(surroundings.telemetry, kRxBurst, tx_buffers_.pool()),
-      extensions_(name_, surroundings.extensions, surroundings.telemetry,
-                  surroundings.port.capabilities().mtu),
-      link_up_(surroundings.port.link_up()),
-      all_flows_(surroundings.flows),
-      flows_(surroundings.flows.of(index)),
-      flow_control_(surroundings.flow_control),
-      pausable_(surroundings.flow_control.enabled()),
-      watches_backlog_(surroundings.flow_control.sends_pauses() ||
-                       surroundings.congestion.receive_point.qeq > 0),
-      congestion_(surroundings.congestion),
-      congestion_flows_(surroundings.congestion_flows),
-      cnms_(congestion_, congestion_flows_, surroundings.telemetry.udp_port, surroundings.hand_over.workers(),
-            congestion_.cnm_key ? surroundings.ids.next32() : 0),
-      notification_point_(surroundings.control.notification_point),
-      control_({surroundings.control, surroundings.arena, cores_of(surroundings), congestion_flows_,
-                surroundings.port.capabilities().link_rate, name_, index, surroundings.ids}) {
+      memory_(worker_context.memory),
+      groups_(worker_context.groups),
+      events_(worker_context.events),
+      tx_buffers_(worker_context.tx_pool),
+      quantum_(worker_context.packets_per_turn != 0 ? worker_context.packets_per_turn : kQuantum),
+      quanta_a_round_(worker_context.packets_per_turn != 0 ? 1 : kQuantaPerRound),
+      stage_(worker_context.packets_per_turn != 0 ? std::max(worker_context.packets_per_turn, 2U) : kTxStage),
+      header_only_(worker_context.header_only),
+      needs_icrc_(worker_context.port.capabilities().needs_icrc),
+      sends_direct_(worker_context.hand_over.workers() == 1 &&
+                    worker_context.port.capabilities().direct_buffers),
+      place_early_(!worker_context.check_before_placing && copies_in_one_pass()),
+      telemetry_(worker_context.telemetry, kRxBurst, tx_buffers_.pool()),
+      extensions_(name_, worker_context.extensions, worker_context.telemetry,
+                  worker_context.port.capabilities().mtu),
+      link_up_(worker_context.port.link_up()),
+      all_flows_(worker_context.flows),
+      flows_(worker_context.flows.of(index)),
+      flow_control_(worker_context.flow_control),
+      pausable_(worker_context.flow_control.enabled()),
+      watches_backlog_(worker_context.flow_control.sends_pauses() ||
+                       worker_context.congestion.receive_point.qeq > 0),
+      congestion_(worker_context.congestion),
+      congestion_flows_(worker_context.congestion_flows),
+      cnms_(congestion_, congestion_flows_, worker_context.telemetry.udp_port,
+            worker_context.hand_over.workers(), congestion_.cnm_key ? worker_context.ids.next32() : 0),
+      notification_point_(worker_context.control.notification_point),
+      control_({worker_context.control, worker_context.arena, cores_of(worker_context), congestion_flows_,
+                worker_context.port.capabilities().link_rate, name_, index, worker_context.ids}) {
   if (congestion_.receive_point.qeq > 0) {
-    receive_point_.emplace(congestion_, mac_, index, surroundings.hand_over.workers(),
-                           surroundings.ids.next32());
+    congestion_point_.emplace(congestion_, mac_, index, worker_context.hand_over.workers(),
+                              worker_context.ids.next32());
   }
-  Handoff& rings = surroundings.hand_over;
-  for (uint32_t queue = index; queue < surroundings.port.queues(); queue += rings.workers()) {
-    queues_.push_back(&surroundings.port.queue(static_cast<uint16_t>(queue)));
+  Handoff& rings = worker_context.hand_over;
+  for (uint32_t queue = index; queue < worker_context.port.queues(); queue += rings.workers()) {
+    queues_.push_back(&worker_context.port.queue(static_cast<uint16_t>(queue)));
   }
-  if (surroundings.hand_over.workers() == 1) port_.receive_in_place();
+  if (worker_context.hand_over.workers() == 1) port_.receive_in_place();
   if (rings.needs_relay(index)) outgoing_ = &rings.outgoing(index);
   outboxes_.resize(rings.workers());
   for (uint32_t other = 0; other < rings.workers(); ++other) {
@@ -78,8 +79,9 @@ Worker::Worker(std::string name, uint32_t index, const WorkerContext& surroundin
 }
 
 Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
-                                               const WorkerContext& surroundings, NeighborConfig neighbors) {
-  std::unique_ptr<Worker> worker(new Worker(std::move(name), index, surroundings));
+                                               const WorkerContext& worker_context,
+                                               NeighborConfig neighbors) {
+  std::unique_ptr<Worker> worker(new Worker(std::move(name), index, worker_context));
   worker->vlan_ = neighbors.vlan_id;
   neighbors.answers = index == 0;
   auto made = Neighbors::create(std::move(neighbors), *worker);
@@ -94,7 +96,7 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
     worker->management_ = std::make_unique<Management>(worker->mac_, worker->vlan_, sink, *worker->neighbors_,
                                                        worker->counters_);
     worker->peers_ = std::make_unique<Peers>(extensions.config(), kReorderWindow, extensions.extra_bytes(),
-                                             extensions.int_hops(), surroundings.ids, *worker->management_,
+                                             extensions.int_hops(), worker_context.ids, *worker->management_,
                                              worker->counters_);
   }
   return worker;
@@ -103,7 +105,7 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
 Worker::~Worker() {
   for (size_t i = 0; i < staged_count_; ++i) rte_pktmbuf_free(staged_[i]);
   while (!loopback_.empty()) rte_pktmbuf_free(loopback_.pop());
-  while (!to_ourselves_.empty()) rte_pktmbuf_free(to_ourselves_.pop());
+  while (!loopback_frames_.empty()) rte_pktmbuf_free(loopback_frames_.pop());
 }
 
 bool Worker::attach(AttachedQueuePair& qp) {
@@ -206,8 +208,8 @@ bool Worker::poll(Nanos now) {
   worked |= receive(context);
   if (peer_presence_ != nullptr) worked |= note_exits(context);
   // After a full burst, responses that arrived in time may still wait in the port.
-  context.frames_wait = full_in_a_row_ > 0 && full_in_a_row_ < kMaxBursts;
-  context.frames_unsent = staged_count_ > 0 && now - port_took_ < kPortStalled;
+  context.frames_wait = full_rounds_ > 0 && full_rounds_ < kMaxBursts;
+  context.frames_unsent = staged_count_ > 0 && now - port_accepted_ < kPortStalled;
   worked |= run_timers(context);
   if (pausable_) {
     follow_pauses(now);
@@ -220,10 +222,10 @@ bool Worker::poll(Nanos now) {
   worked |= neighbors_->poll(now);
   if (management_ != nullptr) worked |= management_->poll(now);
   worked |= wake_waiting();
-  if (to_ourselves_.size() >= kLoopbackLimit) [[unlikely]]
+  if (loopback_frames_.size() >= kLoopbackLimit) [[unlikely]]
     blocked_ = true;  // loopback frames are received first
   worked |= serve_ready(context);
-  if (passed_on_) deliver_outboxes();  // own multicasts
+  if (has_outgoing_) deliver_outboxes();  // own multicasts
   worked |= relay();
   worked |= flush();
   completions_.show();
@@ -241,7 +243,7 @@ void Worker::count_waiting(AttachedQueuePair& qp, bool waits) {
 bool Worker::run_timers(TransportContext& context) {
   return timers_.advance(context.now, [&](Timer& timer) {
     auto& qp = static_cast<AttachedQueuePair&>(timer);
-    if (stopped_ != 0 && park_if_stopped(qp)) return;  // the queue pair could not send at this time
+    if (stopped_ != 0 && pause_if_stopped(qp)) return;  // the queue pair could not send at this time
     qp.core.on_deadline(context);
     control_.touch(qp.core);
     make_ready(qp);
@@ -266,7 +268,7 @@ bool Worker::note_exits(TransportContext& context) {
 
 Nanos Worker::next_deadline() const {
   if (rung_.load(std::memory_order_relaxed) != nullptr || ready_.count > 0 || staged_count_ > 0 ||
-      !loopback_.empty() || !to_ourselves_.empty()) {
+      !loopback_.empty() || !loopback_frames_.empty()) {
     return Nanos{0};
   }
   const auto waits = [](const FrameRing* ring) { return !ring->empty(); };
@@ -310,11 +312,11 @@ bool Worker::serve_ready(TransportContext& context) {
     fetch();
     AttachedQueuePair& qp = *ready_.first;
     unlink(qp, ready_);
-    if (stopped_ != 0 && park_if_stopped(qp)) continue;
+    if (stopped_ != 0 && pause_if_stopped(qp)) continue;
     const uint64_t sent_before = counters_.get(Counter::kTxFrames);
     bool more = false;
     extensions_.follow(qp, false);
-    const auto talk = extensions_.may_talk(qp);
+    const auto talk = extensions_.negotiation_of(qp);
     const bool waits_for_peer = talk == PeerExtensions::Negotiation::kNotYet;
     ControlledQueuePair* const controlled = CongestionControl::of(qp.core);
     if (controlled != nullptr) controlled->begin_turn();
@@ -329,7 +331,7 @@ bool Worker::serve_ready(TransportContext& context) {
     if (controlled != nullptr) control_.after_turn(*controlled, context.now);
     if (const bool waits = qp.core.waits_to_send(); waits != qp.waits_to_send) count_waiting(qp, waits);
     if (addresses_->take_pending()) wait_for_neighbor(qp);
-    if (stopped_to_ != 0) park(qp, std::exchange(stopped_to_, uint8_t{0}) - 1U);
+    if (stopped_to_ != 0) pause_queue_pair(qp, std::exchange(stopped_to_, uint8_t{0}) - 1U);
     const bool sent = counters_.get(Counter::kTxFrames) != sent_before;
     worked |= sent;
     if (more) {
@@ -354,9 +356,9 @@ bool Worker::serve_ready(TransportContext& context) {
 
 // Returns whether the queue pair has more to send.
 bool Worker::transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta) {
-  bytes_in_turn_ = 0;
+  turn_bytes_ = 0;
   while (qp.core.transmit(context, quantum_)) {
-    if (--quanta == 0 || blocked_ || bytes_in_turn_ >= kBytesPerTurn) return true;
+    if (--quanta == 0 || blocked_ || turn_bytes_ >= kBytesPerTurn) return true;
   }
   return false;
 }
@@ -461,7 +463,7 @@ rte_mbuf* Worker::allocate() {
 // A frame to the host itself is received in the next round. The network would not return it, because a switch does not
 // send a frame to the port on which it arrived. NICs loop back as well.
 void Worker::send(rte_mbuf* frame) {
-  bytes_in_turn_ += frame->pkt_len;
+  turn_bytes_ += frame->pkt_len;
   counters_.add(Counter::kTxFrames);
   if (!RTE_MBUF_HAS_EXTBUF(frame)) {  // a direct buffer always goes to the receiver for which it was taken
     uint64_t first = 0;               // destination, and two bytes of the source
@@ -473,8 +475,8 @@ void Worker::send(rte_mbuf* frame) {
 }
 
 void Worker::enqueue_loopback(rte_mbuf* frame) {
-  to_ourselves_.push(frame);
-  if (to_ourselves_.size() >= kLoopbackLimit) blocked_ = true;
+  loopback_frames_.push(frame);
+  if (loopback_frames_.size() >= kLoopbackLimit) blocked_ = true;
 }
 
 // Stages the frames of workers without a port queue, while at most
@@ -502,7 +504,7 @@ bool Worker::flush() {
             staged_.begin());
   staged_count_ -= taken;
   staged_first_ -= std::min<size_t>(staged_first_, taken);
-  if (taken > 0) port_took_ = now_;
+  if (taken > 0) port_accepted_ = now_;
   if (staged_count_ == 0 || !sends_direct_) return taken > 0;
   return flush_direct() || taken > 0;
 }

@@ -72,7 +72,7 @@ class Experiment {
   }
 
   // Creates queue pairs shortly before their flows start.
-  class Opener final : public Interlude {
+  class Opener final : public TimedTask {
    public:
     explicit Opener(Experiment& of) : of_(of) {}
     [[nodiscard]] Nanos next() const override { return of_.next_opening(); }
@@ -82,7 +82,7 @@ class Experiment {
     Experiment& of_;
   };
   // Samples the queues, and completes a bin after samples_a_bin_ samples.
-  class Sampler final : public Interlude {
+  class Sampler final : public TimedTask {
    public:
     explicit Sampler(Experiment& of) : of_(of) {}
     [[nodiscard]] Nanos next() const override { return of_.next_sample_; }
@@ -159,7 +159,7 @@ class Experiment {
 };
 
 Status Experiment::warm_up() {
-  ROCI_TRY(introduce(*network_, runner_, plan_));
+  ROCI_TRY(warm_up_addresses(*network_, runner_, plan_));
   // Each pair of hosts with traffic resolves addresses and exchanges capabilities.
   std::set<std::pair<uint32_t, uint32_t>> met;
   TrafficSpec plain;

@@ -63,13 +63,13 @@ bool HostProgram::begin_due(Nanos now) {
 void HostProgram::fill(uint32_t number, Nanos now) {
   Stream& stream = streams_[number];
   const bool goes_on = stream.unlimited ? now < std::min(stream.stop, stopped_) : stream.left > 0;
-  while (goes_on && stream.under_way < stream.depth && (stream.unlimited || stream.left > 0)) {
+  while (goes_on && stream.in_flight < stream.depth && (stream.unlimited || stream.left > 0)) {
     const uint64_t bytes = stream.unlimited ? stream.message : std::min(stream.left, stream.message);
     if (!post(number, 0, stream.opcode, bytes)) return end_flow(stream, now, true);
     if (!stream.unlimited) stream.left -= bytes;
-    ++stream.under_way;
+    ++stream.in_flight;
   }
-  if (!goes_on && stream.under_way == 0) end_flow(stream, now, false);
+  if (!goes_on && stream.in_flight == 0) end_flow(stream, now, false);
 }
 
 void HostProgram::begin_message(uint32_t number, uint32_t place, Nanos now) {
@@ -129,7 +129,7 @@ void HostProgram::completed(const ibv_wc& wc, Nanos now) {
     return;
   }
   if (stream.result != nullptr) {
-    --stream.under_way;
+    --stream.in_flight;
     return fill(number, now);
   }
   const Stream::Message& message = stream.messages[place];

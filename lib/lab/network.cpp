@@ -175,7 +175,7 @@ Status Network::make_switches() {
         node.set_live();
       }
     }
-    (*made)->foresee(calendar);
+    (*made)->report_arrivals_to(calendar);
     node.add(**made);
     switches_.push_back(std::move(*made));
   }
@@ -224,10 +224,10 @@ Status Network::make_hosts() {
     if (!memory) return fail(memory.error());
     parts.memory = std::move(*memory);
     parts.program = std::make_unique<HostProgram>(*parts.device, *parts.cq, *parts.memory);
-    node.add(parts.program->starter());
+    node.add(parts.program->start_poller());
     for (uint32_t worker = 0; worker < config.workers; ++worker) node.add(parts.device->poller(worker));
     for (const auto& core : parts.device->host().control_cores()) node.add(*core);
-    node.add(parts.program->taker());
+    node.add(parts.program->completion_poller());
   }
   return {};
 }

@@ -170,7 +170,7 @@ Status read_switches(ConfigNode& root, Scenario& scenario) {
       config.interfaces.push_back({.name = "edge", .vlan = kDefaultVlan, .addresses = {topology.gateway(s)}});
     for (uint32_t p = 0; p < of.cables.size(); ++p) {
       SwitchPortConfig port = by_rate.at(topology.cables[of.cables[p]].spec.rate.value());
-      const Cable::End& far = topology.beyond(s, p);
+      const Cable::End& far = topology.far_end(s, p);
       port.name = topology.name_of(far);
       if (std::ranges::any_of(config.ports,
                               [&](const SwitchPortConfig& other) { return other.name == port.name; }))

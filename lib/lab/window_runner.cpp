@@ -35,7 +35,7 @@ WindowRunner::~WindowRunner() = default;
 WindowRunner::Due WindowRunner::due() const {
   Due due;
   for (const Node* node : nodes_) due.node = std::min(due.node, node->next());
-  for (const Interlude* interlude : interludes_) due.interlude = std::min(due.interlude, interlude->next());
+  for (const TimedTask* task : tasks_) due.task = std::min(due.task, task->next());
   return due;
 }
 
@@ -59,10 +59,10 @@ Status WindowRunner::run_until(Nanos until) {
       continue;
     }
     if (due.first() >= until) break;
-    if (due.interlude <= due.node) {
-      now_ = std::max(now_, due.interlude);
-      for (Interlude* interlude : interludes_) {
-        if (interlude->next() <= due.interlude) ROCI_TRY(interlude->run(now_));
+    if (due.task <= due.node) {
+      now_ = std::max(now_, due.task);
+      for (TimedTask* task : tasks_) {
+        if (task->next() <= due.task) ROCI_TRY(task->run(now_));
       }
       continue;
     }
@@ -72,7 +72,7 @@ Status WindowRunner::run_until(Nanos until) {
       live_at_ = now_;
       for (Node* node : live_) node->touch(now_);
     }
-    run_window(std::min({now_ + window(), due.interlude, until}));
+    run_window(std::min({now_ + window(), due.task, until}));
     for (const Node* node : due_) {
       if (node->stuck() != nullptr)
         return fail("virtual time does not advance at " + std::to_string(node->now().count()) + " ns: '" +

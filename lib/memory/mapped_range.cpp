@@ -21,7 +21,7 @@ std::string hex(uint64_t value) {
   return text.data();
 }
 
-Status not_there(uint64_t at) {
+Status not_mapped(uint64_t at) {
   return fail("memory region: nothing is mapped at " + hex(at) + "; the whole region must be mapped", EFAULT);
 }
 
@@ -82,7 +82,7 @@ bool read_line(std::string_view line, uint64_t& begin, uint64_t& end, std::strin
 
 }  // namespace
 
-Status mapped_range::ask_kernel(uint64_t begin, uint64_t end, bool writable) {
+Status mapped_range::query_kernel(uint64_t begin, uint64_t end, bool writable) {
   const Maps maps;
   if (maps.file() < 0) return not_reported();
   for (uint64_t at = begin; at < end;) {
@@ -90,7 +90,7 @@ Status mapped_range::ask_kernel(uint64_t begin, uint64_t end, bool writable) {
     query.size = sizeof query;
     query.address = at;
     if (ioctl(maps.file(), kQueryMapping, &query) != 0)
-      return errno == ENOENT ? not_there(at) : not_reported();
+      return errno == ENOENT ? not_mapped(at) : not_reported();
     if (Status right =
             check_rights(at, (query.rights & kMayRead) != 0, (query.rights & kMayWrite) != 0, writable);
         !right)
@@ -114,14 +114,14 @@ Status mapped_range::read_list(uint64_t begin, uint64_t end, bool writable) {
     if (Status right = check_rights(at, rights[0] == 'r', rights[1] == 'w', writable); !right) return right;
     at = behind;
   }
-  return at < end ? not_there(at) : Status{};
+  return at < end ? not_mapped(at) : Status{};
 }
 
 Status check_mapped(const void* address, uint64_t length, bool writable) {
   if (length == 0) return {};
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t end = begin + length;
-  Status asked = mapped_range::ask_kernel(begin, end, writable);
+  Status asked = mapped_range::query_kernel(begin, end, writable);
   if (!asked && asked.error().code == ENOTSUP) asked = mapped_range::read_list(begin, end, writable);
   if (!asked && asked.error().code == ENOTSUP) return {};
   return asked;

@@ -32,7 +32,7 @@ Watched& watched_of(int number) { return watched[0].number == number ? watched[0
 bool was_sent(const siginfo_t& info) { return info.si_code <= 0; }
 
 // Default action: the instruction faults again, and the system ends the process.
-void leave_to_system(int number, const siginfo_t& info) {
+void use_default_action(int number, const siginfo_t& info) {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   libc_sigaction(number, &standard, nullptr);
@@ -47,7 +47,7 @@ void hand_over(int number, siginfo_t* info, void* context) {
   const bool none = !has_info && (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN);
   const bool once = (before.sa_flags & static_cast<int>(SA_RESETHAND)) != 0;
   if (none || (once && of.spent.exchange(true))) {
-    leave_to_system(number, *info);
+    use_default_action(number, *info);
     return;
   }
   // Blocks the signals that the system would block during the handler; the return from the signal restores the mask.

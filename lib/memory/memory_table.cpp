@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "memory/area_place.hpp"
+#include "memory/area_address.hpp"
 
 namespace roci {
 
@@ -143,7 +143,7 @@ AccessOutcome MemoryTable::check_area(const MemoryArea& area, MemoryKey key, PdN
   const uint64_t offset = va - area.start;  // wraps to a large value if va is below the region
   if (va < area.start || offset > area.length || length > area.length - offset)
     return AccessOutcome::kOutOfRange;
-  *where = place_in(area, offset);
+  *where = address_in(area, offset);
   return AccessOutcome::kAllowed;
 }
 

@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-#include "memory/area_place.hpp"
+#include "memory/area_address.hpp"
 #include "memory/memory_table.hpp"
 
 namespace roci {
@@ -77,7 +77,7 @@ BindOutcome MemoryTable::bind(const Accessor& accessor, const WindowBind& reques
     const MemoryArea& whole = region->region();
     area.start = (request.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : request.start;
     area.length = request.length;
-    area.host = place_in(whole, request.start - whole.start);
+    area.host = address_in(whole, request.start - whole.start);
     area.access = request.access;
     if (window->kind == EntryKind::kWindowType2) {
       area.qp = accessor.qp;

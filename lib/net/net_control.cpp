@@ -138,7 +138,7 @@ Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
   {
     const auto joining = SharedLock::wait(folder / kShmJoinLock, start.timeout);
     if (!joining) return fail(joining.error().within("network '" + start.net.name + "'"));
-    const auto taken = taken_places(folder, kMaxPlaces);
+    const auto taken = taken_slots(folder, kMaxSlots);
     if (!taken) return fail(taken.error());
     const bool in_use = !taken->empty();
     if (in_use && start.exactly && content_of(folder / kNetFile) != net_text(start.net)) {

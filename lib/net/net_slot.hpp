@@ -53,11 +53,11 @@ class NetSlot {
 };
 
 // Owner of a slot.
-struct TakenPlace {
+struct TakenSlot {
   uint32_t number = 0;
   pid_t pid = 0;
 };
-Result<std::vector<TakenPlace>> taken_places(const std::filesystem::path& folder, uint32_t places);
+Result<std::vector<TakenSlot>> taken_slots(const std::filesystem::path& folder, uint32_t slots);
 
 // State of the network's switch. The process id is 0 while the switch starts.
 struct NetSwitchState {

@@ -113,7 +113,7 @@ void PeerWatch::watch(uint32_t slot, const ShmPort::Owner& owner) {
 
 void PeerWatch::report(uint32_t slot, const ShmPort::Owner& owner) {
   std::vector<std::vector<uint8_t>> frames;
-  const auto file = folder_ / kNetCrashNotices / (place_name(slot) + "." + std::to_string(owner.pid));
+  const auto file = folder_ / kNetCrashNotices / (slot_name(slot) + "." + std::to_string(owner.pid));
   if (auto left = CrashNoticeReader::read(file)) {
     const MacAddress own = port_.mac();
     for (auto frame = left->next(); !frame.empty(); frame = left->next()) {

@@ -42,7 +42,7 @@ void on_interrupt_thread(Work work) {
   };
   auto* reference = new std::shared_ptr<Call>(call);
   if (rte_eal_alarm_set(1, ring, reference) == 0) {
-    MemifGate::instance().hurry();
+    MemifGate::instance().end_wait();
     call->done.get_future().wait();
   } else {
     delete reference;
@@ -263,10 +263,10 @@ Status EthdevPort::configure_queues(const EthdevConfig& config) {
   for (uint16_t i = 0; i < queues; ++i) queues_.push_back(std::make_unique<Queue>(*this, i));
   if (driver == "net_memif") {
     // A server answers new clients, so its interrupt thread runs more often.
-    const Nanos patience = is_memif_client_ ? Nanos{20ms} : Nanos{5ms};
+    const Nanos max_delay = is_memif_client_ ? Nanos{20ms} : Nanos{5ms};
     for (const auto& queue : queues_) {
-      queue->visitor_ = std::make_unique<MemifGate::Visitor>();
-      MemifGate::instance().add(*queue->visitor_, patience);
+      queue->gate_user_ = std::make_unique<MemifGate::QueueUser>();
+      MemifGate::instance().add(*queue->gate_user_, max_delay);
     }
   }
   return set_up_queues(config);
@@ -343,7 +343,7 @@ void EthdevPort::set_addresses(const EthdevConfig& config) {
 
 EthdevPort::~EthdevPort() {
   for (const auto& queue : queues_) {
-    if (queue->visitor_ != nullptr) MemifGate::instance().remove(*queue->visitor_);
+    if (queue->gate_user_ != nullptr) MemifGate::instance().remove(*queue->gate_user_);
   }
   if (id_ == RTE_MAX_ETHPORTS) return;
   rte_eth_dev_info info{};
@@ -369,18 +369,18 @@ PortStats EthdevPort::stats() const {
 }
 
 uint16_t EthdevPort::Queue::receive_from_device(rte_mbuf** out, uint16_t capacity) {
-  if (visitor_ == nullptr) return rte_eth_rx_burst(port_.id_, index_, out, capacity);
-  if (!visitor_->enter()) return 0;
+  if (gate_user_ == nullptr) return rte_eth_rx_burst(port_.id_, index_, out, capacity);
+  if (!gate_user_->enter()) return 0;
   const uint16_t received = rte_eth_rx_burst(port_.id_, index_, out, capacity);
-  visitor_->leave();
+  gate_user_->leave();
   return received;
 }
 
 uint16_t EthdevPort::Queue::send_by_device(rte_mbuf** frames, uint16_t count) {
-  if (visitor_ == nullptr) return rte_eth_tx_burst(port_.id_, index_, frames, count);
-  if (!visitor_->enter()) return 0;
+  if (gate_user_ == nullptr) return rte_eth_tx_burst(port_.id_, index_, frames, count);
+  if (!gate_user_->enter()) return 0;
   const uint16_t accepted = rte_eth_tx_burst(port_.id_, index_, frames, count);
-  visitor_->leave();
+  gate_user_->leave();
   return accepted;
 }
 
@@ -420,7 +420,7 @@ uint16_t EthdevPort::Queue::tx_burst(std::span<rte_mbuf*> frames, Nanos) {
       plain = plain && !port_.is_unsendable(*frame) && !port_.needs_copy(*frame);
       bytes += frame->pkt_len;
     }
-    const uint16_t accepted = plain ? send(batch, bytes) : tx_carefully(batch);
+    const uint16_t accepted = plain ? send(batch, bytes) : tx_checked(batch);
     done = static_cast<uint16_t>(done + accepted);
     if (accepted < batch.size()) break;
   }
@@ -447,7 +447,7 @@ uint16_t EthdevPort::Queue::send(std::span<rte_mbuf*> frames, uint64_t bytes) {
 
 // The same for a batch with frames to drop or to copy. A frame is dropped only after all frames before it were
 // accepted, and a chain is freed only after its copy was accepted. Refused frames are therefore unchanged.
-uint16_t EthdevPort::Queue::tx_carefully(std::span<rte_mbuf*> frames) {
+uint16_t EthdevPort::Queue::tx_checked(std::span<rte_mbuf*> frames) {
   rte_mbuf* staged[kMaxBurst];
   uint16_t origin[kMaxBurst];
   size_t count = 0;
@@ -498,13 +498,13 @@ Status EthdevPort::wait_for_link(Nanos timeout) {
   constexpr Nanos kStep = 5ms;
   // The server rejects a memif client that connects while the server is being set up or has not yet noticed the exit of
   // its previous client, and the driver does not retry. A server may be slow, so the time between attempts doubles.
-  Nanos patience = 200ms;
-  Nanos call_again = patience;
+  Nanos max_delay = 200ms;
+  Nanos call_again = max_delay;
   for (Nanos waited{0}; !link_up(); waited += kStep) {
     if (is_memif_client_ && waited >= call_again) {
       ROCI_TRY(restart());
-      patience *= 2;
-      call_again = waited + patience;
+      max_delay *= 2;
+      call_again = waited + max_delay;
     }
     if (waited >= timeout) {
       return fail("device " + name_ + " has no link after " +

@@ -87,7 +87,7 @@ class EthdevPort final : public Port {
     [[nodiscard]] const PortStats& stats() const { return stats_; }
 
    private:
-    uint16_t tx_carefully(std::span<rte_mbuf*> frames);
+    uint16_t tx_checked(std::span<rte_mbuf*> frames);
     uint16_t send(std::span<rte_mbuf*> frames, uint64_t bytes);
     // Pass a burst to the device. Return 0 while the interrupt thread uses the device.
     uint16_t receive_from_device(rte_mbuf** out, uint16_t capacity);
@@ -97,7 +97,7 @@ class EthdevPort final : public Port {
     const EthdevPort& port_;
     const uint16_t index_;
     PortStats stats_;
-    std::unique_ptr<MemifGate::Visitor> visitor_;  // only for memif devices
+    std::unique_ptr<MemifGate::QueueUser> gate_user_;  // only for memif devices
   };
 
   EthdevPort(std::string name, const EthdevConfig& config);

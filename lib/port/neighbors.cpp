@@ -30,12 +30,12 @@ bool is_unspecified(const IpAddress& address) {
 
 }  // namespace
 
-Scope audience_of(const FrameView& view) {
+Scope scope_of(const FrameView& view) {
   switch (view.kind) {
     case FrameKind::kArp:
       return Scope::kAll;
     case FrameKind::kIpv4:
-      return view.ipv4().protocol == kProtocolIcmp ? Scope::kAnswerer : Scope::kNone;
+      return view.ipv4().protocol == kProtocolIcmp ? Scope::kResponder : Scope::kNone;
     case FrameKind::kIpv6:
       return view.ip6().next_header == kProtocolIcmpv6 ? Scope::kAll : Scope::kNone;
     default:
@@ -110,14 +110,14 @@ Lookup Neighbors::resolve(const IpAddress& destination, Nanos now) {
   const auto hop = next_hop(destination);
   if (!hop) return {};
   if (Neighbor* known = table_.find(*hop)) return {use(*known, now), known};
-  Neighbor* entry = insert_for_us(*hop);
+  Neighbor* entry = insert_requested(*hop);
   if (entry == nullptr) return {};
   start(*entry, NeighborState::kIncomplete, now);
   return {Resolution::kPending, entry};
 }
 
 // If every entry is held, the peers in use fill the table, and it grows.
-Neighbor* Neighbors::insert_for_us(const IpAddress& address) {
+Neighbor* Neighbors::insert_requested(const IpAddress& address) {
   Neighbor* entry = table_.insert(address);
   if (entry != nullptr) return entry;
   if (table_.capacity() >= kMaxNeighbors) {
@@ -129,7 +129,7 @@ Neighbor* Neighbors::insert_for_us(const IpAddress& address) {
 }
 
 Lookup Neighbors::resolve_group(const IpAddress& group, const MacAddress& mac) {
-  Neighbor* entry = insert_for_us(group);
+  Neighbor* entry = insert_requested(group);
   if (entry == nullptr) return {};
   entry->mac = mac;
   entry->state = NeighborState::kPermanent;
@@ -235,7 +235,7 @@ void Neighbors::set_deadline(Neighbor& entry, Nanos when) {
   deadline_ = std::min(deadline_, when);
 }
 
-void Neighbors::overhear(const FrameView& view, const rte_mbuf* frame, Nanos now) {
+void Neighbors::observe(const FrameView& view, const rte_mbuf* frame, Nanos now) {
   const bool answers = std::exchange(config_.answers, false);
   handle(view, frame, now);
   config_.answers = answers;
@@ -348,7 +348,7 @@ void Neighbors::learn(const IpAddress& address, const MacAddress& mac, bool answ
 
 // --- Received messages.
 
-bool Neighbors::is_for_us(const FrameView& view) const {
+bool Neighbors::is_local_target(const FrameView& view) const {
   if (view.vlan_tags > 1 || view.vlan_id() != config_.vlan_id) return false;
   const EthernetHeader& ethernet = view.ethernet();
   return ethernet.destination == config_.mac || ethernet.destination.is_multicast();
@@ -373,7 +373,7 @@ bool Neighbors::handle(const FrameView& view, const rte_mbuf* frame, Nanos now) 
     default:
       return false;
   }
-  if (!is_for_us(view)) return false;
+  if (!is_local_target(view)) return false;
   const void* bytes =
       length > scratch_.size() ? nullptr : rte_pktmbuf_read(frame, offset, length, scratch_.data());
   const std::span<const uint8_t> message(static_cast<const uint8_t*>(bytes), bytes == nullptr ? 0 : length);

@@ -82,11 +82,11 @@ struct Lookup {
 
 // The workers of a host that must process a received frame.
 enum class Scope : uint8_t {
-  kNone,      // not a message of these protocols
-  kAnswerer,  // ICMP: possibly an echo request
-  kAll,       // ARP and ICMPv6 (includes ND): all workers learn from it
+  kNone,       // not a message of these protocols
+  kResponder,  // ICMP: possibly an echo request
+  kAll,        // ARP and ICMPv6 (includes ND): all workers learn from it
 };
-Scope audience_of(const FrameView& view);
+Scope scope_of(const FrameView& view);
 
 // Neighbor cache and its protocols. Owned and called by one thread,
 // a worker of the host. Has no clock: time is an argument.
@@ -115,7 +115,7 @@ class Neighbors {
   }
 
   // Learns from a copy of a message that another worker processes and answers.
-  void overhear(const FrameView& view, const rte_mbuf* frame, Nanos now);
+  void observe(const FrameView& view, const rte_mbuf* frame, Nanos now);
 
   // Sends the solicitations that are due, and ends failed resolutions. Returns whether any was due.
   bool poll(Nanos now);
@@ -138,13 +138,13 @@ class Neighbors {
   Neighbors(NeighborConfig config, FrameSink& sink);
   Status add_own_and_static();
 
-  Neighbor* insert_for_us(const IpAddress& address);
+  Neighbor* insert_requested(const IpAddress& address);
   Lookup resolve_group(const IpAddress& group, const MacAddress& mac);
   [[nodiscard]] std::optional<MacAddress> group_mac(const IpAddress& destination) const;
   [[nodiscard]] std::optional<IpAddress> next_hop(const IpAddress& destination) const;
   [[nodiscard]] const IpNetwork* subnet_of(const IpAddress& address) const;
   [[nodiscard]] std::optional<IpAddress> source_for(const IpAddress& neighbor) const;
-  [[nodiscard]] bool is_for_us(const FrameView& view) const;
+  [[nodiscard]] bool is_local_target(const FrameView& view) const;
 
   void start(Neighbor& entry, NeighborState state, Nanos now);
   void step(Neighbor& entry, Nanos now);

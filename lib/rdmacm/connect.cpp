@@ -67,7 +67,7 @@ int refuse_service(Id& id, const void* data, uint8_t length) {
   if (id.connection == nullptr) return failed(EINVAL);
   CmServiceReply no{.status = CmServiceReply::kRejected};
   if (!put_private_data(no.private_data, 0, data, length)) return failed(EINVAL);
-  const roci::Status status = id.service->answer(*id.connection, no, 0);
+  const roci::Status status = id.service->reply_service(*id.connection, no, 0);
   return status ? 0 : failed(status.error());
 }
 
@@ -77,9 +77,10 @@ int ask_for_service(Id& id, const rdma_conn_param* param) {
                                             param->private_data_len))
     return failed(EINVAL);
   id.phase = Phase::kConnecting;
-  if (roci::Status asked = id.service->ask(route_of(id), request, id, id.connection); !asked) {
+  if (roci::Status requested = id.service->request_service(route_of(id), request, id, id.connection);
+      !requested) {
     id.phase = Phase::kRouteResolved;
-    return failed(asked.error());
+    return failed(requested.error());
   }
   return complete(id);
 }
@@ -318,7 +319,7 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
     reply.service_id = cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port);
     if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
       return failed(EINVAL);
-    if (roci::Status status = id.service->answer(*id.connection, reply, 0); !status)
+    if (roci::Status status = id.service->reply_service(*id.connection, reply, 0); !status)
       return failed(status.error());
     id.phase = Phase::kConnected;
     return 0;

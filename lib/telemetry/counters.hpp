@@ -14,7 +14,7 @@ enum class Counter : uint8_t {
   kRxHandedOver,
   kRxHandOverFull,  // dropped because that worker did not keep up
   kRxRoce,          // parsed as RoCEv2 with a correct ICRC
-  kRxNotForUs,      // destination MAC or IP is not this host's
+  kRxNotForHost,    // destination MAC or IP is not this host's
   kRxMalformed,     // truncated, bad IP or UDP, fragment, bad version, bad length
   kRxUnknownOpcode,
   kRxIcrcErrors,

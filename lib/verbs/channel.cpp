@@ -35,7 +35,7 @@ bool is_still_of(Channel& channel, const Cq* cq) {
 }
 
 int give(Cq& from, ibv_cq** cq, void** user) {
-  from.completion_events.note_given_out();
+  from.completion_events.count_delivered();
   *cq = from.handle();
   *user = from.verbs.cq_context;
   return 0;
@@ -43,9 +43,9 @@ int give(Cq& from, ibv_cq** cq, void** user) {
 
 }  // namespace
 
-void UnackedEvents::note_given_out() {
+void UnackedEvents::count_delivered() {
   pthread_mutex_lock(&mutex_);
-  ++given_out_;
+  ++unacknowledged_;
   pthread_mutex_unlock(&mutex_);
 }
 
@@ -58,7 +58,7 @@ void UnackedEvents::note_acknowledged(uint32_t count) {
 
 void UnackedEvents::wait_acknowledged() {
   pthread_mutex_lock(&mutex_);
-  while (completed_ < given_out_) pthread_cond_wait(&cond_, &mutex_);
+  while (completed_ < unacknowledged_) pthread_cond_wait(&cond_, &mutex_);
   pthread_mutex_unlock(&mutex_);
 }
 

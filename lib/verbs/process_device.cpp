@@ -43,7 +43,7 @@ struct ListedDevice {
 // Never destroyed: threads of programs may use it while static objects are destroyed.
 struct ProcessDevice {
   std::mutex mutex;
-  pid_t looked = 0;  // the process that has searched for a device
+  pid_t searched_by = 0;  // the process that has searched for a device
   std::unique_ptr<NetSlot> place;
   EalConfig eal;
   DeviceFile file;
@@ -66,7 +66,7 @@ std::string environment(const char* name) {
 
 // Verbs programs busy-poll on few cores, also on memory that their
 // peer writes, so the helper thread must take over quickly.
-void look_after_promptly(DeviceConfig& device) {
+void use_prompt_polling(DeviceConfig& device) {
   device.idle = IdlePolicy::kSleep;
   device.takeover = std::chrono::microseconds{20};
 }
@@ -77,7 +77,7 @@ Status find_device(ProcessDevice& self) {
   if (!identity) return fail(identity.error().within(kIdentityVariable));
   self.identity = *identity;
   if (const std::string file = environment("ROCI_CONFIG"); !file.empty()) {
-    look_after_promptly(self.file.device);
+    use_prompt_polling(self.file.device);
     return read_config(file, [&](ConfigNode& root) -> Status {
       ROCI_TRY(read_eal(root, self.eal));
       return read_device_section(root, self.file);
@@ -90,7 +90,7 @@ Status find_device(ProcessDevice& self) {
   if (!place) return fail(place.error());
   self.place = std::move(*place);
   self.file = self.place->device();
-  look_after_promptly(self.file.device);
+  use_prompt_polling(self.file.device);
   return {};
 }
 
@@ -129,8 +129,8 @@ void leave() {
 // Searches for the device once per process. A child of a process that
 // has searched, but not opened the device, takes its own slot.
 void look(ProcessDevice& self) {
-  if (self.looked == getpid() || self.device != nullptr) return;
-  self.looked = getpid();
+  if (self.searched_by == getpid() || self.device != nullptr) return;
+  self.searched_by = getpid();
   self.place.reset();
   self.eal = {};
   self.file = {};
@@ -215,7 +215,7 @@ cm::Service& connection_manager() {
   return *self.manager;
 }
 
-void note_end_of(Device& device, uint32_t qp_num) {
+void write_final_stats(Device& device, uint32_t qp_num) {
   const std::string file = environment("ROCI_STATS");
   if (file.empty()) return;
   if (Status written = write_stats(file, device, qp_num); !written) log().warn("{}", written.error().message);

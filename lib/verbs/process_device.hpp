@@ -28,7 +28,7 @@ Result<std::unique_ptr<Device>> open_listed_device();
 cm::Service& connection_manager();
 
 // For `roci-run --stats`: writes the statistics of a queue pair before its destruction.
-void note_end_of(Device& device, uint32_t qp_num);
+void write_final_stats(Device& device, uint32_t qp_num);
 
 // Sends the pending frames of the queue pair (null: of the device), for a short time. Called before a queue pair is
 // destroyed or the process exits.

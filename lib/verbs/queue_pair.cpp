@@ -166,7 +166,7 @@ int ibv_destroy_qp(ibv_qp* handle) {
   // Sends the acknowledgments for which the peer waits before the queue pair is destroyed.
   Device& device = *Context::of(handle->context).device;
   settle(device, qp.queue_pair.get());
-  note_end_of(device, handle->qp_num);
+  write_final_stats(device, handle->qp_num);
   qp.queue_pair.reset();
   if (device.host().queue_pairs() == 0) wait_until_taken(device);
   qp.async_events.wait_acknowledged();

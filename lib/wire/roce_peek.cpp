@@ -31,8 +31,7 @@ uint64_t RoceFlowHash::operator()(const RoceFlow& flow, uint64_t salt) const {
   return mix.value() * salt;
 }
 
-std::optional<RoceGlance> glance_roce(std::span<const uint8_t> head, uint32_t frame_length,
-                                      uint16_t int_port) {
+std::optional<RocePeek> peek_roce(std::span<const uint8_t> head, uint32_t frame_length, uint16_t int_port) {
   const UdpLocation udp = find_udp(head, frame_length);
   if (udp.outcome != UdpOutcome::kFound) return std::nullopt;
   const auto& udp_header = *reinterpret_cast<const UdpHeader*>(head.data() + udp.l4_offset);
@@ -50,13 +49,13 @@ std::optional<RoceGlance> glance_roce(std::span<const uint8_t> head, uint32_t fr
   const OpcodeInfo* info = find_opcode(bth.opcode);
   if (info == nullptr || bth.version() != 0 || at + info->header_bytes > end) return std::nullopt;
 
-  RoceGlance glance{.flow = {.source = {}, .destination = {}, .queue_pair = Qpn{bth.destination_qp.get()}},
-                    .info = info,
-                    .psn = Psn{bth.psn.get()},
-                    .pkey = PKey{bth.pkey.get()},
-                    .udp_source_port = udp_header.source_port.get(),
-                    .source_qp = {},
-                    .rest = head.subspan(at + info->header_bytes, end - at - info->header_bytes)};
+  RocePeek glance{.flow = {.source = {}, .destination = {}, .queue_pair = Qpn{bth.destination_qp.get()}},
+                  .info = info,
+                  .psn = Psn{bth.psn.get()},
+                  .pkey = PKey{bth.pkey.get()},
+                  .udp_source_port = udp_header.source_port.get(),
+                  .source_qp = {},
+                  .rest = head.subspan(at + info->header_bytes, end - at - info->header_bytes)};
   if (udp.ipv6) {
     const auto& ip = *reinterpret_cast<const Ipv6Header*>(head.data() + udp.l3_offset);
     glance.flow.source = IpAddress{ip.source};

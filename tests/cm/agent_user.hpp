@@ -50,7 +50,7 @@ class AgentUser final : public EventHandler {
         EXPECT_TRUE(agent_.reply_disconnect(connection, {}, now));
         return true;
       case EventKind::kServiceRequest:
-        EXPECT_TRUE(agent_.answer(connection, {.queue_pair = Qpn{77}, .qkey = 0x01234567}, 0, now));
+        EXPECT_TRUE(agent_.reply_service(connection, {.queue_pair = Qpn{77}, .qkey = 0x01234567}, 0, now));
         connections.erase(&connection);
         return false;
       case EventKind::kRequestTimeout:

@@ -165,7 +165,7 @@ TEST_P(CmManager, leaves_the_frame_of_a_disconnect_for_when_the_process_is_gone)
 TEST_P(CmManager, frames_are_as_those_of_the_linux_kernel) {
   for (unsigned i = 0; i < 3; ++i) {
     a.with([&](Agent& agent, Nanos now) {
-      EXPECT_TRUE(agent.ask(route(net.a, net.b), {.service_id = 1}, 16, 20, 15, client, now));
+      EXPECT_TRUE(agent.request_service(route(net.a, net.b), {.service_id = 1}, 16, 20, 15, client, now));
     });
     net.run(100ms);
   }

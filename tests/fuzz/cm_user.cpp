@@ -249,7 +249,7 @@ void CmUser::moves(Connection& connection, const Status& did, std::initializer_l
 // The agent does not keep an answer if many peers are silent.
 void CmUser::answer(Connection& connection) {
   const bool crowded = 2 * agent_.unready() > limits_.unready;
-  moves(connection, agent_.answer(connection, {.queue_pair = Qpn{77}}, 0, network_.now),
+  moves(connection, agent_.reply_service(connection, {.queue_pair = Qpn{77}}, 0, network_.now),
         {State::kServiceRequestReceived}, crowded ? State::kIdle : State::kServiceReplySent);
 }
 
@@ -289,8 +289,9 @@ void CmUser::ask() {
   const IpAddress to = somebody();
   const uint8_t times = input_.byte();
   const bool has_room = agent_.connections() < limits_.connections;
-  const auto made = agent_.ask({.local = address_, .remote = to}, {.service_id = kServices[times & 1]},
-                               times & 0x1f, times >> 3, times & 0xf, *this, network_.now);
+  const auto made =
+      agent_.request_service({.local = address_, .remote = to}, {.service_id = kServices[times & 1]},
+                             times & 0x1f, times >> 3, times & 0xf, *this, network_.now);
   require(made.has_value() == has_room, "there are as many connections as may be, and no more");
   if (made) hold(**made, State::kServiceRequestSent, nullptr);
 }

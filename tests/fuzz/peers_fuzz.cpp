@@ -168,7 +168,7 @@ class Session final : public FrameSink, public PacketSink {
     Known& known = known_[path.destination_ip];
     known.has_mac = n + 2 < kNear;
     known.questions_allowed += Peers::kAttempts;
-    known.record = peers_->want(path, now_);
+    known.record = peers_->request_capabilities(path, now_);
     require((known.record != nullptr) == peers_->enabled(), "who has extensions knows its peers");
   }
 

@@ -88,7 +88,7 @@ class PeerWatchTest : public test::NetTest {
  protected:
   void SetUp() override {
     NetTest::SetUp();
-    config_.places = 4;
+    config_.slots = 4;
     folder_ = make_net(config_);
     switch_lock_.reset();
   }

@@ -335,13 +335,13 @@ TEST_F(RouterTest, other_packets_to_its_own_addresses_are_not_for_us) {
   make(two_networks());
   send_to(ip("10.0.1.1"));
   send_to(ip("fd02::1"));
-  EXPECT_EQ(dropped(0, DropReason::kNotForUs), 2U);
+  EXPECT_EQ(dropped(0, DropReason::kLocalUnanswered), 2U);
   auto strange = test::roce_bytes({.destination = switch_->mac(), .source = host_mac(0)});
   strange[12] = 0x88;
   strange[13] = 0xb5;
   send(0, strange);
   settle();
-  EXPECT_EQ(dropped(0, DropReason::kNotForUs), 3U);
+  EXPECT_EQ(dropped(0, DropReason::kLocalUnanswered), 3U);
 }
 
 TEST_F(RouterTest, a_vlan_without_an_interface_is_only_bridged) {

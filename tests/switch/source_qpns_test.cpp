@@ -18,7 +18,7 @@ enum class Learned { kNothing, kFromPacket, kFromCm, kFromAcks, kFull };
 class Senders : public SourceQpns {
  public:
   using SourceQpns::SourceQpns;
-  Learned see(const RoceGlance& packet, Nanos now) {
+  Learned see(const RocePeek& packet, Nanos now) {
     const auto before = values();
     SourceQpns::see(packet, now);
     const auto after = values();
@@ -39,7 +39,7 @@ class Senders : public SourceQpns {
 const IpAddress kA = ip("10.0.0.1"), kB = ip("10.0.0.2");
 
 // A packet of a flow, in parsed form.
-RoceGlance packet(Opcode opcode, const RoceFlow& flow, uint32_t psn, std::optional<Qpn> says = {}) {
+RocePeek packet(Opcode opcode, const RoceFlow& flow, uint32_t psn, std::optional<Qpn> says = {}) {
   return {.flow = flow,
           .info = &opcode_info(opcode),
           .psn = Psn{psn},
@@ -60,8 +60,8 @@ class CmDatagram {
     if (attribute == 0x13) put(28, remote, 4);
     put(24 + (attribute == 0x13 ? 12 : 32), qpn, 3);
   }
-  [[nodiscard]] RoceGlance from(const IpAddress& source, const IpAddress& destination) const {
-    RoceGlance glance = packet(Opcode::kUdSendOnly, {source, destination, Qpn{1}}, 0, Qpn{1});
+  [[nodiscard]] RocePeek from(const IpAddress& source, const IpAddress& destination) const {
+    RocePeek glance = packet(Opcode::kUdSendOnly, {source, destination, Qpn{1}}, 0, Qpn{1});
     glance.rest = bytes_;
     return glance;
   }
@@ -249,7 +249,7 @@ TEST(AckCorrelator, has_room_for_so_many_and_gives_up_on_what_brings_nothing) {
   EXPECT_TRUE(acks.watch(to_b(100), false, 0ns)) << "already";
   EXPECT_FALSE(acks.watch(to_b(99), false, 0ns));
   EXPECT_EQ(acks.watching(), AckCorrelator::kMax);
-  EXPECT_TRUE(acks.watch(to_b(99), false, AckCorrelator::kPatience));
+  EXPECT_TRUE(acks.watch(to_b(99), false, AckCorrelator::kTimeout));
   EXPECT_EQ(acks.watching(), 1U);
 }
 

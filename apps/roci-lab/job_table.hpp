@@ -20,9 +20,9 @@ struct Outcome {
 
 // Table of jobs and their outcomes. take() and done() are thread-safe; call the others after the worker threads have
 // exited.
-class Board {
+class JobTable {
  public:
-  Board(size_t jobs, ProgressLine& line) : outcomes_(jobs), line_(line) {}
+  JobTable(size_t jobs, ProgressLine& line) : outcomes_(jobs), line_(line) {}
 
   // Number of the next job; none when all jobs are taken or after an interrupt.
   std::optional<size_t> take() {
