@@ -140,8 +140,8 @@ constexpr roci_cc_label kReasons[] = {
     {"implausible", "a CNM with feedback above 63 was ignored"},
 };
 
-constexpr double kOne = 1024;    // unit of alpha and g
-constexpr double kThere = 1e-3;  // relative distance from the maximum rate that counts as reached
+constexpr double kOne = 1024;              // unit of alpha and g
+constexpr double kReachedDistance = 1e-3;  // relative distance from the maximum rate that counts as reached
 // Maximum steps per event: CNPs, or periods that expired without an event.
 constexpr uint32_t kMaxSteps = 64;
 constexpr uint32_t kMaxStage = 1U << 20;
@@ -356,7 +356,7 @@ class ReactionPoint {
     }
     s_.target = std::min(s_.target, max_);
     s_.rate = std::min((s_.rate + s_.target) / 2, max_);
-    if (max_ - s_.rate >= max_ * kThere) return;
+    if (max_ - s_.rate >= max_ * kReachedDistance) return;
     s_.rate = s_.target = max_;
     s_.increase_due = 0;
     if (p_[kRelease] != 0 && s_.cut_due == 0) s_.known = 0;

@@ -92,7 +92,7 @@ constexpr roci_cc_label kReasons[] = {
     {"implausible", "a CNM with feedback above 63 was ignored"},
 };
 
-constexpr double kThere = 1e-3;  // relative distance from the maximum rate that counts as reached
+constexpr double kReachedDistance = 1e-3;  // relative distance from the maximum rate that counts as reached
 // A target above this multiple of the rate is divided by kTargetCut in the first cycle (802.1Q 32.12.2).
 constexpr double kTargetTooFar = 10;
 constexpr double kTargetCut = 8;
@@ -215,7 +215,7 @@ class ReactionPoint {
     }
     s_.target = std::min(s_.target, max_);
     s_.rate = std::min((s_.rate + s_.target) / 2, max_);
-    if (max_ - s_.rate >= max_ * kThere) return;
+    if (max_ - s_.rate >= max_ * kReachedDistance) return;
     s_.rate = s_.target = max_;
     s_.due = 0;
     s_.bytes_left = 0;

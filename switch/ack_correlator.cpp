@@ -63,7 +63,7 @@ bool AckCorrelator::vote(Watch& watch, Qpn candidate) {
   return watch.votes >= kVotes;
 }
 
-std::optional<AckCorrelator::Found> AckCorrelator::see(const RocePeek& packet, Nanos now) {
+std::optional<AckCorrelator::Found> AckCorrelator::observe(const RocePeek& packet, Nanos now) {
   if (pairs_[pair_of(packet.flow)] == 0) return std::nullopt;
   Watch* fitting = nullptr;
   unsigned fits_to = 0;

@@ -39,7 +39,7 @@ class AckCorrelator {
     Qpn sender;
   };
   // Processes a packet that passes the switch. Returns a flow whose sender is now known; it is no longer watched.
-  std::optional<Found> see(const RocePeek& packet, Nanos now);
+  std::optional<Found> observe(const RocePeek& packet, Nanos now);
 
   // Packets that fit several watched flows.
   [[nodiscard]] uint64_t ambiguous() const { return ambiguous_; }

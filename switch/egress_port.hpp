@@ -64,11 +64,11 @@ class EgressPort {
   // Frame bytes put on the line so far.
   [[nodiscard]] uint64_t line_bytes() const { return line_bytes_; }
   // AQM verdict of the class for a frame that arrives now.
-  AqmVerdict ask(const SwitchPacket& packet, Nanos now) {
+  AqmVerdict aqm_verdict(const SwitchPacket& packet, Nanos now) {
     return classes_[packet.traffic_class].aqm.on_arrival(queue(packet.traffic_class), packet.ecn, now);
   }
   // Takes ownership of the frame and queues it, with class and ingress port of `packet`. The caller has called
-  // has_space() and ask().
+  // has_space() and aqm_verdict().
   void push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now);
   // Queues a MAC control frame: sent before all other frames, without limits, and also when classes are paused.
   void push_control(rte_mbuf* frame) {

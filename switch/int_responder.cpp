@@ -103,7 +103,7 @@ IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RocePeek& pa
   uint16_t flags = to_receiver ? IntReport::kToReceiver : uint16_t{0};
   body.lsn.set(0);
   if (reinterpret_cast<const Bth*>(sampled)->has_extensions()) {
-    const ExtensionView block = parse_extensions(packet.rest, Behind::kPayload, known_extensions());
+    const ExtensionView block = parse_extensions(packet.rest, AfterBlock::kPayload, known_extensions());
     if (block.accepted() && block.has(ExtensionType::kLsn)) {
       flags |= IntReport::kLsnKnown;
       body.lsn.set(block.lsn().value());

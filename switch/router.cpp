@@ -303,12 +303,13 @@ bool Router::send_to(SwitchPacket& packet, Interface& out, Resolution result, co
 }
 
 Router::Choice Router::choose(const Route& route, const SwitchPacket& packet, Nanos now) {
-  if (route.hops.size() == 1) return {route.hops[0], ask(*route.hops[0], now)};
+  if (route.hops.size() == 1) return {route.hops[0], solicit(*route.hops[0], now)};
   const uint64_t hash = path_hash({rte_pktmbuf_mtod_offset(packet.frame, const uint8_t*, packet.l3_offset),
                                    static_cast<size_t>(packet.frame->data_len - packet.l3_offset)},
                                   salt_);
   NextHop* const first = route.hops[path_of(hash, static_cast<uint32_t>(route.hops.size()))];
-  const Resolution of_first = ask(*first, now);  // also if it is silent, so that it is probed periodically
+  const Resolution of_first =
+      solicit(*first, now);  // also if it is silent, so that it is probed periodically
   if (!first->silent) return {first, of_first};
   const auto speaks = [](const NextHop* hop) { return !hop->silent; };
   for (;;) {  // each iteration returns, or finds one more silent hop
@@ -317,7 +318,7 @@ Router::Choice Router::choose(const Route& route, const SwitchPacket& packet, Na
     uint32_t skip = path_of(rehash(hash), others);
     NextHop* const other = *std::find_if(route.hops.begin(), route.hops.end(),
                                          [&](const NextHop* hop) { return speaks(hop) && skip-- == 0; });
-    const Resolution result = ask(*other, now);
+    const Resolution result = solicit(*other, now);
     if (other->silent) continue;
     if (result == Resolution::kResolved) bump(output_.counters_of(packet).rerouted);
     return {other, result};
@@ -325,14 +326,14 @@ Router::Choice Router::choose(const Route& route, const SwitchPacket& packet, Na
   // All are silent: use any hop that answers.
   Choice any{first, of_first};
   for (NextHop* hop : route.hops) {
-    const Resolution result = ask(*hop, now);
+    const Resolution result = solicit(*hop, now);
     if (result == Resolution::kResolved) return {hop, result};
     if (result == Resolution::kPending) any.result = result;
   }
   return any;
 }
 
-Resolution Router::ask(NextHop& hop, Nanos now) {
+Resolution Router::solicit(NextHop& hop, Nanos now) {
   Resolution result = Resolution::kFailed;
   if (hop.neighbor) {
     hop.interface->now = now;

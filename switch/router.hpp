@@ -115,7 +115,7 @@ class Router {
   bool send(SwitchPacket& packet, const Route& route, const IpAddress& destination, Nanos now);
   bool send_to(SwitchPacket& packet, Interface& out, Resolution result, const Neighbor* next_hop, Nanos now);
   Choice choose(const Route& route, const SwitchPacket& packet, Nanos now);
-  Resolution ask(NextHop& hop, Nanos now);
+  Resolution solicit(NextHop& hop, Nanos now);
   // Sends or drops waiting packets after a neighbor entry has changed. Returns whether any packet left the list.
   bool send_waiting(Nanos now);
   [[nodiscard]] uint64_t generation() const;

@@ -12,20 +12,20 @@ constexpr bool is_ordinary(Qpn qpn) { return qpn.value() > kManagementQp.value()
 
 }  // namespace
 
-void SourceQpns::see(const RocePeek& packet, Nanos now) {
+void SourceQpns::observe(const RocePeek& packet, Nanos now) {
   if (packet.flow.queue_pair == kManagementQp) return connect(packet, now);
   // Each datagram names its sender, and datagrams go to any number of queue pairs: not stored.
   if (packet.source_qp && packet.info->transport != TransportClass::kUd)
     return learn(packet.flow, *packet.source_qp, Origin::kPacket, now);
   const bool is_data = packet.info->transport == TransportClass::kRc && packet.is_data();
-  if (is_data && ++seen_ % kRefresh == 0) look_at(packet, now);
+  if (is_data && ++seen_ % kRefresh == 0) read_cm_message(packet, now);
   if (acks_.watching() == 0) return;
-  if (const auto found = acks_.see(packet, now)) learn(found->flow, found->sender, Origin::kAcks, now);
+  if (const auto found = acks_.observe(packet, now)) learn(found->flow, found->sender, Origin::kAcks, now);
   counters_.at(SenderEvent::kAmbiguous).store(acks_.ambiguous(), std::memory_order_relaxed);
 }
 
 // Refreshes a known flow, or starts to watch one that find() may be called for.
-void SourceQpns::look_at(const RocePeek& packet, Nanos now) {
+void SourceQpns::read_cm_message(const RocePeek& packet, Nanos now) {
   if (senders_.find(packet.flow, now) != nullptr) {
     senders_.update(packet.flow, now);
   } else if (acks_.watching() < AckCorrelator::kMax / 2) {  // the other half is for find()

@@ -270,7 +270,7 @@ bool SwitchWorker::observe(const SwitchPacket& packet, Nanos now) {
                 packet.frame->pkt_len, config_.telemetry.enabled ? config_.telemetry.udp_port : uint16_t{0});
   if (!glance) return true;
   if (glance->info->operation == Operation::kCongestionNotification) return cnps_.pass(*glance, now);
-  senders_->see(*glance, now);
+  senders_->observe(*glance, now);
   return true;
 }
 

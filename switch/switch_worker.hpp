@@ -134,12 +134,12 @@ class SwitchWorker final : public Poller, private RouterOutput {
   bool release_held(Nanos now);
   void count_refused(const SwitchPacket& packet, uint16_t egress, DropReason reason);
   void admit_here(const SwitchPacket& packet, bool copy, SwitchPort& out, Nanos now);
-  // Result of ask(), for a frame that would leave with `length` bytes: reason of a drop, or kNone and the AQM verdict.
+  // Result of check_admission(), for a frame that would leave with `length` bytes: reason of a drop, or kNone and the AQM verdict.
   struct Admission {
     DropReason refused = DropReason::kNone;
     AqmVerdict verdict = AqmVerdict::kPass;
   };
-  Admission ask(const SwitchPacket& packet, uint32_t length, SwitchPort& out, Nanos now);
+  Admission check_admission(const SwitchPacket& packet, uint32_t length, SwitchPort& out, Nanos now);
   void refuse(const SwitchPacket& packet, bool copy, DropReason reason, SwitchPort& out);
   // Returns the frame, or with `copy` a copy, edited for the port. Returns null, and counts the drop, if the pool is
   // empty.

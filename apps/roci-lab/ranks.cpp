@@ -62,7 +62,7 @@ Ranks::~Ranks() {
   if (joined_) MPI_Finalize();
 }
 
-Ranks::Bytes Ranks::ask(const Bytes& request) {
+Ranks::Bytes Ranks::request_job(const Bytes& request) {
   send(request, 0, kRequest);
   MPI_Status status;
   MPI_Probe(0, kAnswer, MPI_COMM_WORLD, &status);
@@ -91,7 +91,7 @@ Result<Ranks> Ranks::join() {
 }
 
 Ranks::~Ranks() = default;
-Ranks::Bytes Ranks::ask(const Bytes& /*request*/) { return {}; }
+Ranks::Bytes Ranks::request_job(const Bytes& /*request*/) { return {}; }
 Ranks::Request Ranks::next_request() { return {}; }
 void Ranks::answer(int /*rank*/, const Bytes& /*bytes*/) {}
 

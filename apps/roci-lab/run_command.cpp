@@ -29,7 +29,7 @@ unsigned threads_of(const RunOptions& options) {
 }
 
 // Warnings below the line of a run; empty if there is nothing to report.
-std::string how_late(const Measurements& of) {
+std::string schedule_lag_text(const Measurements& of) {
   constexpr double kSmallPart = 0.01;
   if (!of.real || of.real->late.part <= kSmallPart) return "";
   const ScheduleLag& late = of.real->late;
@@ -39,7 +39,7 @@ std::string how_late(const Measurements& of) {
                                  : "the results with real ports are less accurate");
 }
 
-std::string what_real_ports_lost(const Measurements& of) {
+std::string real_port_losses_text(const Measurements& of) {
   if (!of.real) return "";
   uint64_t lost = 0;
   for (const RealPortCounts& port : of.real->ports) lost += port.rx_missed + port.dropped;
@@ -62,7 +62,7 @@ Result<std::string> measure(const RunOptions& options, const Job& job, size_t nu
   if (!measured) return fail(measured.error().within(job.name));
   ROCI_TRY(
       write_results(folder.string(), *scenario, {job.name, job.command(options), how.threads}, *measured));
-  return result_line(job.name, *measured) + what_real_ports_lost(*measured) + how_late(*measured);
+  return result_line(job.name, *measured) + real_port_losses_text(*measured) + schedule_lag_text(*measured);
 }
 
 Outcome run(const RunOptions& options, const Job& job, size_t number, const fs::path& folder,
@@ -82,7 +82,7 @@ class Lead {
 
  private:
   [[nodiscard]] fs::path folder_of(size_t job) const {
-    return plan_.jobs[job].place.empty() ? out() : out() / plan_.jobs[job].place;
+    return plan_.jobs[job].folder.empty() ? out() : out() / plan_.jobs[job].folder;
   }
   [[nodiscard]] fs::path out() const {
     return options_.out.empty() ? fs::path("lab-" + fs::path(options_.file).stem().string())
@@ -113,7 +113,7 @@ void help(const RunOptions& options, Ranks& ranks) {
   ProgressLine line(1, false);
   const fs::path folder = fs::temp_directory_path() / ("roci-lab-" + std::to_string(::getpid()));
   std::optional<Result<Plan>> plan;
-  for (Ranks::Bytes answer = ranks.ask({}); !answer.empty();) {
+  for (Ranks::Bytes answer = ranks.request_job({}); !answer.empty();) {
     if (!plan) plan = plan_jobs(options);
     const size_t job = Json::from_cbor(answer).at("job");
     Outcome outcome;
@@ -130,7 +130,7 @@ void help(const RunOptions& options, Ranks& ranks) {
       else
         outcome.error = read.error().message;
     }
-    answer = ranks.ask(packed(job, outcome, files));
+    answer = ranks.request_job(packed(job, outcome, files));
   }
   std::error_code ignored;
   fs::remove_all(folder, ignored);
@@ -152,14 +152,14 @@ Outcome Lead::taken_in(size_t job, const Json& done) const {
 void Lead::serve(JobTable& job_table) {
   for (int working = ranks_.count() - 1; working > 0;) {
     const Ranks::Request request = ranks_.next_request();
-    bool goes_on = true;
+    bool continues = true;
     if (!request.bytes.empty()) {
       const Json done = Json::from_cbor(request.bytes);
       const size_t job = done.at("job");
       job_table.done(job, taken_in(job, done));
-      goes_on = !done.at("stopped");  // an interrupted rank would stop further jobs at once
+      continues = !done.at("stopped");  // an interrupted rank would stop further jobs at once
     }
-    const auto job = goes_on ? job_table.take() : std::nullopt;
+    const auto job = continues ? job_table.take() : std::nullopt;
     ranks_.answer(request.rank, job ? packed(*job) : Ranks::Bytes{});
     if (!job) --working;
   }

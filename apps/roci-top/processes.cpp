@@ -46,7 +46,7 @@ void Processes::find_sockets() {
   std::erase_if(known_, [](const auto& entry) { return !entry.second.seen; });
 }
 
-std::optional<bool> Processes::ask(const std::filesystem::path& socket, Known& known, ProcessSample& seen) {
+std::optional<bool> Processes::query(const std::filesystem::path& socket, Known& known, ProcessSample& seen) {
   if (!known.client) {
     if (steady_now() < known.not_before) return std::nullopt;
     auto made = TelemetryClient::connect(socket);
@@ -77,7 +77,7 @@ Snapshot Processes::look() {
   snapshot.at = steady_now();
   for (auto& [socket, known] : known_) {
     ProcessSample seen;
-    const std::optional<bool> answered = ask(socket, known, seen);
+    const std::optional<bool> answered = query(socket, known, seen);
     if (!answered) ++snapshot.silent;
     if (answered.value_or(false)) snapshot.processes.push_back(std::move(seen));
   }

@@ -38,7 +38,7 @@ class Processes {
 
   void find_sockets();
   // Whether the process has hosts or switches; nothing if it does not reply.
-  std::optional<bool> ask(const std::filesystem::path& socket, Known& known, ProcessSample& seen);
+  std::optional<bool> query(const std::filesystem::path& socket, Known& known, ProcessSample& seen);
 
   std::filesystem::path folder_;
   std::string prefix_;

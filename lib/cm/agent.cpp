@@ -460,7 +460,7 @@ void Agent::destroy(Connection& connection, Nanos now) {
   }
 }
 
-void Agent::leave(Nanos now) {
+void Agent::destroy_all(Nanos now) {
   std::vector<Connection*> all;
   all.reserve(by_id_.size());
   by_id_.for_each([&](uint32_t, Connection& connection) { all.push_back(&connection); });

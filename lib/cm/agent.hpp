@@ -233,7 +233,7 @@ class Agent {
   void destroy(Connection& connection, Nanos now);
 
   // Destroys all connections.
-  void leave(Nanos now);
+  void destroy_all(Nanos now);
 
   // `payload` is the payload of a datagram to queue pair 1. `route` is the route of the response.
   void on_mad(const Route& route, std::span<const uint8_t> payload, Nanos now);

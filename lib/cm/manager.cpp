@@ -90,7 +90,7 @@ void Manager::give_up(AddressQuery& query) {
 }
 
 void Manager::leave() {
-  with([](Agent& agent, Nanos now) { agent.leave(now); });
+  with([](Agent& agent, Nanos now) { agent.destroy_all(now); });
 }
 
 Status Manager::listen(Listener& listener) {

@@ -19,14 +19,14 @@ namespace {
 // Registers the calling thread with DPDK, which provides mempool caches to registered threads only. Without a free
 // lcore id, the thread works without a cache.
 void register_dpdk_thread() {
-  struct Introduction {
-    Introduction() : mine(rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0) {}
-    ~Introduction() {
+  struct DpdkRegistration {
+    DpdkRegistration() : mine(rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0) {}
+    ~DpdkRegistration() {
       if (mine) rte_thread_unregister();
     }
     bool mine;
   };
-  static const thread_local Introduction introduction;
+  static const thread_local DpdkRegistration registration;
   // Allocates the thread-local variable now: the fault handler must not be the first to access it.
   asm volatile("" : : "r"(&memory_faults) : "memory");
 }

@@ -380,12 +380,12 @@ void CongestionControl::apply(ControlFlow& flow, Nanos now) {
       Nanos{(uses & ROCI_CC_USES_GAP) != 0 ? static_cast<int64_t>(std::min(decision.gap_ns, kMaxGap)) : 0});
   if ((uses & ROCI_CC_USES_ECN) != 0) gate.not_ect_below = Lsn{decision.not_ect_below};
   gate.telemetry_only_requested = (decision.requests & ROCI_CC_TELEMETRY_ONLY_ASKED) != 0;
-  const auto asked = [](const std::atomic<uint32_t>& wanted, uint32_t& made) {
+  const auto take_request = [](const std::atomic<uint32_t>& wanted, uint32_t& made) {
     const uint32_t now_wanted = wanted.load(std::memory_order_relaxed);
     return std::exchange(made, now_wanted) != now_wanted;
   };
-  if (asked(flow.telemetry_requested, flow.telemetry_executed)) gate.telemetry_next = true;
-  if (asked(flow.probes_requested, flow.probes_executed)) controlled.qp->core.request_probe(now);
+  if (take_request(flow.telemetry_requested, flow.telemetry_executed)) gate.telemetry_next = true;
+  if (take_request(flow.probes_requested, flow.probes_executed)) controlled.qp->core.request_probe(now);
 }
 
 bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {

@@ -34,9 +34,9 @@ ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& conf
     terms.longest_int = full + space > hops ? full + space - hops : 0;
   }
   if (agreed.has(Capability::kSelectiveRepeat)) {
-    terms.keeps = kReorderWindow;
+    terms.reorder_window = kReorderWindow;
     // The state per queue pair is bounded, regardless of the window that the peer advertises.
-    terms.peer_keeps = std::bit_floor(std::min(peer.window, 4 * kReorderWindow));
+    terms.peer_reorder_window = std::bit_floor(std::min(peer.window, 4 * kReorderWindow));
   }
   if ((agreed.extensions() & bit_of(kAuth)) != 0) {
     terms.authenticate = true;
@@ -101,7 +101,7 @@ void PeerExtensions::make_session(AttachedQueuePair& qp, const PeerKnowledge& kn
   std::unique_ptr<ExtensionSession>& session = qp.core.session;
   const ExtensionTerms terms =
       make_terms(known, config_, telemetry_, qp.core.config, qp.core.attributes, port_mtu_);
-  session.reset(new (qp.core.arena()) ExtensionSession(terms, keep_budget_));
+  session.reset(new (qp.core.arena()) ExtensionSession(terms, buffer_budget_));
   qp.session_due = qp.core.extensions_undecided = session == nullptr;
   if (session == nullptr) return;
   if (config_.receive_window != 0) session->set_receiver_window(config_.receive_window);

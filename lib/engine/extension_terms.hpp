@@ -65,7 +65,7 @@ class PeerExtensions {
   const ExtensionConfig config_;
   const HostTelemetryConfig telemetry_;
   const uint16_t port_mtu_;
-  KeepBudget keep_budget_;  // of all queue pairs of the worker
+  BufferBudget buffer_budget_;  // of all queue pairs of the worker
 };
 
 }  // namespace roci

@@ -51,7 +51,7 @@ std::shared_ptr<const PeerRecord> Peers::request_capabilities(const RocePath& pa
   Peer* peer = find_or_make(path.destination_ip, now);
   if (peer == nullptr) return nullptr;
   peer->route = {.local = path.source_ip, .remote = path.destination_ip, .hop_limit = path.hop_limit};
-  if (!peer->is_requesting() && now - peer->answered_at >= kFresh) ask(*peer, now);
+  if (!peer->is_requesting() && now - peer->answered_at >= kFresh) send_request(*peer, now);
   return peer->record;
 }
 
@@ -89,7 +89,7 @@ CapabilityOffer Peers::offer_for(const IpAddress& peer) const {
   return offer;
 }
 
-void Peers::ask(Peer& peer, Nanos now) {
+void Peers::send_request(Peer& peer, Nanos now) {
   peer.request = {};
   peer.request.transaction = uint64_t{ids_.next32()} << 32 | ids_.next32();
   peer.request.offer = offer_for(peer.route.remote);
@@ -156,7 +156,7 @@ void Peers::on_request(const MadRoute& back, const CapabilityMessage& message, N
   if (send(back, response, now) != MadSent::kYes) return;  // the peer retries
   learn(*peer, response.offer, message.offer, false);
   // A restarted peer has lost its confirmation, and queue pairs to it need a new one.
-  if (restarted && peer->record.use_count() > 1 && !peer->is_requesting()) ask(*peer, now);
+  if (restarted && peer->record.use_count() > 1 && !peer->is_requesting()) send_request(*peer, now);
 }
 
 void Peers::on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now) {

@@ -99,7 +99,7 @@ class Peers final : private ManagementClass {
   // Null if the maximum number of peers is in use.
   Peer* find_or_make(const IpAddress& address, Nanos now);
   [[nodiscard]] CapabilityOffer offer_for(const IpAddress& peer) const;
-  void ask(Peer& peer, Nanos now);
+  void send_request(Peer& peer, Nanos now);
   void step(Peer& peer, Nanos now);
   void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;
   [[nodiscard]] bool is_from_unknown_peer(const MadHeader& mad) const override {

@@ -215,7 +215,7 @@ bool Worker::poll(Nanos now) {
     follow_pauses(now);
     if (index_ == 0) worked |= send_pause(now);
   }
-  completions_.show();
+  completions_.publish();
   if (controls) control_.send_events(now, context.flows);
   if (!loopback_.empty()) [[unlikely]]
     worked |= receive_own_multicasts(context);
@@ -228,7 +228,7 @@ bool Worker::poll(Nanos now) {
   if (has_outgoing_) deliver_outboxes();  // own multicasts
   worked |= relay();
   worked |= flush();
-  completions_.show();
+  completions_.publish();
   if (memory_faults.uncounted != 0) [[unlikely]]
     counters_.add(Counter::kMemoryFaults, std::exchange(memory_faults.uncounted, 0));
   return worked;
@@ -316,11 +316,11 @@ bool Worker::serve_ready(TransportContext& context) {
     const uint64_t sent_before = counters_.get(Counter::kTxFrames);
     bool more = false;
     extensions_.follow(qp, false);
-    const auto talk = extensions_.negotiation_of(qp);
-    const bool waits_for_peer = talk == PeerExtensions::Negotiation::kNotYet;
+    const auto negotiation = extensions_.negotiation_of(qp);
+    const bool waits_for_peer = negotiation == PeerExtensions::Negotiation::kNotYet;
     ControlledQueuePair* const controlled = CongestionControl::of(qp.core);
     if (controlled != nullptr) controlled->begin_turn();
-    if (talk == PeerExtensions::Negotiation::kRefused ||
+    if (negotiation == PeerExtensions::Negotiation::kRefused ||
         (controlled != nullptr && !waits_for_peer && !control_.prepare(*controlled, context.now)))
       qp.core.fail_for_good(context);
     const bool reachable = !waits_for_peer && refresh_path(context, qp);

@@ -57,7 +57,7 @@ class Experiment {
  public:
   Experiment(const Scenario& scenario, const ExperimentOptions& options)
       : scenario_(scenario), options_(options), runner_(scenario.topology.least_delay(), options.threads) {
-    runner_.ask(options.stops);
+    runner_.stop_when(options.stops);
   }
 
   Result<Measurements> run();
@@ -114,9 +114,9 @@ class Experiment {
   void end(Meter& meter) { meter.end(count(*network_), arrived()); }
   void set_fault(const FaultSpec& fault, bool on);
   // Ties virtual time to the clock from now on.
-  void keep_pace() {
-    pace_.start(runner_.now());
-    runner_.keep(pace_);
+  void set_up_throttle() {
+    throttle_.start(runner_.now());
+    runner_.set_throttle(throttle_);
   }
   void make_meters();
   void make_timetable();
@@ -127,7 +127,7 @@ class Experiment {
   const Scenario& scenario_;
   const ExperimentOptions& options_;
   std::unique_ptr<Network> network_;
-  RealtimeThrottle pace_;
+  RealtimeThrottle throttle_;
   WindowRunner runner_;
   Opener opener_{*this};
   Sampler sampler_{*this};
@@ -400,7 +400,7 @@ Result<Measurements> Experiment::run() {
   if (!network) return fail(network.error());
   network_ = std::move(*network);
   for (auto& node : network_->nodes()) runner_.add(*node);
-  if (network_->has_real_ports()) keep_pace();
+  if (network_->has_real_ports()) set_up_throttle();
   ROCI_TRY(warm_up());
 
   const uint32_t hosts = static_cast<uint32_t>(scenario_.topology.hosts.size());
@@ -414,11 +414,11 @@ Result<Measurements> Experiment::run() {
   runner_.add(sampler_);
   ROCI_TRY(open_loops());
   next_sample_ = origin_ + scenario_.sample;
-  if (options_.real) keep_pace();
+  if (options_.real) set_up_throttle();
 
   const Nanos end = origin_ + scenario_.duration;
   ROCI_TRY(runner_.run_until(end));
-  if (options_.real) out_.real = RealRun{.late = pace_.lateness(end), .ports = {}};
+  if (options_.real) out_.real = RealRun{.late = throttle_.lateness(end), .ports = {}};
   for (Meter& meter : meters_)
     if (meter.running) this->end(meter);
   if (next_sample_ == end) sample(end);  // last sample of the last bin

@@ -104,19 +104,19 @@ class HostProgram {
   struct Start {
     Nanos at;
     uint32_t stream;
-    uint32_t place;  // of the message, in a loop
+    uint32_t slot;  // of the message, in a loop
     bool operator>(const Start& other) const {
       return at != other.at           ? at > other.at
              : stream != other.stream ? stream > other.stream
-                                      : place > other.place;
+                                      : slot > other.slot;
     }
   };
 
   bool begin_due(Nanos now);
   bool take(Nanos now);
   void fill(uint32_t number, Nanos now);
-  void begin_message(uint32_t number, uint32_t place, Nanos now);
-  bool post(uint32_t number, uint32_t place, ibv_wr_opcode opcode, uint64_t bytes);
+  void begin_message(uint32_t number, uint32_t slot, Nanos now);
+  bool post(uint32_t number, uint32_t slot, ibv_wr_opcode opcode, uint64_t bytes);
   void post_receive(uint32_t number);
   void completed(const ibv_wc& wc, Nanos now);
   void end_flow(Stream& stream, Nanos now, bool failed);

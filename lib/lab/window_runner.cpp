@@ -52,10 +52,10 @@ WindowRunner::Due WindowRunner::due_by(Nanos clock, Nanos until) {
 Status WindowRunner::run_until(Nanos until) {
   for (;;) {
     if (stops_ && stops_()) return fail("stopped", ECANCELED);
-    const Nanos clock = pace_ == nullptr ? kNever : pace_->now();
+    const Nanos clock = throttle_ == nullptr ? kNever : throttle_->now();
     const Due due = due_by(clock, until);
     if (const Nanos next = std::min(due.first(), until); next > clock) {
-      pace_->rest(next);
+      throttle_->rest(next);
       continue;
     }
     if (due.first() >= until) break;
@@ -67,7 +67,7 @@ Status WindowRunner::run_until(Nanos until) {
       continue;
     }
     now_ = std::max(now_, due.node);
-    if (pace_ != nullptr) pace_->on_round_start(now_, clock);
+    if (throttle_ != nullptr) throttle_->on_round_start(now_, clock);
     if (!live_.empty()) {
       live_at_ = now_;
       for (Node* node : live_) node->touch(now_);

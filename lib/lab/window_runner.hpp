@@ -43,9 +43,9 @@ class WindowRunner {
 
   // Ties virtual time to the clock: from now on no window starts before its time, and live nodes run whenever the
   // runner is idle. Late windows follow each other at once.
-  void keep(RealtimeThrottle& pace) { pace_ = &pace; }
+  void set_throttle(RealtimeThrottle& pace) { throttle_ = &pace; }
   // `stops` is called before each window. If it returns true, the run fails with ECANCELED.
-  void ask(std::function<bool()> stops) { stops_ = std::move(stops); }
+  void stop_when(std::function<bool()> stops) { stops_ = std::move(stops); }
 
   [[nodiscard]] Nanos now() const { return now_; }
   // Does all work that is due before `until`. Fails if an interlude fails, or if a node does not advance in time.
@@ -72,7 +72,7 @@ class WindowRunner {
   std::vector<Node*> nodes_;
   std::vector<Node*> live_;
   std::vector<TimedTask*> tasks_;
-  RealtimeThrottle* pace_ = nullptr;  // null: as fast as possible
+  RealtimeThrottle* throttle_ = nullptr;  // null: as fast as possible
   std::function<bool()> stops_;
   std::vector<Node*> due_;
   Nanos now_{0};

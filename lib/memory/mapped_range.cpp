@@ -121,10 +121,10 @@ Status check_mapped(const void* address, uint64_t length, bool writable) {
   if (length == 0) return {};
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t end = begin + length;
-  Status asked = mapped_range::query_kernel(begin, end, writable);
-  if (!asked && asked.error().code == ENOTSUP) asked = mapped_range::read_list(begin, end, writable);
-  if (!asked && asked.error().code == ENOTSUP) return {};
-  return asked;
+  Status status = mapped_range::query_kernel(begin, end, writable);
+  if (!status && status.error().code == ENOTSUP) status = mapped_range::read_list(begin, end, writable);
+  if (!status && status.error().code == ENOTSUP) return {};
+  return status;
 }
 
 }  // namespace roci

@@ -132,7 +132,7 @@ Status NetSlot::join() {
     if (first) {
       std::filesystem::remove(entry.path(), ignored);
     } else if (entry.path().filename().string().starts_with(slot_name(number_) + ".")) {
-      outlived_.push_back(entry.path());
+      stale_files_.push_back(entry.path());
     }
   }
   return {};
@@ -168,7 +168,7 @@ Result<std::unique_ptr<Port>> NetSlot::open_port(const EalConfig& eal) const {
   config.rate = net_.congestion_control.line_rate;
   auto port = ShmPort::open(segment_, std::move(config));
   if (!port) return fail(port.error());
-  auto watch = PeerWatch::start(**port, folder_, outlived_);
+  auto watch = PeerWatch::start(**port, folder_, stale_files_);
   if (!watch) return fail(watch.error());
   (*port)->set_contact_listener(std::move(*watch));
   return std::unique_ptr<Port>{std::move(*port)};

@@ -49,7 +49,7 @@ class NetSlot {
   DeviceFile device_;
   std::shared_ptr<ShmSegment> segment_;
   // crash notifications of earlier owners of the slot (PeerWatch)
-  std::vector<std::filesystem::path> outlived_;
+  std::vector<std::filesystem::path> stale_files_;
 };
 
 // Owner of a slot.

@@ -15,7 +15,7 @@ namespace {
 // Delay until the next callback. An alarm that is due when a callback
 // returns runs at once, before the thread reads other events.
 constexpr uint64_t kOutMicroseconds = 20;
-constexpr Nanos kMaxWait = 20ms;
+constexpr Nanos kMaxCallbackTime = 20ms;
 
 // A message of the driver to a closed peer would otherwise end the process.
 void ignore_broken_pipes() {
@@ -83,7 +83,7 @@ void MemifGate::interrupt_callback(void* passed) {
     gate.armed_ = false;
     return;
   }
-  Nanos stay = kMaxWait;
+  Nanos stay = kMaxCallbackTime;
   for (const Known& known : gate.users_) stay = std::min(stay, known.max_delay);
   gate.open_.store(true, std::memory_order_seq_cst);
   gate.wait_ended_event_.wait_for(lock, stay, [&gate] { return gate.wait_ended_; });

@@ -419,8 +419,8 @@ void Neighbors::handle_nd(const NeighborMessage& message, const FrameView& view,
   }
   if (!is_own(message.target) || view.ethernet().source == config_.mac) return;
   if (message.link_layer) learn(message.source, *message.link_layer, false, true, now);
-  const MacAddress asker = message.link_layer.value_or(view.ethernet().source);
-  if (!config_.answers || !is_usable(asker)) return;
+  const MacAddress sender = message.link_layer.value_or(view.ethernet().source);
+  if (!config_.answers || !is_usable(sender)) return;
   if (!reply_limit_.allow(now)) {
     ++stats_.rate_limited;
     return;
@@ -435,7 +435,7 @@ void Neighbors::handle_nd(const NeighborMessage& message, const FrameView& view,
   reply.link_layer = config_.mac;
   reply.solicited = !checks;
   reply.override_cache = true;
-  if (send_nd(link_to(checks ? multicast_mac(kAllNodes) : asker), reply)) ++stats_.replies;
+  if (send_nd(link_to(checks ? multicast_mac(kAllNodes) : sender), reply)) ++stats_.replies;
 }
 
 // RFC 4861 7.2.5, with one difference: an advertisement with the solicited flag but without an outstanding solicitation
@@ -467,9 +467,9 @@ void Neighbors::handle_advertisement(const NeighborMessage& message, Nanos now) 
 
 void Neighbors::answer_echo(const EchoMessage& request, const FrameView& view, Nanos now) {
   // Only unicast requests: a multicast request would cause replies from all hosts.
-  const MacAddress& asker = view.ethernet().source;
-  if (!is_own(request.destination) || view.ethernet().destination != config_.mac || !is_usable(asker) ||
-      asker == config_.mac || is_unspecified(request.source) || group_mac(request.source)) {
+  const MacAddress& sender = view.ethernet().source;
+  if (!is_own(request.destination) || view.ethernet().destination != config_.mac || !is_usable(sender) ||
+      sender == config_.mac || is_unspecified(request.source) || group_mac(request.source)) {
     return;
   }
   if (!reply_limit_.allow(now)) {
@@ -477,7 +477,7 @@ void Neighbors::answer_echo(const EchoMessage& request, const FrameView& view, N
     return;
   }
   const EchoMessage reply = echo_reply_to(request);
-  const LinkHeader link = link_to(asker);
+  const LinkHeader link = link_to(sender);
   const bool sent =
       send(echo_frame_length(link, reply), [&](std::span<uint8_t> out) { build_echo(link, reply, out); });
   if (sent) ++stats_.replies;

@@ -41,7 +41,7 @@ bool CompletionRing::push(const ibv_wc& completion, bool solicited, CompletionBa
       if (!in_batch_) batch->add(*this);
       return true;
     }
-    show(filled_);
+    publish(filled_);
   }
   notify(solicited);
   return true;
@@ -49,7 +49,7 @@ bool CompletionRing::push(const ibv_wc& completion, bool solicited, CompletionBa
 
 // With a channel, the store is ordered before the load of armed_ (seq_cst): either this producer reads the request, or
 // the requesting thread reads these completions. Without a channel, release is enough, since applications only poll.
-void CompletionRing::show(uint32_t tail) {
+void CompletionRing::publish(uint32_t tail) {
   tail_.store(tail, channel_ == nullptr ? std::memory_order_release : std::memory_order_seq_cst);
 }
 
@@ -66,11 +66,11 @@ void CompletionBatch::add(CompletionRing& ring) {
   ring.next_in_batch_ = std::exchange(first_, &ring);
 }
 
-void CompletionBatch::show() {
+void CompletionBatch::publish() {
   while (first_ != nullptr) {
     CompletionRing& ring = *std::exchange(first_, first_->next_in_batch_);
     ring.in_batch_ = false;
-    ring.show(ring.filled_);
+    ring.publish(ring.filled_);
     ring.notify(std::exchange(ring.batch_solicited_, false));
   }
 }

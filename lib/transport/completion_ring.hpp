@@ -26,7 +26,7 @@ class CompletionBatch {
   CompletionBatch& operator=(const CompletionBatch&) = delete;
   void add(CompletionRing& ring);
   // Called by the producer, before it releases its worker token.
-  void show();
+  void publish();
 
  private:
   CompletionRing* first_ = nullptr;
@@ -88,7 +88,7 @@ class CompletionRing {
   enum class Armed : uint8_t { kNo, kSolicited, kAny };
 
   friend class CompletionBatch;
-  void show(uint32_t tail);
+  void publish(uint32_t tail);
   void notify(bool solicited);
   [[nodiscard]] ibv_wc& at(uint32_t number) { return entries_[number & (entries_.size() - 1)]; }
 

@@ -45,8 +45,9 @@ void Requester::reset(Psn first) {
 ExtensionSession* Requester::session() const { return qp_.session.get(); }
 
 SackBoard* Requester::sack_board() const {
-  return session() != nullptr && session()->terms.may_send && session()->sacked ? &*session()->sacked
-                                                                                : nullptr;
+  return session() != nullptr && session()->terms.may_send && session()->sacked_packets
+             ? &*session()->sacked_packets
+             : nullptr;
 }
 
 bool Requester::transmit(TransportContext& context, uint32_t& budget) {

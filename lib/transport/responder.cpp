@@ -41,11 +41,12 @@ void Responder::on_request(TransportContext& context, const FrameView& view, con
   } else if (ahead < 0) {
     pending_ce_ |= ce;
     on_duplicate(context, view);
-  } else if (session() == nullptr || !session()->kept) {
+  } else if (session() == nullptr || !session()->reorder_buffer) {
     take(context, view, frame);
   } else {
     // The packet may have been buffered while no receive request was available. Then it arrives a second time.
-    if (rte_mbuf* const kept = session()->kept->take(expected_); kept != nullptr) rte_pktmbuf_free(kept);
+    if (rte_mbuf* const kept = session()->reorder_buffer->take(expected_); kept != nullptr)
+      rte_pktmbuf_free(kept);
     if (take(context, view, frame) == Verdict::kExecuted) execute_buffered(context);
   }
 }
@@ -106,9 +107,10 @@ void Responder::on_gap(TransportContext& context, const FrameView& view, const r
                        int32_t ahead) {
   ExtensionSession* extras = session();
   bool repeat_nak = false;
-  if (extras != nullptr && extras->kept && static_cast<uint32_t>(ahead) < extras->kept->window() &&
-      !extras->kept->has(view.psn())) {
-    if (extras->kept->keep(view.psn(), const_cast<rte_mbuf*>(frame))) {
+  if (extras != nullptr && extras->reorder_buffer &&
+      static_cast<uint32_t>(ahead) < extras->reorder_buffer->window() &&
+      !extras->reorder_buffer->has(view.psn())) {
+    if (extras->reorder_buffer->insert(view.psn(), const_cast<rte_mbuf*>(frame))) {
       context.counters.add(Counter::kPacketsKept);
       extras->newest_buffered = view.psn();
       repeat_nak = extras->terms.may_send;
@@ -121,7 +123,7 @@ void Responder::on_gap(TransportContext& context, const FrameView& view, const r
 
 // The gap is closed: the packets buffered after it are executed in order, as if they arrived now.
 void Responder::execute_buffered(TransportContext& context) {
-  ReorderBuffer& kept = *session()->kept;
+  ReorderBuffer& kept = *session()->reorder_buffer;
   Verdict verdict = Verdict::kExecuted;
   while (verdict == Verdict::kExecuted && !kept.empty()) {
     const Psn psn = expected_;
@@ -133,7 +135,7 @@ void Responder::execute_buffered(TransportContext& context) {
                 rte_pktmbuf_pkt_len(frame));
     session()->open_block(view, frame, block);
     verdict = take(context, view, frame);
-    if (verdict == Verdict::kNotReady) kept.keep(psn, frame);
+    if (verdict == Verdict::kNotReady) kept.insert(psn, frame);
     rte_pktmbuf_free(frame);
   }
   if (!kept.empty() && verdict == Verdict::kExecuted && session()->terms.may_send)  // there is another gap
@@ -374,7 +376,7 @@ void Responder::end_with(NakCode code, Psn psn) {
 
 void Responder::flush(TransportContext& context) {
   in_message_ = false;
-  if (session() != nullptr && session()->kept) session()->kept->clear();
+  if (session() != nullptr && session()->reorder_buffer) session()->reorder_buffer->clear();
   qp_.flush_receives(context);
 }
 

@@ -462,7 +462,7 @@ bool Responder::send_acknowledgment(TransportContext& context, const Acknowledgm
                                   : extras->newest_buffered - (Sack::kBits - 1);
              auto& sack = value_to_write<Sack>(block, ExtensionType::kSack);
              sack.psn.set(from.value());
-             sack.kept.set(extras->kept->bitmap(from));
+             sack.kept.set(extras->reorder_buffer->bitmap(from));
            }
            return true;
          }) == SendOutcome::kSent;
@@ -471,7 +471,8 @@ bool Responder::send_acknowledgment(TransportContext& context, const Acknowledgm
 bool Responder::send_pending(TransportContext& context) {
   const bool ack = pending_ == Pending::kAck;
   const uint8_t syndrome = ack ? kSyndromeAck : pending_syndrome_;
-  const bool with_sack = session() != nullptr && session()->kept && !session()->kept->empty();
+  const bool with_sack =
+      session() != nullptr && session()->reorder_buffer && !session()->reorder_buffer->empty();
   const Acknowledgment what{.syndrome = syndrome,
                             .psn = ack ? expected_ - 1 : pending_psn_,
                             .msn = msn_,

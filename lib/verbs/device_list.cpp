@@ -59,7 +59,7 @@ int ibv_close_device(ibv_context* handle) {
   if (is_forked_child()) return 0;  // nothing to close; programs call it at exit
   remove_context(*handle);
   Context& context = Context::of(handle);
-  settle(*context.device, nullptr);
+  send_pending(*context.device, nullptr);
   pthread_mutex_destroy(&handle->mutex);
   delete &context;
   return 0;

@@ -320,7 +320,7 @@ void CmUser::listen_to_all() {
 void CmUser::leave() {
   const InCall in_call(*this);
   while (!held_.empty()) forget(*held_.back().connection);
-  agent_.leave(network_.now);
+  agent_.destroy_all(network_.now);
 }
 
 void CmUser::settle() {

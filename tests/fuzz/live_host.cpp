@@ -317,7 +317,7 @@ void LiveHost::check_memory() const {
   uint32_t most = 0;
   for (const Slot& slot : slots_) {
     const auto& session = core(slot).session;
-    if (session != nullptr && session->kept) most += session->kept->window();
+    if (session != nullptr && session->reorder_buffer) most += session->reorder_buffer->window();
   }
   require(pool_->in_use() <= most, "no more frames are kept than was agreed on");
   if (controlled_) check_control();

@@ -48,7 +48,7 @@ class Datagrams final : public Socket {
   void arm() override;
   bool take_events() override;
   [[nodiscard]] short state() const override;
-  [[nodiscard]] Clock::time_point look_at() const override { return Clock::time_point::max(); }
+  [[nodiscard]] Clock::time_point wake_time() const override { return Clock::time_point::max(); }
 
   int bind_to(const sockaddr& address);
   int bind_to_any();

@@ -78,7 +78,7 @@ class Stream final : public Socket {
   void arm() override;
   bool take_events() override;
   [[nodiscard]] short state() const override;
-  [[nodiscard]] Clock::time_point look_at() const override;
+  [[nodiscard]] Clock::time_point wake_time() const override;
   int wait_until_open(Lock& lock, bool may_sleep);
   [[nodiscard]] bool may_not_send() const;
   [[nodiscard]] ssize_t moved_or(size_t moved) const;

@@ -52,7 +52,7 @@ bool Stream::take_events() {
   return take_connection_events() || completions;
 }
 
-Clock::time_point Stream::look_at() const {
+Clock::time_point Stream::wake_time() const {
   return stage_ == Stage::kOpen && !link_->is_disconnected() ? last_completion_ + kSilence
                                                              : Clock::time_point::max();
 }
