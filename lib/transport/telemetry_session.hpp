@@ -75,7 +75,7 @@ class TelemetrySession {
   // Sender: processes a switch's report about a packet in flight. False when the rate limit of reports is exceeded.
   bool take_report(const IntReport& report, Psn psn, HopsOf of, Nanos now);
   // `of`: a direction. Hops returned for a probe are those of requests.
-  [[nodiscard]] const EchoedHops& received_at(HopsOf of) const { return echoed_[static_cast<size_t>(of)]; }
+  [[nodiscard]] const EchoedHops& echoed(HopsOf of) const { return echoed_[static_cast<size_t>(of)]; }
   [[nodiscard]] const SwitchReport& report() const { return report_; }
 
   [[nodiscard]] bool inserts_header(HopsOf of) const {
