@@ -175,7 +175,7 @@ class Sender {
 
   void pass_time() {
     if (s_.give_up == 0 || s_.give_up > now_) return;
-    if (s_.rtt != 0 && p_[kMeasuredRtt] != 0) s_.rtt = std::max(s_.rtt, patience());
+    if (s_.rtt != 0 && p_[kMeasuredRtt] != 0) s_.rtt = std::max(s_.rtt, response_timeout());
     s_.misses = std::min(s_.misses + 1, kMaxDoublings);
     out_.reason = kAskedAgain;
     request_probe_if_sending();
@@ -210,11 +210,13 @@ class Sender {
   }
 
   // ns: time to wait for an answer.
-  [[nodiscard]] uint64_t patience() const { return static_cast<uint64_t>(p_[kProbeTimeout]) << s_.misses; }
+  [[nodiscard]] uint64_t response_timeout() const {
+    return static_cast<uint64_t>(p_[kProbeTimeout]) << s_.misses;
+  }
 
   void request_probe() {
     out_.requests |= ROCI_CC_SEND_PROBE;
-    s_.give_up = now_ + patience();
+    s_.give_up = now_ + response_timeout();
     s_.sent = 0;
   }
   void request_probe_if_sending() {

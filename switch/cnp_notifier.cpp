@@ -44,15 +44,14 @@ bool CnpNotifier::pass(const RocePeek& cnp, Nanos now) {
 
 std::optional<KeyFlow> CnpNotifier::flow_of(const SwitchPacket& packet, const rte_mbuf* frame) const {
   if (packet.ingress == kNoPort) return std::nullopt;
-  const auto glance = peek_roce(head_of(frame), frame->pkt_len, int_port_);
+  const auto peek = peek_roce(head_of(frame), frame->pkt_len, int_port_);
   // Management datagrams are not rate limited, and a multicast address cannot be the source of a CNP.
-  if (!glance || !glance->is_data() || glance->flow.queue_pair == Qpn{1} ||
-      glance->flow.destination.is_multicast())
+  if (!peek || !peek->is_data() || peek->flow.queue_pair == Qpn{1} || peek->flow.destination.is_multicast())
     return std::nullopt;
-  return KeyFlow{.flow = glance->flow,
-                 .sender = glance->source_qp,
-                 .responses = glance->info->operation == Operation::kReadResponse,
-                 .pkey = glance->pkey,
+  return KeyFlow{.flow = peek->flow,
+                 .sender = peek->source_qp,
+                 .responses = peek->info->operation == Operation::kReadResponse,
+                 .pkey = peek->pkey,
                  .routed = packet.originated,
                  .vlan = packet.vlan,
                  .previous = rte_pktmbuf_mtod(frame, const EthernetHeader*)->source};

@@ -184,11 +184,11 @@ bool Router::look(SwitchPacket& packet, IpAddress& destination, Nanos now) {
   Interface* in = by_vlan_[packet.vlan];
   if (in == nullptr) return false;
   const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
-  const bool for_us = ethernet.destination == mac_;
-  if (!for_us && !ethernet.destination.is_multicast()) return false;
+  const bool is_local = ethernet.destination == mac_;
+  if (!is_local && !ethernet.destination.is_multicast()) return false;
   FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
                                packet.frame->pkt_len);
-  if (!for_us) {
+  if (!is_local) {
     view.vlan_tags = 0;  // the interface belongs to the VLAN, tagged or not
     in->now = now;
     in->neighbors->handle(view, packet.frame, now);

@@ -265,12 +265,12 @@ void SwitchWorker::observe_stage(std::span<SwitchPacket> batch, Nanos now) {
 
 bool SwitchWorker::observe(const SwitchPacket& packet, Nanos now) {
   if (packet.ether_type != kEtherTypeIpv4 && packet.ether_type != kEtherTypeIpv6) return true;
-  const auto glance =
+  const auto peek =
       peek_roce({rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len},
                 packet.frame->pkt_len, config_.telemetry.enabled ? config_.telemetry.udp_port : uint16_t{0});
-  if (!glance) return true;
-  if (glance->info->operation == Operation::kCongestionNotification) return cnps_.pass(*glance, now);
-  senders_->observe(*glance, now);
+  if (!peek) return true;
+  if (peek->info->operation == Operation::kCongestionNotification) return cnps_.pass(*peek, now);
+  senders_->observe(*peek, now);
   return true;
 }
 

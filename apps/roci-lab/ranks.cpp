@@ -71,11 +71,11 @@ Ranks::Bytes Ranks::request_job(const Bytes& request) {
 
 Ranks::Request Ranks::next_request() {
   // MPI_Recv and MPI_Probe would poll and so use a CPU that the runs need.
-  constexpr auto kLookAgain = std::chrono::milliseconds(1);
+  constexpr auto kPollInterval = std::chrono::milliseconds(1);
   MPI_Status status;
   for (int there = 0; there == 0;) {
     MPI_Iprobe(MPI_ANY_SOURCE, kRequest, MPI_COMM_WORLD, &there, &status);
-    if (there == 0) std::this_thread::sleep_for(kLookAgain);
+    if (there == 0) std::this_thread::sleep_for(kPollInterval);
   }
   return {status.MPI_SOURCE, receive(status)};
 }

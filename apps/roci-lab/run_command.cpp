@@ -138,7 +138,8 @@ void help(const RunOptions& options, Ranks& ranks) {
 
 // Ends the other ranks without a job.
 void dismiss(Ranks& ranks) {
-  for (int asking = ranks.count() - 1; asking > 0; --asking) ranks.answer(ranks.next_request().rank, {});
+  for (int remaining = ranks.count() - 1; remaining > 0; --remaining)
+    ranks.answer(ranks.next_request().rank, {});
 }
 
 Outcome Lead::taken_in(size_t job, const Json& done) const {

@@ -27,7 +27,7 @@ class CrashNoticeSender {
     std::filesystem::path file;
     std::string port_name, pid;
     size_t port;
-    CrashNoticeReader words;
+    CrashNoticeReader notices;
     size_t sent_frames = 0;
   };
 
@@ -37,7 +37,7 @@ class CrashNoticeSender {
 
   SwitchProcess& process_;
   const std::filesystem::path folder_;
-  std::optional<ExitedProcess> gone_;
+  std::optional<ExitedProcess> exited_;
   Nanos next_look_{0};
   std::set<std::string> complained_;  // unreadable files, reported once
 };

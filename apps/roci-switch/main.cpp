@@ -84,7 +84,7 @@ class Users {
 class Terminal {
  public:
   Terminal() : had_(is_there()) {}
-  [[nodiscard]] bool gone() const { return had_ && !is_there(); }
+  [[nodiscard]] bool was_closed() const { return had_ && !is_there(); }
 
  private:
   static bool is_there() {
@@ -146,7 +146,7 @@ void serve(const Options& options, const sigset_t& signals, SwitchProcess& proce
     const int signal = sigtimedwait(&signals, nullptr, &span);
     if (signal <= 0) continue;
     if (signal != SIGHUP) return;
-    if (!outlives_terminal && terminal.gone()) return;
+    if (!outlives_terminal && terminal.was_closed()) return;
     reload(process, options.config);
   }
 }

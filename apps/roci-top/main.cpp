@@ -23,7 +23,7 @@ struct Options {
 };
 
 constexpr size_t kShownQueuePairs = 64;  // default
-constexpr Nanos kShortLook = 100ms;      // interval of the first activity samples
+constexpr Nanos kShortInterval = 100ms;  // interval of the first activity samples
 
 void print_table(const Snapshot& now, const Snapshot& before) {
   for (const Line& line : render(now, before, {.width = output_width()})) {
@@ -67,7 +67,7 @@ Status run(const Options& options) {
   if (!options.once && !options.json) return run_live(processes, std::move(before), interval);
   // The busiest queue pairs can only be determined from two samples.
   if (has_more_queue_pairs(before)) {
-    std::this_thread::sleep_for(kShortLook);
+    std::this_thread::sleep_for(kShortInterval);
     before = processes.look();
   }
   for (;;) {

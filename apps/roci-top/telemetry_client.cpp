@@ -54,12 +54,12 @@ Result<TelemetryClient> TelemetryClient::connect(const std::string& path) {
   return made;
 }
 
-Result<nlohmann::json> TelemetryClient::request(const std::string& question) {
-  if (send(fd_, question.data(), question.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(question.size()))
+Result<nlohmann::json> TelemetryClient::request(const std::string& command) {
+  if (send(fd_, command.data(), command.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(command.size()))
     return fail(system_error("the request cannot be sent"));
   auto answer = receive();
   if (!answer) return answer;
-  if (answer->size() != 1) return fail("the response to " + question + " is invalid");
+  if (answer->size() != 1) return fail("the response to " + command + " is invalid");
   return std::move(*answer->begin());
 }
 

@@ -21,7 +21,7 @@ class TelemetryClient {
   [[nodiscard]] int pid() const { return pid_; }
   // Returns the contents of the reply without the outer object that DPDK adds; null for a command that the process does
   // not have.
-  Result<nlohmann::json> request(const std::string& question);
+  Result<nlohmann::json> request(const std::string& command);
 
  private:
   explicit TelemetryClient(int fd) : fd_(fd) {}

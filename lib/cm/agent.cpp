@@ -431,8 +431,8 @@ void Agent::destroy(Connection& connection, Nanos now) {
   connection.orphan_ = true;
   switch (connection.state_) {
     case State::kRequestSent: {
-      const CmRejected gone{.local_id = connection.local_id_, .reason = CmRejected::kTimeout};
-      send_once(connection, gone, now);
+      const CmRejected timeout_reject{.local_id = connection.local_id_, .reason = CmRejected::kTimeout};
+      send_once(connection, timeout_reject, now);
       return free(connection);
     }
     case State::kRequestReceived:

@@ -18,7 +18,7 @@ namespace roci {
 namespace {
 
 constexpr Nanos kMaxWait{1'000'000};  // between two polls of a host without work
-constexpr unsigned kLooks = 16;       // polls without work after which the interval grows
+constexpr unsigned kChecks = 16;      // polls without work after which the interval grows
 constexpr Nanos kShortestLinger{2'000};
 constexpr Nanos kMaxLinger{50'000};
 constexpr int kHighestPriority = -20;
@@ -105,7 +105,7 @@ void PollingHelper::sleep_briefly() {
     if (worked) {
       in_vain = 0;
       wait = takeover;
-    } else if (++in_vain >= kLooks) {
+    } else if (++in_vain >= kChecks) {
       wait = std::max(takeover, std::min(2 * wait, kMaxWait));
     }
   }

@@ -21,7 +21,7 @@ constexpr Nanos kSlice = 100us;
 // Processor time without a poll after which the application is considered to do other work.
 constexpr Nanos kElsewhere = 100us;
 // First and longest interval of the checks whether the application polls.
-constexpr Nanos kFirstLook{500'000}, kLastLook{2'000'000};
+constexpr Nanos kFirstCheck{500'000}, kLastCheck{2'000'000};
 constexpr Nanos kTrusted{20'000'000};  // time of polling after which patience is reset
 constexpr uint32_t kRoundsWithoutWakes = 4;
 constexpr Nanos kSendRetryInterval{50'000};  // retry interval for frames that could not be sent
@@ -62,23 +62,23 @@ void WaitingHelper::run() {
 void WaitingHelper::watch_application() {
   watching_.store(true);
   const Nanos since = monotonic_now();
-  Nanos wait = kFirstLook, polled{0}, ran{0};
+  Nanos wait = kFirstCheck, polled{0}, ran{0};
   while (application_polls_.load() && !stop_.load()) {
     wakeup_.wait(Waiter::kHelper, wakeup_.value(Waiter::kHelper), wait);
     const Nanos last_poll = host_.last_application_poll();
     const ThreadTime thread = time_of_thread(application_.load(std::memory_order_relaxed));
     if (last_poll == polled && (!thread.runnable || thread.ran - ran > kElsewhere)) {
       if (application_polls_.exchange(false))
-        patience_.store(std::min(patience_.load(std::memory_order_relaxed) * 4, kMaxPatience),
-                        std::memory_order_relaxed);
+        idle_limit_.store(std::min(idle_limit_.load(std::memory_order_relaxed) * 4, kMaxIdleRounds),
+                          std::memory_order_relaxed);
       proven_.store(0, std::memory_order_relaxed);
       idle_rounds_.store(0, std::memory_order_relaxed);
       break;
     }
     if (last_poll != polled) ran = thread.ran;
     polled = last_poll;
-    if (monotonic_now() - since > kTrusted) patience_.store(kMinPatience, std::memory_order_relaxed);
-    wait = std::min(2 * wait, kLastLook);
+    if (monotonic_now() - since > kTrusted) idle_limit_.store(kMinIdleRounds, std::memory_order_relaxed);
+    wait = std::min(2 * wait, kLastCheck);
   }
   watching_.store(false);
 }
@@ -155,7 +155,7 @@ void WaitingHelper::after_round(bool worked) {
   } else {
     const uint32_t rounds = idle_rounds_.load(std::memory_order_relaxed) + 1;
     idle_rounds_.store(rounds, std::memory_order_relaxed);
-    if (rounds == patience_.load(std::memory_order_relaxed)) start_polling();
+    if (rounds == idle_limit_.load(std::memory_order_relaxed)) start_polling();
     if (rounds % kContentionCheck == 0) sleep_if_contended();
   }
   const int64_t wakes_at = wakes_at_.load();

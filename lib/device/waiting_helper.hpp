@@ -54,8 +54,8 @@ class WaitingHelper {
   [[nodiscard]] WakeFor wanted() const;
   void sleep_if_contended();
 
-  static constexpr uint32_t kMinPatience = 4, kMaxPatience = 4096;  // rounds
-  static constexpr uint32_t kProven = 16;                           // times
+  static constexpr uint32_t kMinIdleRounds = 4, kMaxIdleRounds = 4096;  // rounds
+  static constexpr uint32_t kProven = 16;                               // times
 
   Host& host_;
   PortWakeup& wakeup_;
@@ -66,7 +66,7 @@ class WaitingHelper {
   std::atomic<bool> watching_{false};
   std::atomic<bool> application_blocks_{false};  // for example until a request completes
   std::atomic<uint32_t> idle_rounds_{0};
-  std::atomic<uint32_t> patience_{kMinPatience};
+  std::atomic<uint32_t> idle_limit_{kMinIdleRounds};
   std::atomic<uint32_t> proven_{0};  // number of times in a row that the application resumed polling
   std::atomic<WakeFor> armed_for_{WakeFor::kAllFrames};
   std::atomic<int64_t> wakes_at_{0};  // end of the helper's sleep; 0: it does not sleep

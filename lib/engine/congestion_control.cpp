@@ -163,7 +163,8 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
   // A worker that the application polls does not know the time before its first round.
   if (controlled.since == Nanos{0}) controlled.since = now;
   // A queue pair that has sent nothing yet has no session, regardless of the time since its connection.
-  const bool undecided = controlled.qp->session_due || (unknown && now - controlled.since < kMaxPatience);
+  const bool undecided =
+      controlled.qp->session_due || (unknown && now - controlled.since < kMaxDecisionTimeout);
   controlled.phase = ControlledQueuePair::Phase::kRunning;
   for (uint32_t direction = 0; direction < 2; ++direction) {
     if (direction == ROCI_CC_RESPONSES && !answers_reads(core)) break;

@@ -159,7 +159,8 @@ class CongestionControl {
  private:
   // Retry interval of a queue pair that waits for the peer's capabilities.
   static constexpr Nanos kDecisionTimeout{200'000};
-  static constexpr Nanos kMaxPatience{1'000'000'000};  // unknown capabilities are then treated as missing
+  static constexpr Nanos kMaxDecisionTimeout{
+      1'000'000'000};  // unknown capabilities are then treated as missing
   // A CNP is attributed to a direction that has sent within this time.
   static constexpr Nanos kCnpMemory{10'000'000};
   static constexpr Nanos kDecisionTime{20'000};  // for a control core to decide after a loss

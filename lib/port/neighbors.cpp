@@ -300,8 +300,8 @@ void Neighbors::confirm(Neighbor& entry, Nanos now) {
   }
 }
 
-void Neighbors::learn(const IpAddress& address, const MacAddress& mac, bool answers_us, bool asks_us,
-                      Nanos now) {
+void Neighbors::learn(const IpAddress& address, const MacAddress& mac, bool answers_own_request,
+                      bool targets_own_address, Nanos now) {
   if (is_unspecified(address)) return;  // duplicate address detection
   if (!is_usable(mac) || address.is_multicast() || is_limited_broadcast(address)) {
     ++stats_.malformed;
@@ -314,7 +314,7 @@ void Neighbors::learn(const IpAddress& address, const MacAddress& mac, bool answ
   }
   Neighbor* entry = table_.find(address);
   if (entry == nullptr) {
-    if (!asks_us || subnet_of(address) == nullptr || group_mac(address)) return;
+    if (!targets_own_address || subnet_of(address) == nullptr || group_mac(address)) return;
     entry = table_.insert(address);
     if (entry == nullptr) {
       ++stats_.table_full;
@@ -330,7 +330,7 @@ void Neighbors::learn(const IpAddress& address, const MacAddress& mac, bool answ
       return;
     case NeighborState::kIncomplete:
     case NeighborState::kProbing:
-      if (answers_us) {
+      if (answers_own_request) {
         set_mac(*entry, mac);
         become_reachable(*entry, now, true);
         return;
@@ -397,11 +397,12 @@ bool Neighbors::handle(const FrameView& view, const rte_mbuf* frame, Nanos now) 
 }
 
 void Neighbors::handle_arp(const ArpMessage& message, Nanos now) {
-  const bool asks_us = message.operation == ArpOperation::kRequest && is_own(message.target_ip);
-  const bool answers_us = message.operation == ArpOperation::kReply && is_own(message.target_ip) &&
-                          message.target_mac == config_.mac;
-  learn(message.sender_ip, message.sender_mac, answers_us, asks_us, now);
-  if (!config_.answers || !asks_us || !is_usable(message.sender_mac) || message.sender_mac == config_.mac)
+  const bool targets_own_address = message.operation == ArpOperation::kRequest && is_own(message.target_ip);
+  const bool answers_own_request = message.operation == ArpOperation::kReply && is_own(message.target_ip) &&
+                                   message.target_mac == config_.mac;
+  learn(message.sender_ip, message.sender_mac, answers_own_request, targets_own_address, now);
+  if (!config_.answers || !targets_own_address || !is_usable(message.sender_mac) ||
+      message.sender_mac == config_.mac)
     return;
   if (!reply_limit_.allow(now)) {
     ++stats_.rate_limited;
@@ -451,14 +452,14 @@ void Neighbors::handle_advertisement(const NeighborMessage& message, Nanos now) 
     return;
   }
   const bool differs = message.link_layer && *message.link_layer != entry->mac;
-  const bool asked = entry->state == NeighborState::kProbing;
+  const bool requested = entry->state == NeighborState::kProbing;
   if (differs && !message.override_cache) {
     // Another host claims the address: keep the MAC address, but probe it at the next use.
     if (entry->state == NeighborState::kReachable) entry->deadline = std::min(entry->deadline, now);
     return;
   }
   if (differs) set_mac(*entry, *message.link_layer);
-  if (message.solicited && (asked || !differs)) {
+  if (message.solicited && (requested || !differs)) {
     become_reachable(*entry, now, true);
   } else if (differs) {
     become_reachable(*entry, now, false);

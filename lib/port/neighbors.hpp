@@ -153,9 +153,10 @@ class Neighbors {
   void set_deadline(Neighbor& entry, Nanos when);
   void set_mac(Neighbor& entry, const MacAddress& mac);
   void become_reachable(Neighbor& entry, Nanos now, bool confirmed);
-  // Updates the sender's entry. `answers_us`: the message replies to a request of this host. `asks_us`: it is a request
+  // Updates the sender's entry. `answers_own_request`: the message replies to a request of this host. `targets_own_address`: it is a request
   // to this host, and may create an entry.
-  void learn(const IpAddress& address, const MacAddress& mac, bool answers_us, bool asks_us, Nanos now);
+  void learn(const IpAddress& address, const MacAddress& mac, bool answers_own_request,
+             bool targets_own_address, Nanos now);
 
   void handle_arp(const ArpMessage& message, Nanos now);
   void handle_nd(const NeighborMessage& message, const FrameView& view, Nanos now);

@@ -53,7 +53,7 @@ OwnQueuePair queue_pair_of(const Id& id, const rdma_conn_param& param) {
           .ece_vendor = id.local_ece.vendor_id};
 }
 
-bool asks_for_services(rdma_port_space space) { return space == RDMA_PS_UDP || space == RDMA_PS_IPOIB; }
+bool uses_service_resolution(rdma_port_space space) { return space == RDMA_PS_UDP || space == RDMA_PS_IPOIB; }
 
 int reject(Id& id, uint16_t reason, const void* data, uint8_t length) {
   if (id.connection == nullptr) return failed(EINVAL);
@@ -71,7 +71,7 @@ int refuse_service(Id& id, const void* data, uint8_t length) {
   return status ? 0 : failed(status.error());
 }
 
-int ask_for_service(Id& id, const rdma_conn_param* param) {
+int send_service_request(Id& id, const rdma_conn_param* param) {
   CmServiceRequest request = service_request_for(ends_of(id));
   if (param != nullptr && !put_private_data(request.private_data, CmIpHeader::kBytes, param->private_data,
                                             param->private_data_len))
@@ -150,7 +150,7 @@ class Requests final : public cm::EventHandler {
   bool on_event(cm::Connection& connection, const cm::Event& event) override {
     if (event.kind == cm::EventKind::kRequest) return on_request(connection, *event.mad);
     if (event.kind == cm::EventKind::kServiceRequest)
-      return on_question(connection, std::get<CmServiceRequest>(event.mad->message));
+      return on_service_request(connection, std::get<CmServiceRequest>(event.mad->message));
     return static_cast<Id*>(connection.user)->on_event(connection, event);
   }
 
@@ -175,7 +175,7 @@ class Requests final : public cm::EventHandler {
     return true;
   }
 
-  static bool on_question(cm::Connection& connection, const CmServiceRequest& request) {
+  static bool on_service_request(cm::Connection& connection, const CmServiceRequest& request) {
     Id& listener = *static_cast<Id*>(connection.user);
     Id* id = id_of_request(listener, connection, request.private_data);
     if (id == nullptr) return false;
@@ -286,7 +286,7 @@ int rdma_connect(rdma_cm_id* verbs, rdma_conn_param* param) {
   if (id.phase != Phase::kRouteResolved) return failed(EINVAL);
   const rdma_conn_param none{};
   const rdma_conn_param& wanted = param != nullptr ? *param : none;
-  if (verbs->qp_type == IBV_QPT_UD) return ask_for_service(id, param);
+  if (verbs->qp_type == IBV_QPT_UD) return send_service_request(id, param);
   Terms& terms = id.terms;
   const Endpoints ends = ends_of(id);
   request_terms(terms, param, most_of(verbs->verbs), ends);
@@ -314,7 +314,7 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   const rdma_conn_param none{};
   const rdma_conn_param& wanted = param != nullptr ? *param : none;
   const OwnQueuePair own = queue_pair_of(id, wanted);
-  if (asks_for_services(verbs->ps)) {
+  if (uses_service_resolution(verbs->ps)) {
     CmServiceReply reply{.queue_pair = Qpn{own.number}, .qkey = RDMA_UDP_QKEY};
     reply.service_id = cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port);
     if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
@@ -348,8 +348,8 @@ int rdma_establish(rdma_cm_id* verbs) {
 
 int rdma_reject(rdma_cm_id* verbs, const void* data, uint8_t length) {
   Id& id = Id::of(verbs);
-  return asks_for_services(verbs->ps) ? refuse_service(id, data, length)
-                                      : reject(id, CmRejected::kConsumer, data, length);
+  return uses_service_resolution(verbs->ps) ? refuse_service(id, data, length)
+                                            : reject(id, CmRejected::kConsumer, data, length);
 }
 
 int rdma_reject_ece(rdma_cm_id* verbs, const void* data, uint8_t length) {

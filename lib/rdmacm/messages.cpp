@@ -59,13 +59,13 @@ void apply(Terms& terms, const CmReply& reply, ibv_qp_type type) {
 
 void request_terms(Terms& terms, const rdma_conn_param* wanted, const TermLimits& most,
                    const Endpoints& ends) {
-  const auto ask = [&](uint8_t requested, uint8_t can) {
+  const auto limited = [&](uint8_t requested, uint8_t can) {
     return wanted == nullptr || requested == RDMA_MAX_RESP_RES ? can : std::min(requested, can);
   };
   static_assert(RDMA_MAX_RESP_RES == RDMA_MAX_INIT_DEPTH);
   const rdma_conn_param requested = wanted != nullptr ? *wanted : rdma_conn_param{};
-  terms.responder_resources = ask(requested.responder_resources, most.responder_resources);
-  terms.initiator_depth = ask(requested.initiator_depth, most.initiator_depth);
+  terms.responder_resources = limited(requested.responder_resources, most.responder_resources);
+  terms.initiator_depth = limited(requested.initiator_depth, most.initiator_depth);
   terms.retry_count = wanted == nullptr ? kMaxRetries : std::min(requested.retry_count, kMaxRetries);
   terms.rnr_retry_count = wanted == nullptr ? kMaxRetries : std::min(requested.rnr_retry_count, kMaxRetries);
   terms.flow_label = (ends.local_port * 31U + ends.remote_port) & 0xfffff;

@@ -162,9 +162,9 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
   }
   // The NAK belongs to the current repair. A packet is retransmitted again when it is still missing two round trips
   // later.
-  const Nanos patience = flow_.rtt == kNever ? timeout() / 4 : 2 * flow_.rtt;
+  const Nanos max_wait = flow_.rtt == kNever ? timeout() / 4 : 2 * flow_.rtt;
   ExtensionSession::Repair& repair = session()->repair;
-  if (!repair_left_ && is_before(expected, repair.end) && context.now - repair.sent_at > patience) {
+  if (!repair_left_ && is_before(expected, repair.end) && context.now - repair.sent_at > max_wait) {
     start_repair(expected, end);
   } else if (is_before(repair.end, end)) {
     const Psn behind = is_before(repair.end, expected) ? expected : repair.end;

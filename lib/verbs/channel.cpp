@@ -23,7 +23,7 @@ namespace {
 // an event again. Other programs count events, regardless of the queue. While another queue of the channel has
 // completions, the event may be counted as that queue's, so it is not taken back.
 bool is_idle(Channel& channel, Cq& of) {
-  if (!of.looked_at_one_by_one.load(std::memory_order_relaxed)) return false;
+  if (!of.polled_one_by_one.load(std::memory_order_relaxed)) return false;
   const std::scoped_lock guard(channel.mutex);
   return std::ranges::all_of(channel.queues, [](const Cq* cq) { return cq->queue->empty(); }) &&
          of.queue->take_back_event();
@@ -110,19 +110,19 @@ int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** cq, void** user) {
   Channel& channel = of<Channel>(handle);
   // A program that has seen an event with poll() does not expect this call to block.
   constexpr std::chrono::milliseconds kNextOne{100};
-  Cq* taken_back = nullptr;
+  Cq* returned = nullptr;
   for (;;) {
     if (const auto event = channel.channel->get_event()) {
       Cq& from = *static_cast<Cq*>(event->context);
       if (!is_idle(channel, from)) return give(from, cq, user);
-      taken_back = &from;  // delivered nevertheless if no other event follows soon
+      returned = &from;  // delivered nevertheless if no other event follows soon
       continue;
     }
-    const auto limit = taken_back != nullptr ? std::optional(kNextOne) : std::nullopt;
+    const auto limit = returned != nullptr ? std::optional(kNextOne) : std::nullopt;
     const int code = wait_readable(*Context::of(handle->context).device, handle->fd, limit);
     if (code == ETIMEDOUT) {
-      if (is_still_of(channel, taken_back)) return give(*taken_back, cq, user);
-      taken_back = nullptr;
+      if (is_still_of(channel, returned)) return give(*returned, cq, user);
+      returned = nullptr;
     } else if (code != 0) {
       return errno = code, -1;
     }

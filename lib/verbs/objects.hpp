@@ -103,7 +103,7 @@ struct Cq {
   UnackedEvents completion_events{verbs.mutex, verbs.cond, verbs.comp_events_completed};
   UnackedEvents async_events{verbs.mutex, verbs.cond, verbs.async_events_completed};
   ReferenceCount users{0};
-  std::atomic<bool> looked_at_one_by_one{false};  // polled with ibv_start_poll
+  std::atomic<bool> polled_one_by_one{false};  // polled with ibv_start_poll
   // State between ibv_start_poll and ibv_end_poll.
   std::mutex polling;
   ibv_wc current{};

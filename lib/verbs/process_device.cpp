@@ -206,10 +206,10 @@ cm::Service& connection_manager() {
   if (self.manager != nullptr) return *self.manager;
   self.manager = std::make_unique<cm::Manager>(self.device->host(), guid, self.file.connection_manager);
   if (self.slot != nullptr) {
-    if (auto words = self.slot->open_crash_notices(); words) {
-      self.manager->store_crash_notices_in(std::move(*words));
+    if (auto notices = self.slot->open_crash_notices(); notices) {
+      self.manager->store_crash_notices_in(std::move(*notices));
     } else {
-      log().warn("{}; peers will not be notified if this process is killed", words.error().message);
+      log().warn("{}; peers will not be notified if this process is killed", notices.error().message);
     }
   }
   return *self.manager;

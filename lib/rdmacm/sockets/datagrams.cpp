@@ -300,13 +300,13 @@ int Datagrams::shutdown(int how) {
 
 int Datagrams::close() {
   Lock lock(mutex_);
-  const auto all_gone = [&] {
+  const auto queues_empty = [&] {
     return queues_ == nullptr || (queues_->all_sent() && std::ranges::all_of(peers_, [](const auto& entry) {
                                     return entry.second.waiting.empty();
                                   }));
   };
   // Datagrams that were not sent by then are dropped.
-  static_cast<void>(wait(lock, true, Clock::now() + kCloseTimeout, all_gone));
+  static_cast<void>(wait(lock, true, Clock::now() + kCloseTimeout, queues_empty));
   closed_ = true;
   wait_point_.ring();
   return 0;
