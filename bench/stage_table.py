@@ -48,7 +48,7 @@ _SOURCES = (
     (PORT, r"^lib/port/(ethdev_port|port|faulty_port|capture)|^\S*/rte_ethdev\w*\.h "),
     (TIMERS, r"^lib/base/timing_wheel"),
     (POSTING, r"^lib/transport/queue_pair_core\.\w+ .*\b(post_\w+|check_send|check_recv)\b|^lib/device/queue_pair\."),
-    (COMPLETIONS, r"^lib/transport/(completer|completion_ring|receive_completion|channel_queue)"),
+    (COMPLETIONS, r"^lib/transport/(requester_receive|completion_ring|receive_completion|channel_queue)"),
     (COMPLETIONS, r"^lib/transport/queue_pair_core\.cpp .*\bcomplete_\w+"),
     (RESPONDER, r"^lib/transport/(responder|reorder_buffer|shared_receive_ring)"),
     (RESPONDER, r"^lib/transport/reliable_queue_pair\.cpp"),

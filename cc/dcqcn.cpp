@@ -48,10 +48,14 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 
-#include "roci/cc.h"
+#include "cc/plugin.hpp"
+#include "cc/reaction_point.hpp"
 
 namespace {
+
+namespace rp = roci::rp;
 
 enum Parameter {
   kG,
@@ -120,7 +124,7 @@ constexpr roci_cc_parameter kParameters[] = {
 };
 static_assert(std::size(kParameters) == kParameterCount);
 
-enum StateLabel { kLineRate, kFastRecovery, kAdditiveIncrease, kHyperIncrease };
+// In the order of rp::Phase.
 constexpr roci_cc_label kStates[] = {
     {"line_rate", "the rate is at its maximum"},
     {"fast_recovery", "each period restores half of the last cut"},
@@ -140,16 +144,15 @@ constexpr roci_cc_label kReasons[] = {
     {"implausible", "a CNM with feedback above 63 was ignored"},
 };
 
-constexpr double kOne = 1024;              // unit of alpha and g
-constexpr double kReachedDistance = 1e-3;  // relative distance from the maximum rate that counts as reached
-// Maximum steps per event: CNPs, or periods that expired without an event.
-constexpr uint32_t kMaxSteps = 64;
-constexpr uint32_t kMaxStage = 1U << 20;
+constexpr Reason kReasonOf[] = {kReleased, kRecovered, kAdded, kHyperAdded};  // an increase, by rp::Phase
+
+constexpr double kOne = 1024;      // unit of alpha and g
+constexpr uint32_t kMaxCnps = 64;  // per event
 constexpr uint32_t kMaxFeedback = 63;
 
 struct State {
-  double rate;             // bit/s
-  double target;           // bit/s
+  double current_rate;     // bit/s: RC
+  double target_rate;      // bit/s: RT
   double alpha;            // 1024ths
   uint64_t alpha_since;    // ns: start of its period
   uint64_t monitor_since;  // ns: start of the monitor's first period
@@ -173,29 +176,41 @@ double power(double base, uint64_t exponent) {
   return result;
 }
 
+rp::Rules rules_of(const roci_cc_flow& flow, const double* p) {
+  auto max = static_cast<double>(std::max<uint64_t>(flow.line_rate, 1));
+  if (p[kMaxRate] > 0) max = std::min(max, p[kMaxRate]);
+  const double recovery = p[kThreshold] + (p[kInclusive] != 0 ? 1 : 0);
+  return {.max = max,
+          .min = std::min(p[kMinRate], max),
+          .ai = p[kAi],
+          .hai = p[kHai],
+          .active_from = recovery,
+          .hyper_above = recovery,
+          .hyper_grows = p[kHyperStep] != 0,
+          .counts_bytes = p[kByteReset] >= 1};
+}
+
 // Processing of one call.
 class ReactionPoint {
  public:
   ReactionPoint(State& state, const roci_cc_flow& flow, const double* parameters, uint64_t now,
                 roci_cc_decision& decision)
-      : s_(state), flow_(flow), p_(parameters), now_(now), out_(decision) {
-    max_ = static_cast<double>(std::max<uint64_t>(flow.line_rate, 1));
-    if (p_[kMaxRate] > 0) max_ = std::min(max_, p_[kMaxRate]);
-    min_ = std::min(p_[kMinRate], max_);
-  }
+      : s_(state),
+        flow_(flow),
+        p_(parameters),
+        now_(now),
+        out_(decision),
+        rules_(rules_of(flow, parameters)),
+        rates_(state, rules_) {}
 
-  void start() { s_.rate = s_.target = max_; }
+  void start() { s_.current_rate = s_.target_rate = rules_.max; }
 
   void count(uint64_t bytes) {
     const uint64_t period = byte_period();
-    if (period == 0 || s_.increase_due == 0) return;
-    s_.sent += bytes;
-    for (uint32_t i = 0; i < kMaxSteps && s_.sent >= period && s_.increase_due != 0; ++i) {
-      s_.sent -= period;
-      s_.byte_stage = std::min(s_.byte_stage + 1, kMaxStage);
-      rise();
-    }
-    s_.sent %= period;
+    if (period == 0 || !rates_.is_limiting()) return;
+    uint64_t left = period - s_.sent;
+    report(rates_.count(bytes, left, [period] { return period; }));
+    s_.sent = (period - left + bytes) % period;
   }
 
   void pass_time() {
@@ -217,7 +232,7 @@ class ReactionPoint {
       cut_at_end_of_period();
       return;
     }
-    for (uint32_t i = 0; i < std::min(count, kMaxSteps); ++i) {
+    for (uint32_t i = 0; i < std::min(count, kMaxCnps); ++i) {
       if (p_[kAlphaFirst] != 0) raise_alpha();
       cut(kCut);
       if (p_[kAlphaFirst] == 0) raise_alpha();
@@ -245,17 +260,17 @@ class ReactionPoint {
   // `noticed`: ON_SENT was received. The value is not changed before: after a cut ON_SENT may come early, which does no
   // harm.
   void publish(bool noticed) {
-    out_.rate = std::max<uint64_t>(static_cast<uint64_t>(s_.rate), 1);
+    out_.rate = std::max<uint64_t>(static_cast<uint64_t>(s_.current_rate), 1);
     out_.timer_ns[0] = s_.cut_due;
     out_.timer_ns[1] = s_.increase_due;
-    if (s_.increase_due == 0 || byte_period() == 0) {
+    if (!rates_.is_limiting() || byte_period() == 0) {
       out_.sent_notice = 0;
     } else if (noticed || out_.sent_notice == 0) {
       out_.sent_notice = byte_period() - s_.sent;
     }
-    out_.state = s_.increase_due == 0 ? kLineRate : phase();
+    out_.state = static_cast<uint16_t>(rates_.phase());
     if (p_[kWindow] >= 1 && (flow_.provides & ROCI_CC_NEEDS_ACK) != 0 && flow_.base_rtt_ns > 0) {
-      const double rate = p_[kWindow] >= 2 ? s_.rate : max_;
+      const double rate = p_[kWindow] >= 2 ? s_.current_rate : rules_.max;
       const double window = rate * static_cast<double>(flow_.base_rtt_ns) / 8e9;
       out_.window = std::max<uint64_t>(static_cast<uint64_t>(std::min(window, 1e18)), flow_.packet_bytes);
     }
@@ -264,6 +279,7 @@ class ReactionPoint {
  private:
   [[nodiscard]] bool by_cnp() const { return p_[kMonitorPeriod] < 1; }
   [[nodiscard]] uint64_t byte_period() const { return static_cast<uint64_t>(p_[kByteReset]); }
+  [[nodiscard]] uint64_t time_period() const { return static_cast<uint64_t>(p_[kTimeReset]); }
   [[nodiscard]] double rounded(double alpha) const {
     return std::clamp(p_[kAlphaFixed] != 0 ? std::floor(alpha) : alpha, 0.0, kOne);
   }
@@ -273,8 +289,8 @@ class ReactionPoint {
     s_.alpha = p_[kAlphaStart];
     s_.alpha_since = s_.monitor_since = now_;
     s_.cnp_counts = 0;
-    if (p_[kFirstRate] <= 0 || p_[kFirstRate] >= s_.rate) return;
-    s_.rate = s_.target = std::max(p_[kFirstRate], min_);
+    if (p_[kFirstRate] <= 0 || p_[kFirstRate] >= s_.current_rate) return;
+    s_.current_rate = s_.target_rate = std::max(p_[kFirstRate], rules_.min);
     start_over();
   }
 
@@ -305,10 +321,9 @@ class ReactionPoint {
 
   void cut(Reason why) {
     const bool increased = s_.byte_stage != 0 || (s_.time_stage != 0 && p_[kClampAfterTime] != 0);
-    if (p_[kClamp] != 0 || increased) s_.target = s_.rate;
     const double left =
         std::max(1 - s_.alpha / std::ldexp(1.0, static_cast<int>(p_[kGd])), p_[kMinDecFac] / 100);
-    s_.rate = std::max(s_.rate * left, min_);
+    rates_.cut(left, p_[kClamp] != 0 || increased);
     start_over();
     out_.reason = why;
   }
@@ -319,48 +334,14 @@ class ReactionPoint {
     s_.increase_due = now_ + time_period();
   }
 
-  [[nodiscard]] uint64_t time_period() const { return static_cast<uint64_t>(p_[kTimeReset]); }
-
-  // Applies at most kMaxSteps periods; after a longer time without an event the remaining ones are skipped.
   void rise_until(uint64_t then) {
-    for (uint32_t i = 0; i < kMaxSteps && s_.increase_due != 0 && s_.increase_due <= then; ++i) {
-      s_.increase_due += time_period();
-      s_.time_stage = std::min(s_.time_stage + 1, kMaxStage);
-      rise();
-    }
-    if (s_.increase_due != 0 && s_.increase_due <= then) s_.increase_due = then + time_period();
+    report(rates_.pass_time(then, [this] { return time_period(); }));
   }
 
-  [[nodiscard]] double last_of_recovery() const { return p_[kThreshold] + (p_[kInclusive] != 0 ? 1 : 0); }
-  [[nodiscard]] uint32_t least_stage() const {
-    return byte_period() == 0 ? s_.time_stage : std::min(s_.time_stage, s_.byte_stage);
-  }
-  [[nodiscard]] StateLabel phase() const {
-    if (std::max(s_.time_stage, s_.byte_stage) < last_of_recovery() || s_.time_stage + s_.byte_stage == 0)
-      return kFastRecovery;
-    return least_stage() > last_of_recovery() ? kHyperIncrease : kAdditiveIncrease;
-  }
-
-  void rise() {
-    switch (phase()) {
-      case kHyperIncrease:
-        s_.target += p_[kHai] * (p_[kHyperStep] != 0 ? least_stage() - last_of_recovery() : 1);
-        out_.reason = kHyperAdded;
-        break;
-      case kAdditiveIncrease:
-        s_.target += p_[kAi];
-        out_.reason = kAdded;
-        break;
-      default:
-        out_.reason = kRecovered;
-    }
-    s_.target = std::min(s_.target, max_);
-    s_.rate = std::min((s_.rate + s_.target) / 2, max_);
-    if (max_ - s_.rate >= max_ * kReachedDistance) return;
-    s_.rate = s_.target = max_;
-    s_.increase_due = 0;
-    if (p_[kRelease] != 0 && s_.cut_due == 0) s_.known = 0;
-    out_.reason = kReleased;
+  void report(std::optional<rp::Phase> increase) {
+    if (!increase) return;
+    out_.reason = kReasonOf[static_cast<size_t>(*increase)];
+    if (out_.reason == kReleased && p_[kRelease] != 0 && s_.cut_due == 0) s_.known = 0;
   }
 
   State& s_;
@@ -368,8 +349,8 @@ class ReactionPoint {
   const double* p_;
   uint64_t now_;
   roci_cc_decision& out_;
-  double max_;  // bit/s
-  double min_;  // bit/s
+  const rp::Rules rules_;
+  rp::RateControl<State> rates_;
 };
 
 const char* check(const roci_cc_flow* flow, const double* parameters) {
@@ -380,43 +361,29 @@ const char* check(const roci_cc_flow* flow, const double* parameters) {
   return nullptr;
 }
 
-void start(void* state, const roci_cc_flow* flow, uint64_t now, const double* parameters,
-           roci_cc_decision* decision) {
-  ReactionPoint point(*static_cast<State*>(state), *flow, parameters, now, *decision);
+void start(State& s, const roci_cc_flow& flow, uint64_t now, const double* p, roci_cc_decision& decision) {
+  ReactionPoint point(s, flow, p, now, decision);
   point.start();
   point.publish(false);
 }
 
-void event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* parameters,
-           roci_cc_decision* decision) {
-  ReactionPoint point(*static_cast<State*>(state), *flow, parameters, event->now_ns, *decision);
-  point.count(event->sent_bytes);
+void event(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+           roci_cc_decision& decision) {
+  ReactionPoint point(s, flow, p, event.now_ns, decision);
+  point.count(event.sent_bytes);
   point.pass_time();
-  if ((event->kinds & ROCI_CC_ON_CNM) != 0) point.take_cnm(event->cnm);
-  if ((event->kinds & ROCI_CC_ON_CNP) != 0) point.take_cnps(event->cnps);
-  point.publish((event->kinds & ROCI_CC_ON_SENT) != 0);
+  if ((event.kinds & ROCI_CC_ON_CNM) != 0) point.take_cnm(event.cnm);
+  if ((event.kinds & ROCI_CC_ON_CNP) != 0) point.take_cnps(event.cnps);
+  point.publish((event.kinds & ROCI_CC_ON_SENT) != 0);
 }
 
 }  // namespace
 
-extern "C" const roci_cc_plugin roci_cc_dcqcn = {
-    .abi = ROCI_CC_ABI,
-    .size = sizeof(roci_cc_plugin),
+extern "C" constinit const roci_cc_plugin roci_cc_dcqcn = roci::cc::plugin<State, start, event>({
     .name = "dcqcn",
     .summary = "rate that CNPs cut and that rises by time and bytes sent",
     .source = "Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015; Mellanox NICs",
     .capabilities = ROCI_CC_NEEDS_CNP | ROCI_CC_USES_RATE | ROCI_CC_USES_WINDOW | ROCI_CC_USES_ECN,
-    .state_bytes = sizeof(State),
-    .receiver_state_bytes = 0,
-    .parameters = kParameters,
-    .parameter_count = kParameterCount,
-    .state_count = std::size(kStates),
-    .states = kStates,
-    .reasons = kReasons,
-    .reason_count = std::size(kReasons),
-    .reserved = 0,
+    .tables = {kParameters, kStates, kReasons},
     .check = check,
-    .start = start,
-    .event = event,
-    .receive = nullptr,
-};
+});

@@ -20,7 +20,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "roci/cc.h"
+#include "cc/plugin.hpp"
 
 namespace {
 
@@ -156,48 +156,31 @@ void decide(const State& s, const roci_cc_flow& flow, uint64_t acked, roci_cc_de
   d.state = acked < s.cut ? kReduced : s.window < s.threshold ? kSlowStart : kAvoidance;
 }
 
-void start(void* state, const roci_cc_flow* flow, uint64_t /*now*/, const double* p,
-           roci_cc_decision* decision) {
-  State& s = *static_cast<State*>(state);
+void start(State& s, const roci_cc_flow& flow, uint64_t /*now*/, const double* p, roci_cc_decision& d) {
   s.window = static_cast<uint32_t>(std::min(p[kInitialWindow], p[kMaxWindow]));
   s.threshold = UINT32_MAX;
   s.alpha = static_cast<uint32_t>(p[kAlphaOnInit]);
-  decide(s, *flow, 0, *decision);
+  decide(s, flow, 0, d);
 }
 
-void on_event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* p,
-              roci_cc_decision* decision) {
-  State& s = *static_cast<State*>(state);
+void on_event(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+              roci_cc_decision& d) {
   if (s.started == 0) {
     s.started = 1;
-    s.measured = behind(*event);
+    s.measured = behind(event);
   }
-  if ((event->kinds & ROCI_CC_ON_ACK) != 0) acknowledged(s, *flow, *event, p, *decision);
-  if ((event->kinds & ROCI_CC_ON_LOSS) != 0) lost(s, *event, p, *decision);
-  if ((event->kinds & ROCI_CC_ON_TIMEOUT) != 0) timed_out(s, *event, p, *decision);
-  decide(s, *flow, event->acked, *decision);
+  if ((event.kinds & ROCI_CC_ON_ACK) != 0) acknowledged(s, flow, event, p, d);
+  if ((event.kinds & ROCI_CC_ON_LOSS) != 0) lost(s, event, p, d);
+  if ((event.kinds & ROCI_CC_ON_TIMEOUT) != 0) timed_out(s, event, p, d);
+  decide(s, flow, event.acked, d);
 }
 
 }  // namespace
 
-extern "C" const roci_cc_plugin roci_cc_dctcp = {
-    .abi = ROCI_CC_ABI,
-    .size = sizeof(roci_cc_plugin),
+extern "C" constinit const roci_cc_plugin roci_cc_dctcp = roci::cc::plugin<State, start, on_event>({
     .name = "dctcp",
     .summary = "window that is cut once per round trip by the fraction of marked packets",
     .source = "RFC 8257; Alizadeh et al., SIGCOMM 2010; Linux tcp_dctcp",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_CE_COUNT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_ECN,
-    .state_bytes = sizeof(State),
-    .receiver_state_bytes = 0,
-    .parameters = kParameters,
-    .parameter_count = kParameterCount,
-    .state_count = std::size(kStates),
-    .states = kStates,
-    .reasons = kReasons,
-    .reason_count = std::size(kReasons),
-    .reserved = 0,
-    .check = nullptr,
-    .start = start,
-    .event = on_event,
-    .receive = nullptr,
-};
+    .tables = {kParameters, kStates, kReasons},
+});

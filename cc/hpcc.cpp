@@ -43,7 +43,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "roci/cc.h"
+#include "cc/plugin.hpp"
 
 namespace {
 
@@ -66,6 +66,7 @@ enum Parameter {
   kSampledCount,
   // Receiver:
   kGrantEvery = kCommonCount,
+  kGrantDelay,
   kReceiverCount
 };
 constexpr roci_cc_parameter kParameters[] = {
@@ -93,12 +94,14 @@ constexpr auto kReceiverParameters = [] {
   std::array<roci_cc_parameter, kReceiverCount> all{};
   std::copy_n(kParameters, kCommonCount, all.begin());
   all[kGrantEvery] = {
-      "grant_every",
-      "round trips",
-      1.5,
+      "grant_every", "round trips", 1.5, 1, 100, "interval between grants (HPCC++ 6.2 gives 1)"};
+  all[kGrantDelay] = {
+      "grant_delay",
+      "1",
       1,
-      100,
-      "interval between grants, plus the queueing delay of the latest packet (HPCC++ 6.2 gives 1)"};
+      0,
+      1,
+      "1: the queueing delay of the latest packet extends the interval; 0: it does not (HPCC++ 6.2)"};
   return all;
 }();
 
@@ -267,6 +270,19 @@ void compute(State& s, const Model& m, const double* p, bool commit) {
   s.committed = s.window;
 }
 
+uint16_t reason_for(Outcome outcome) {
+  switch (outcome) {
+    case kKept:
+      return kFirst;
+    case kChanged:
+      return kPathChanged;
+    case kImpossible:
+      return kRefused;
+    default:
+      return kNothing;
+  }
+}
+
 uint16_t reason_for(double before, double after) {
   return after < before ? kReduced : after > before ? kRaised : kNothing;
 }
@@ -309,12 +325,10 @@ const char* check(const roci_cc_flow* flow, const double* p) {
 
 // ------------------------------------------------------------------------------------------------------- sender
 
-void start(void* state, const roci_cc_flow* flow, uint64_t /*now*/, const double* p,
-           roci_cc_decision* decision) {
-  State& s = *static_cast<State*>(state);
-  const Model m = model_of(s, *flow, p);
+void start(State& s, const roci_cc_flow& flow, uint64_t /*now*/, const double* p, roci_cc_decision& d) {
+  const Model m = model_of(s, flow, p);
   begin(s, m);
-  decide(s, m, *flow, *decision);
+  decide(s, m, flow, d);
 }
 
 // Lines 21 to 27.
@@ -331,10 +345,7 @@ void new_ack(State& s, const roci_cc_flow& flow, const roci_cc_event& event, con
   bool measured = false;
   const Outcome outcome = measure(s, m, path, event.now_ns, &measured);
   if (outcome == kKept) s.updated = event.next;
-  d.reason = outcome == kKept         ? kFirst
-             : outcome == kChanged    ? kPathChanged
-             : outcome == kImpossible ? kRefused
-                                      : kNothing;
+  d.reason = reason_for(outcome);
   if (!measured) return;
   const bool newer = (path.flags & ROCI_CC_PATH_PROBE) != 0 ? s.asked >= s.updated : event.acked > s.updated;
   const auto update = static_cast<int>(p[kUpdate]);
@@ -345,15 +356,13 @@ void new_ack(State& s, const roci_cc_flow& flow, const roci_cc_event& event, con
   d.state = s.load < p[kEta] ? kBelow : kAbove;
 }
 
-void on_event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* p,
-              roci_cc_decision* decision) {
-  State& s = *static_cast<State*>(state);
-  if (event->flows_at_receiver > 0) s.flows = event->flows_at_receiver;
-  if ((event->kinds & ROCI_CC_ON_TELEMETRY) != 0 && event->path != nullptr)
-    new_ack(s, *flow, *event, p, *decision);
-  const Model m = model_of(s, *flow, p);
-  if ((event->kinds & ROCI_CC_ON_TIMEOUT) != 0) timed_out(s, m, p, *decision);
-  decide(s, m, *flow, *decision);
+void on_event(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+              roci_cc_decision& d) {
+  if (event.flows_at_receiver > 0) s.flows = event.flows_at_receiver;
+  if ((event.kinds & ROCI_CC_ON_TELEMETRY) != 0 && event.path != nullptr) new_ack(s, flow, event, p, d);
+  const Model m = model_of(s, flow, p);
+  if ((event.kinds & ROCI_CC_ON_TIMEOUT) != 0) timed_out(s, m, p, d);
+  decide(s, m, flow, d);
 }
 
 // ----------------------------------------------------------------------------------------------- sampled telemetry
@@ -364,58 +373,55 @@ const char* check_sampled(const roci_cc_flow* flow, const double* p) {
   return check(flow, p);
 }
 
-void start_sampled(void* state, const roci_cc_flow* flow, uint64_t now, const double* p,
-                   roci_cc_decision* decision) {
-  start(state, flow, now, p, decision);
-  decision->requests |= ROCI_CC_TELEMETRY_ONLY_ASKED;
+void start_sampled(State& s, const roci_cc_flow& flow, uint64_t now, const double* p, roci_cc_decision& d) {
+  start(s, flow, now, p, d);
+  d.requests |= ROCI_CC_TELEMETRY_ONLY_ASKED;
   // The first probe is sent with the first packet: its `next` is known then.
   if (p[kProbe] != 0) {
-    decision->sent_notice = 1;
+    d.sent_notice = 1;
     return;
   }
-  decision->requests |= ROCI_CC_TELEMETRY_NEXT;
+  d.requests |= ROCI_CC_TELEMETRY_NEXT;
 }
 
-void on_event_sampled(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* p,
-                      roci_cc_decision* decision) {
-  on_event(state, flow, event, p, decision);
-  State& s = *static_cast<State*>(state);
+void on_event_sampled(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+                      roci_cc_decision& d) {
+  on_event(s, flow, event, p, d);
   const bool probing = p[kProbe] != 0;
-  if ((event->kinds & ROCI_CC_ON_TELEMETRY) != 0 && event->path != nullptr) {
-    const bool of_probe = (event->path->flags & ROCI_CC_PATH_PROBE) != 0;
-    if ((event->path->flags & ROCI_CC_PATH_FROM_SWITCH) == 0 && of_probe == probing) s.waiting = 0;
+  if ((event.kinds & ROCI_CC_ON_TELEMETRY) != 0 && event.path != nullptr) {
+    const bool of_probe = (event.path->flags & ROCI_CC_PATH_PROBE) != 0;
+    if ((event.path->flags & ROCI_CC_PATH_FROM_SWITCH) == 0 && of_probe == probing) s.waiting = 0;
   }
-  if ((event->kinds & ROCI_CC_ON_ACK) != 0 && event->acked > s.asked) s.waiting = 0;
+  if ((event.kinds & ROCI_CC_ON_ACK) != 0 && event.acked > s.asked) s.waiting = 0;
   const bool first = s.waiting == 0;
   if (!probing) {
-    if (first || s.load > p[kEta]) decision->requests |= ROCI_CC_TELEMETRY_NEXT;
-  } else if (first && (event->in_flight > 0 || (event->kinds & ROCI_CC_ON_SENT) != 0)) {
-    decision->requests |= ROCI_CC_SEND_PROBE;
-    decision->sent_notice = 0;
+    if (first || s.load > p[kEta]) d.requests |= ROCI_CC_TELEMETRY_NEXT;
+  } else if (first && (event.in_flight > 0 || (event.kinds & ROCI_CC_ON_SENT) != 0)) {
+    d.requests |= ROCI_CC_SEND_PROBE;
+    d.sent_notice = 0;
   } else {
     // Without packets in flight the next probe waits for the next packet.
-    if (first) decision->sent_notice = 1;
+    if (first) d.sent_notice = 1;
     return;
   }
-  if (first) s.asked = event->next;
+  if (first) s.asked = event.next;
   s.waiting = 1;
 }
 
 // ------------------------------------------------------------------------------------------------------- receiver
 
-void on_event_granted(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* p,
-                      roci_cc_decision* decision) {
-  State& s = *static_cast<State*>(state);
-  const Model m = model_of(s, *flow, p);
-  if ((event->kinds & ROCI_CC_ON_WINDOW) != 0) {
-    const double payload = std::max<double>(flow->payload_bytes, 1);
+void on_event_granted(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+                      roci_cc_decision& d) {
+  const Model m = model_of(s, flow, p);
+  if ((event.kinds & ROCI_CC_ON_WINDOW) != 0) {
+    const double payload = std::max<double>(flow.payload_bytes, 1);
     const double before = s.window;
-    s.window = std::clamp(event->receiver_window * m.packet / payload, m.least, m.whole);
-    decision->reason = reason_for(before, s.window);
-    decision->state = 1;
+    s.window = std::clamp(event.receiver_window * m.packet / payload, m.least, m.whole);
+    d.reason = reason_for(before, s.window);
+    d.state = 1;
   }
-  if ((event->kinds & ROCI_CC_ON_TIMEOUT) != 0) timed_out(s, m, p, *decision);
-  decide(s, m, *flow, *decision);
+  if ((event.kinds & ROCI_CC_ON_TIMEOUT) != 0) timed_out(s, m, p, d);
+  decide(s, m, flow, d);
 }
 
 // Queueing delay of a received packet on its path, ns, computed from its hops.
@@ -426,107 +432,68 @@ double waited(const roci_cc_path& path) {
   return sum;
 }
 
-// Lines 28 to 34, except line 29. After T a packet that arrives may have been sent before the last grant, and the same
-// queue would be counted twice; four flows that do so oscillate in step at 71 % of the line rate. A packet that arrives
-// now was sent T/2 plus its queueing delay ago, and the first packet affected by a grant is sent T/2 after it. The
-// grant also waits for the next feedback packet.
-void receive(void* state, const roci_cc_flow* flow, const roci_cc_arrival* arrival, const double* p,
-             roci_cc_grant* grant) {
-  State& s = *static_cast<State*>(state);
-  if (arrival->path == nullptr || flow->line_rate == 0 || check(flow, p) != nullptr) return;
-  s.flows = arrival->flows;
-  const Model m = model_of(s, *flow, p);
+// Lines 28 to 34. Line 29 is the draft's with grant_every = 1 and grant_delay = 0. The default values wait longer: after
+// T a packet that arrives may have been sent before the last grant, and the same queue would be counted twice; four
+// flows that do so oscillate in step at 71 % of the line rate. A packet that arrives now was sent T/2 plus its queueing
+// delay ago, and the first packet affected by a grant is sent T/2 after it. The grant also waits for the next feedback
+// packet.
+void receive(State& s, const roci_cc_flow& flow, const roci_cc_arrival& arrival, const double* p,
+             roci_cc_grant& grant) {
+  if (arrival.path == nullptr || flow.line_rate == 0 || check(&flow, p) != nullptr) return;
+  s.flows = arrival.flows;
+  const Model m = model_of(s, flow, p);
   if (s.window == 0) begin(s, m);
-  const roci_cc_path& path = *arrival->path;
-  const uint64_t now = arrival->now_ns;
+  const roci_cc_path& path = *arrival.path;
+  const uint64_t now = arrival.now_ns;
   if ((path.flags & ROCI_CC_PATH_FROM_SWITCH) != 0) {
-    grant->reason = answer_switch(s, m, p, path, now, now + static_cast<uint64_t>(m.t));
+    grant.reason = answer_switch(s, m, p, path, now, now + static_cast<uint64_t>(m.t));
     return;
   }
   const double before = s.window;
   bool measured = false;
   const Outcome outcome = measure(s, m, path, now, &measured);
   if (outcome == kKept) s.updated = now;
-  grant->reason = outcome == kKept         ? kFirst
-                  : outcome == kChanged    ? kPathChanged
-                  : outcome == kImpossible ? kRefused
-                                           : kNothing;
+  grant.reason = reason_for(outcome);
   if (!measured) return;
-  const bool commit = static_cast<double>(now - s.updated) > p[kGrantEvery] * m.t + waited(path);
+  const double interval = p[kGrantEvery] * m.t + (p[kGrantDelay] != 0 ? waited(path) : 0);
+  const bool commit = static_cast<double>(now - s.updated) > interval;
   compute(s, m, p, commit);
-  if (outcome == kMeasured) grant->reason = reason_for(before, s.window);
+  if (outcome == kMeasured) grant.reason = reason_for(before, s.window);
   if (!commit) return;
   s.updated = now;
-  const double payload = std::max<double>(flow->payload_bytes, 1);
-  grant->window = std::max<uint64_t>(static_cast<uint64_t>(s.window * payload / m.packet), 1);
-  grant->send = 1;
+  const double payload = std::max<double>(flow.payload_bytes, 1);
+  grant.window = std::max<uint64_t>(static_cast<uint64_t>(s.window * payload / m.packet), 1);
+  grant.send = 1;
 }
 
 }  // namespace
 
-extern "C" const roci_cc_plugin roci_cc_hpcc = {
-    .abi = ROCI_CC_ABI,
-    .size = sizeof(roci_cc_plugin),
+extern "C" constinit const roci_cc_plugin roci_cc_hpcc = roci::cc::plugin<State, start, on_event>({
     .name = "hpcc",
     .summary = "window computed from the link load that switches write into every packet (INT)",
     .source = "draft-pan-tsvwg-hpccplus-01; Li et al., HPCC, SIGCOMM 2019",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_RATE,
-    .state_bytes = sizeof(State),
-    .receiver_state_bytes = 0,
-    .parameters = kParameters,
-    .parameter_count = kCount,
-    .state_count = std::size(kStates),
-    .states = kStates,
-    .reasons = kReasons,
-    .reason_count = std::size(kReasons),
-    .reserved = 0,
+    .tables = {std::span(kParameters).first(kCount), kStates, kReasons},
     .check = check,
-    .start = start,
-    .event = on_event,
-    .receive = nullptr,
-};
+});
 
-extern "C" const roci_cc_plugin roci_cc_hpcc_sampled = {
-    .abi = ROCI_CC_ABI,
-    .size = sizeof(roci_cc_plugin),
-    .name = "hpcc_sampled",
-    .summary = "hpcc with telemetry on some packets only, or on probes",
-    .source = "draft-pan-tsvwg-hpccplus-01, sections 6.1 and 6.3",
-    .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_RATE,
-    .state_bytes = sizeof(State),
-    .receiver_state_bytes = 0,
-    .parameters = kParameters,
-    .parameter_count = kSampledCount,
-    .state_count = std::size(kStates),
-    .states = kStates,
-    .reasons = kReasons,
-    .reason_count = std::size(kReasons),
-    .reserved = 0,
-    .check = check_sampled,
-    .start = start_sampled,
-    .event = on_event_sampled,
-    .receive = nullptr,
-};
+extern "C" constinit const roci_cc_plugin roci_cc_hpcc_sampled =
+    roci::cc::plugin<State, start_sampled, on_event_sampled>({
+        .name = "hpcc_sampled",
+        .summary = "hpcc with telemetry on some packets only, or on probes",
+        .source = "draft-pan-tsvwg-hpccplus-01, sections 6.1 and 6.3",
+        .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_RATE,
+        .tables = {kParameters, kStates, kReasons},
+        .check = check_sampled,
+    });
 
-extern "C" const roci_cc_plugin roci_cc_hpcc_receiver = {
-    .abi = ROCI_CC_ABI,
-    .size = sizeof(roci_cc_plugin),
-    .name = "hpcc_receiver",
-    .summary = "hpcc computed by the receiver, which grants a window about once per round trip",
-    .source = "draft-pan-tsvwg-hpccplus-01, section 6.2",
-    .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_NEEDS_WINDOWS | ROCI_CC_USES_WINDOW |
-                    ROCI_CC_USES_RATE,
-    .state_bytes = sizeof(State),
-    .receiver_state_bytes = sizeof(State),
-    .parameters = kReceiverParameters.data(),
-    .parameter_count = kReceiverParameters.size(),
-    .state_count = std::size(kGrantedStates),
-    .states = kGrantedStates,
-    .reasons = kReasons,
-    .reason_count = std::size(kReasons),
-    .reserved = 0,
-    .check = check,
-    .start = start,
-    .event = on_event_granted,
-    .receive = receive,
-};
+extern "C" constinit const roci_cc_plugin roci_cc_hpcc_receiver =
+    roci::cc::plugin<State, start, on_event_granted, receive>({
+        .name = "hpcc_receiver",
+        .summary = "hpcc computed by the receiver, which grants a window about once per round trip",
+        .source = "draft-pan-tsvwg-hpccplus-01, section 6.2",
+        .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_NEEDS_WINDOWS | ROCI_CC_USES_WINDOW |
+                        ROCI_CC_USES_RATE,
+        .tables = {kReceiverParameters, kGrantedStates, kReasons},
+        .check = check,
+    });

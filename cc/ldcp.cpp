@@ -42,7 +42,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "roci/cc.h"
+#include "cc/plugin.hpp"
 
 namespace {
 
@@ -256,46 +256,31 @@ const char* check(const roci_cc_flow* flow, const double* p) {
   return nullptr;
 }
 
-void start(void* state, const roci_cc_flow* flow, uint64_t now, const double* p, roci_cc_decision* decision) {
-  State& s = *static_cast<State*>(state);
-  s.window = initial_window(*flow, p);
+void start(State& s, const roci_cc_flow& flow, uint64_t now, const double* p, roci_cc_decision& d) {
+  s.window = initial_window(flow, p);
   s.stage = kFastStart;
-  decision->not_ect_below = ROCI_CC_NO_LIMIT;
-  decide(s, *flow, now, p, *decision);
+  d.not_ect_below = ROCI_CC_NO_LIMIT;
+  decide(s, flow, now, p, d);
 }
 
-void on_event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* p,
-              roci_cc_decision* decision) {
-  State& s = *static_cast<State*>(state);
-  if ((event->kinds & ROCI_CC_ON_RTT) != 0) sample(s, event->rtt_ns);
-  if ((event->kinds & ROCI_CC_ON_ACK) != 0) acknowledged(s, *flow, *event, p, *decision);
-  if ((event->kinds & ROCI_CC_ON_LOSS) != 0) lost(s, *flow, *event, p, *decision);
-  if ((event->kinds & ROCI_CC_ON_TIMEOUT) != 0) timed_out(s, *flow, *event, p, *decision);
-  if ((event->kinds & ROCI_CC_ON_RESUME) != 0) resumed(s, *flow, *event, p, *decision);
-  decide(s, *flow, event->now_ns, p, *decision);
+void on_event(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+              roci_cc_decision& d) {
+  if ((event.kinds & ROCI_CC_ON_RTT) != 0) sample(s, event.rtt_ns);
+  if ((event.kinds & ROCI_CC_ON_ACK) != 0) acknowledged(s, flow, event, p, d);
+  if ((event.kinds & ROCI_CC_ON_LOSS) != 0) lost(s, flow, event, p, d);
+  if ((event.kinds & ROCI_CC_ON_TIMEOUT) != 0) timed_out(s, flow, event, p, d);
+  if ((event.kinds & ROCI_CC_ON_RESUME) != 0) resumed(s, flow, event, p, d);
+  decide(s, flow, event.now_ns, p, d);
 }
 
 }  // namespace
 
-extern "C" const roci_cc_plugin roci_cc_ldcp = {
-    .abi = ROCI_CC_ABI,
-    .size = sizeof(roci_cc_plugin),
+extern "C" constinit const roci_cc_plugin roci_cc_ldcp = roci::cc::plugin<State, start, on_event>({
     .name = "ldcp",
     .summary = "window adjusted by each acknowledgment, also below one packet; does not require PFC",
     .source = "draft-dai-tsvwg-pfc-free-congestion-control-01, sections 2 and 3.1",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_CE_COUNT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_GAP |
                     ROCI_CC_USES_ECN,
-    .state_bytes = sizeof(State),
-    .receiver_state_bytes = 0,
-    .parameters = kParameters,
-    .parameter_count = kParameterCount,
-    .state_count = std::size(kStates),
-    .states = kStates,
-    .reasons = kReasons,
-    .reason_count = std::size(kReasons),
-    .reserved = 0,
+    .tables = {kParameters, kStates, kReasons},
     .check = check,
-    .start = start,
-    .event = on_event,
-    .receive = nullptr,
-};
+});

@@ -36,7 +36,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "roci/cc.h"
+#include "cc/plugin.hpp"
 
 namespace {
 
@@ -242,47 +242,33 @@ const char* check(const roci_cc_flow* flow, const double* parameters) {
   return nullptr;
 }
 
-void start(void* state, const roci_cc_flow* flow, uint64_t now, const double* parameters,
-           roci_cc_decision* decision) {
-  Sender sender(*static_cast<State*>(state), *flow, parameters, now, *decision);
+void start(State& s, const roci_cc_flow& flow, uint64_t now, const double* p, roci_cc_decision& decision) {
+  Sender sender(s, flow, p, now, decision);
   sender.start();
   sender.publish();
 }
 
-void event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* parameters,
-           roci_cc_decision* decision) {
-  Sender sender(*static_cast<State*>(state), *flow, parameters, event->now_ns, *decision);
-  const auto has = [&](uint32_t kinds) { return (event->kinds & kinds) == kinds; };
-  sender.count(event->sent_bytes);
-  if (has(ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE)) sender.take_answer(event->rtt_ns);
+void event(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+           roci_cc_decision& decision) {
+  Sender sender(s, flow, p, event.now_ns, decision);
+  const auto has = [&](uint32_t kinds) { return (event.kinds & kinds) == kinds; };
+  sender.count(event.sent_bytes);
+  if (has(ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE)) sender.take_answer(event.rtt_ns);
   if (has(ROCI_CC_ON_LOSS)) sender.take_loss(kLossCut);
   if (has(ROCI_CC_ON_TIMEOUT)) sender.take_loss(kTimeoutCut);
-  if (has(ROCI_CC_ON_CNP)) sender.take_cnps(event->cnps);
+  if (has(ROCI_CC_ON_CNP)) sender.take_cnps(event.cnps);
   sender.pass_time();
   sender.publish();
 }
 
 }  // namespace
 
-extern "C" const roci_cc_plugin roci_cc_ldcp_pcc = {
-    .abi = ROCI_CC_ABI,
-    .size = sizeof(roci_cc_plugin),
+extern "C" constinit const roci_cc_plugin roci_cc_ldcp_pcc = roci::cc::plugin<State, start, event>({
     .name = "ldcp_pcc",
     .summary = "LDCP from CNPs and round-trip probes: a paced window; requires extensions",
     .source = "draft-dai-tsvwg-pfc-free-congestion-control-01 section 3.2",
     .capabilities =
         ROCI_CC_NEEDS_CNP | ROCI_CC_NEEDS_PROBE | ROCI_CC_USES_RATE | ROCI_CC_USES_WINDOW | ROCI_CC_USES_ECN,
-    .state_bytes = sizeof(State),
-    .receiver_state_bytes = 0,
-    .parameters = kParameters,
-    .parameter_count = kParameterCount,
-    .state_count = std::size(kStates),
-    .states = kStates,
-    .reasons = kReasons,
-    .reason_count = std::size(kReasons),
-    .reserved = 0,
+    .tables = {kParameters, kStates, kReasons},
     .check = check,
-    .start = start,
-    .event = event,
-    .receive = nullptr,
-};
+});

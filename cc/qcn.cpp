@@ -29,10 +29,14 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 
-#include "roci/cc.h"
+#include "cc/plugin.hpp"
+#include "cc/reaction_point.hpp"
 
 namespace {
+
+namespace rp = roci::rp;
 
 enum Parameter {
   kThreshold,
@@ -72,7 +76,7 @@ constexpr roci_cc_parameter kParameters[] = {
 };
 static_assert(std::size(kParameters) == kParameterCount);
 
-enum StateLabel { kLineRate, kFastRecovery, kActiveIncrease, kHyperIncrease };
+// In the order of rp::Phase.
 constexpr roci_cc_label kStates[] = {
     {"line_rate", "the rate is at its maximum"},
     {"fast_recovery", "each cycle restores half of the last cut"},
@@ -92,66 +96,73 @@ constexpr roci_cc_label kReasons[] = {
     {"implausible", "a CNM with feedback above 63 was ignored"},
 };
 
-constexpr double kReachedDistance = 1e-3;  // relative distance from the maximum rate that counts as reached
-// A target above this multiple of the rate is divided by kTargetCut in the first cycle (802.1Q 32.12.2).
-constexpr double kTargetTooFar = 10;
-constexpr double kTargetCut = 8;
-constexpr uint32_t kMaxSteps = 64;  // maximum cycles per event; they may have expired without an event
-constexpr uint32_t kMaxStage = 1U << 20;
+constexpr Reason kReasonOf[] = {kReleased, kRecovered, kAdded, kHyperAdded};  // an increase, by rp::Phase
+
 constexpr uint32_t kMaxFeedback = 63;
 
 struct State {
-  double rate;          // bit/s
-  double target;        // bit/s
-  uint64_t due;         // ns: end of the time cycle; 0: the rate is at its maximum
-  uint64_t bytes_left;  // of the byte cycle
+  double current_rate;    // bit/s: RC
+  double target_rate;     // bit/s: TR
+  uint64_t increase_due;  // ns: end of the time cycle; 0: the rate is at its maximum
+  uint64_t bytes_left;    // of the byte cycle
   uint64_t random;
   uint32_t time_stage;  // cycles since the last CNM
   uint32_t byte_stage;
 };
 static_assert(sizeof(State) <= 48);
 
+double line_of(const roci_cc_flow& flow) {
+  return static_cast<double>(std::max<uint64_t>(flow.line_rate, 1));
+}
+// Factor of the rates and bytes that are specified for `made_for`.
+double scale_of(const roci_cc_flow& flow, const double* p) {
+  return p[kMadeFor] > 0 ? line_of(flow) / p[kMadeFor] : 1;
+}
+
+rp::Rules rules_of(const roci_cc_flow& flow, const double* p) {
+  const double line = line_of(flow), scale = scale_of(flow, p);
+  const double max = p[kMaxRate] > 0 ? std::min(line, p[kMaxRate]) : line;
+  return {.max = max,
+          .min = std::min(p[kMinRate] * scale, max),
+          .ai = p[kAi] * scale,
+          .hai = p[kHai] * scale,
+          .active_from = std::floor(p[kThreshold]) + 1,
+          .hyper_above = p[kThreshold],
+          .reduces_target = true};
+}
+
 // Processing of one call.
 class ReactionPoint {
  public:
   ReactionPoint(State& state, const roci_cc_flow& flow, const double* parameters, uint64_t now,
                 roci_cc_decision& decision)
-      : s_(state), p_(parameters), now_(now), out_(decision) {
-    const auto line = static_cast<double>(std::max<uint64_t>(flow.line_rate, 1));
-    max_ = p_[kMaxRate] > 0 ? std::min(line, p_[kMaxRate]) : line;
-    scale_ = p_[kMadeFor] > 0 ? line / p_[kMadeFor] : 1;
-    min_ = std::min(p_[kMinRate] * scale_, max_);
-  }
+      : s_(state),
+        p_(parameters),
+        now_(now),
+        out_(decision),
+        scale_(scale_of(flow, parameters)),
+        rules_(rules_of(flow, parameters)),
+        rates_(state, rules_) {}
 
   void start(uint64_t seed) {
-    s_.rate = s_.target = max_;
+    s_.current_rate = s_.target_rate = rules_.max;
     s_.random = seed;
   }
 
   void count(uint64_t bytes) {
-    for (uint32_t i = 0; i < kMaxSteps && s_.due != 0 && bytes >= s_.bytes_left; ++i) {
-      bytes -= s_.bytes_left;
-      s_.byte_stage = std::min(s_.byte_stage + 1, kMaxStage);
-      s_.bytes_left = byte_cycle();
-      rise();
-    }
-    if (s_.due != 0) s_.bytes_left -= std::min(bytes, s_.bytes_left - 1);
+    report(rates_.count(bytes, s_.bytes_left, [this] { return byte_cycle(); }));
+    if (rates_.is_limiting()) s_.bytes_left -= std::min(bytes, s_.bytes_left - 1);
   }
 
   void pass_time() {
-    for (uint32_t i = 0; i < kMaxSteps && s_.due != 0 && s_.due <= now_; ++i) {
-      s_.time_stage = std::min(s_.time_stage + 1, kMaxStage);
-      s_.due += time_cycle();
-      rise();
-    }
-    if (s_.due != 0 && s_.due <= now_) s_.due = now_ + time_cycle();
+    report(rates_.pass_time(now_, [this] { return time_cycle(); }));
   }
 
   void take_cnm(const roci_cc_cnm& cnm) {
     if (p_[kObeyRates] != 0 && cnm.available != 0) {
       set_rate(static_cast<double>(cnm.available));
     } else if (p_[kObeyRates] != 0 && cnm.rate_change != 0) {
-      set_rate(s_.rate + static_cast<double>(cnm.rate_change));
+      set_rate(s_.current_rate + static_cast<double>(cnm.rate_change));
     } else if (cnm.feedback > kMaxFeedback) {
       out_.reason = kImplausible;
     } else if (cnm.feedback != 0) {
@@ -162,64 +173,43 @@ class ReactionPoint {
   // `noticed`: ON_SENT was received. The value is not changed before: after a CNM ON_SENT may come early, which does no
   // harm.
   void publish(bool noticed) {
-    out_.rate = std::max<uint64_t>(static_cast<uint64_t>(s_.rate), 1);
-    out_.timer_ns[0] = s_.due;
-    if (s_.due == 0) {
+    out_.rate = std::max<uint64_t>(static_cast<uint64_t>(s_.current_rate), 1);
+    out_.timer_ns[0] = s_.increase_due;
+    if (!rates_.is_limiting()) {
       out_.sent_notice = 0;
     } else if (noticed || out_.sent_notice == 0) {
       out_.sent_notice = s_.bytes_left;
     }
-    out_.state = s_.due == 0 ? kLineRate : phase();
+    out_.state = static_cast<uint16_t>(rates_.phase());
   }
 
  private:
   void slow_down(uint32_t feedback) {
-    // Several CNMs in a row keep the target from before the first one.
-    if (s_.byte_stage != 0 || s_.time_stage != 0) s_.target = s_.rate;
     const double taken = feedback / std::ldexp(1.0, static_cast<int>(p_[kGd]));
-    s_.rate = std::max(s_.rate * std::max(1 - taken, p_[kMinDecFac] / 100), min_);
+    // Several CNMs in a row keep the target from before the first one.
+    rates_.cut(std::max(1 - taken, p_[kMinDecFac] / 100), s_.byte_stage != 0 || s_.time_stage != 0);
     start_over();
     out_.reason = kCut;
   }
 
   void set_rate(double rate) {
-    if (s_.due == 0 && rate >= max_) return;
-    s_.rate = s_.target = std::clamp(rate, min_, max_);
+    if (!rates_.is_limiting() && rate >= rules_.max) return;
+    s_.current_rate = s_.target_rate = std::clamp(rate, rules_.min, rules_.max);
     start_over();
     out_.reason = kNotified;
-    if (s_.rate >= max_) s_.due = 0;
+    if (s_.current_rate >= rules_.max) s_.increase_due = 0;
   }
 
   void start_over() {
     s_.byte_stage = s_.time_stage = 0;
     s_.bytes_left = byte_cycle();
-    s_.due = now_ + time_cycle();
+    s_.increase_due = now_ + time_cycle();
   }
 
-  [[nodiscard]] StateLabel phase() const {
-    if (std::max(s_.time_stage, s_.byte_stage) <= p_[kThreshold]) return kFastRecovery;
-    return std::min(s_.time_stage, s_.byte_stage) > p_[kThreshold] ? kHyperIncrease : kActiveIncrease;
-  }
-
-  void rise() {
-    const uint32_t most = std::max(s_.time_stage, s_.byte_stage);
-    out_.reason = kRecovered;
-    if (most == 1 && s_.target > kTargetTooFar * s_.rate) {
-      s_.target /= kTargetCut;
-    } else if (phase() == kHyperIncrease) {
-      s_.target += p_[kHai] * scale_ * (std::min(s_.time_stage, s_.byte_stage) - p_[kThreshold]);
-      out_.reason = kHyperAdded;
-    } else if (phase() == kActiveIncrease) {
-      s_.target += p_[kAi] * scale_;
-      out_.reason = kAdded;
-    }
-    s_.target = std::min(s_.target, max_);
-    s_.rate = std::min((s_.rate + s_.target) / 2, max_);
-    if (max_ - s_.rate >= max_ * kReachedDistance) return;
-    s_.rate = s_.target = max_;
-    s_.due = 0;
-    s_.bytes_left = 0;
-    out_.reason = kReleased;
+  void report(std::optional<rp::Phase> increase) {
+    if (!increase) return;
+    out_.reason = kReasonOf[static_cast<size_t>(*increase)];
+    if (out_.reason == kReleased) s_.bytes_left = 0;
   }
 
   uint64_t varied(double mean) {
@@ -233,9 +223,9 @@ class ReactionPoint {
   const double* p_;
   uint64_t now_;
   roci_cc_decision& out_;
-  double max_;    // bit/s
-  double min_;    // bit/s
-  double scale_;  // of rates and bytes
+  const double scale_;  // of rates and bytes
+  const rp::Rules rules_;
+  rp::RateControl<State> rates_;
 };
 
 const char* check(const roci_cc_flow* /*flow*/, const double* parameters) {
@@ -244,42 +234,28 @@ const char* check(const roci_cc_flow* /*flow*/, const double* parameters) {
   return nullptr;
 }
 
-void start(void* state, const roci_cc_flow* flow, uint64_t now, const double* parameters,
-           roci_cc_decision* decision) {
-  ReactionPoint point(*static_cast<State*>(state), *flow, parameters, now, *decision);
-  point.start(flow->seed);
+void start(State& s, const roci_cc_flow& flow, uint64_t now, const double* p, roci_cc_decision& decision) {
+  ReactionPoint point(s, flow, p, now, decision);
+  point.start(flow.seed);
   point.publish(false);
 }
 
-void event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* parameters,
-           roci_cc_decision* decision) {
-  ReactionPoint point(*static_cast<State*>(state), *flow, parameters, event->now_ns, *decision);
-  point.count(event->sent_bytes);
+void event(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+           roci_cc_decision& decision) {
+  ReactionPoint point(s, flow, p, event.now_ns, decision);
+  point.count(event.sent_bytes);
   point.pass_time();
-  if ((event->kinds & ROCI_CC_ON_CNM) != 0) point.take_cnm(event->cnm);
-  point.publish((event->kinds & ROCI_CC_ON_SENT) != 0);
+  if ((event.kinds & ROCI_CC_ON_CNM) != 0) point.take_cnm(event.cnm);
+  point.publish((event.kinds & ROCI_CC_ON_SENT) != 0);
 }
 
 }  // namespace
 
-extern "C" const roci_cc_plugin roci_cc_qcn = {
-    .abi = ROCI_CC_ABI,
-    .size = sizeof(roci_cc_plugin),
+extern "C" constinit const roci_cc_plugin roci_cc_qcn = roci::cc::plugin<State, start, event>({
     .name = "qcn",
     .summary = "rate that congestion notification messages (CNM) cut or specify",
     .source = "IEEE 802.1Q 30.3 and 32.12 (802.1Qau); draft-yu-tsvwg-l3qcn-00 section 6",
     .capabilities = ROCI_CC_NEEDS_CNM | ROCI_CC_USES_RATE,
-    .state_bytes = sizeof(State),
-    .receiver_state_bytes = 0,
-    .parameters = kParameters,
-    .parameter_count = kParameterCount,
-    .state_count = std::size(kStates),
-    .states = kStates,
-    .reasons = kReasons,
-    .reason_count = std::size(kReasons),
-    .reserved = 0,
+    .tables = {kParameters, kStates, kReasons},
     .check = check,
-    .start = start,
-    .event = event,
-    .receive = nullptr,
-};
+});

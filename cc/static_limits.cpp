@@ -5,17 +5,19 @@
 #include <algorithm>
 #include <iterator>
 
-#include "roci/cc.h"
+#include "cc/plugin.hpp"
 
 namespace {
+
+using roci::cc::NoState;
 
 // In double: products of rates and times do not fit into 64 bits, and a double is exact to a byte for real values.
 uint64_t bytes_in(double rate, uint64_t nanos) {
   return static_cast<uint64_t>(rate * static_cast<double>(nanos) / 8e9);
 }
 
-void ignore(void* /*state*/, const roci_cc_flow* /*flow*/, const roci_cc_event* /*event*/,
-            const double* /*parameters*/, roci_cc_decision* /*decision*/) {}
+void ignore(NoState& /*state*/, const roci_cc_flow& /*flow*/, const roci_cc_event& /*event*/,
+            const double* /*parameters*/, roci_cc_decision& /*decision*/) {}
 
 constexpr roci_cc_label kStates[] = {{"fixed", "the limit does not change"}};
 constexpr roci_cc_label kReasons[] = {{"nothing", "no change"}};
@@ -28,9 +30,9 @@ constexpr roci_cc_parameter kRateParameters[] = {
 };
 static_assert(std::size(kRateParameters) == kRateCount);
 
-void start_rate(void* /*state*/, const roci_cc_flow* flow, uint64_t /*now*/, const double* parameters,
-                roci_cc_decision* decision) {
-  decision->rate = parameters[kRate] > 0 ? static_cast<uint64_t>(parameters[kRate]) : flow->line_rate;
+void start_rate(NoState& /*state*/, const roci_cc_flow& flow, uint64_t /*now*/, const double* parameters,
+                roci_cc_decision& decision) {
+  decision.rate = parameters[kRate] > 0 ? static_cast<uint64_t>(parameters[kRate]) : flow.line_rate;
 }
 
 // ------------------------------------------------------------------------------------------------ static_window
@@ -46,55 +48,30 @@ const char* check_window(const roci_cc_flow* flow, const double* parameters) {
   return "window: 0 requires base_rtt";
 }
 
-void start_window(void* /*state*/, const roci_cc_flow* flow, uint64_t /*now*/, const double* parameters,
-                  roci_cc_decision* decision) {
-  const uint64_t whole = bytes_in(static_cast<double>(flow->line_rate), flow->base_rtt_ns);
-  decision->window = parameters[kWindow] > 0 ? static_cast<uint64_t>(parameters[kWindow])
-                                             : std::max<uint64_t>(whole, flow->packet_bytes);
+void start_window(NoState& /*state*/, const roci_cc_flow& flow, uint64_t /*now*/, const double* parameters,
+                  roci_cc_decision& decision) {
+  const uint64_t whole = bytes_in(static_cast<double>(flow.line_rate), flow.base_rtt_ns);
+  decision.window = parameters[kWindow] > 0 ? static_cast<uint64_t>(parameters[kWindow])
+                                            : std::max<uint64_t>(whole, flow.packet_bytes);
 }
 
 }  // namespace
 
-extern "C" const roci_cc_plugin roci_cc_static_rate = {
-    .abi = ROCI_CC_ABI,
-    .size = sizeof(roci_cc_plugin),
-    .name = "static_rate",
-    .summary = "fixed rate",
-    .source = "none: for comparison, and for links with reserved bandwidth",
-    .capabilities = ROCI_CC_USES_RATE,
-    .state_bytes = 0,
-    .receiver_state_bytes = 0,
-    .parameters = kRateParameters,
-    .parameter_count = kRateCount,
-    .state_count = std::size(kStates),
-    .states = kStates,
-    .reasons = kReasons,
-    .reason_count = std::size(kReasons),
-    .reserved = 0,
-    .check = nullptr,
-    .start = start_rate,
-    .event = ignore,
-    .receive = nullptr,
-};
+extern "C" constinit const roci_cc_plugin roci_cc_static_rate =
+    roci::cc::plugin<NoState, start_rate, ignore>({
+        .name = "static_rate",
+        .summary = "fixed rate",
+        .source = "none: for comparison, and for links with reserved bandwidth",
+        .capabilities = ROCI_CC_USES_RATE,
+        .tables = {kRateParameters, kStates, kReasons},
+    });
 
-extern "C" const roci_cc_plugin roci_cc_static_window = {
-    .abi = ROCI_CC_ABI,
-    .size = sizeof(roci_cc_plugin),
-    .name = "static_window",
-    .summary = "fixed window",
-    .source = "none: for comparison, and for links with reserved bandwidth",
-    .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_USES_WINDOW,
-    .state_bytes = 0,
-    .receiver_state_bytes = 0,
-    .parameters = kWindowParameters,
-    .parameter_count = kWindowCount,
-    .state_count = std::size(kStates),
-    .states = kStates,
-    .reasons = kReasons,
-    .reason_count = std::size(kReasons),
-    .reserved = 0,
-    .check = check_window,
-    .start = start_window,
-    .event = ignore,
-    .receive = nullptr,
-};
+extern "C" constinit const roci_cc_plugin roci_cc_static_window =
+    roci::cc::plugin<NoState, start_window, ignore>({
+        .name = "static_window",
+        .summary = "fixed window",
+        .source = "none: for comparison, and for links with reserved bandwidth",
+        .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_USES_WINDOW,
+        .tables = {kWindowParameters, kStates, kReasons},
+        .check = check_window,
+    });

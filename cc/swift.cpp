@@ -32,7 +32,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "roci/cc.h"
+#include "cc/plugin.hpp"
 
 namespace {
 
@@ -224,52 +224,36 @@ const char* check(const roci_cc_flow* flow, const double* p) {
   return nullptr;
 }
 
-void start(void* state, const roci_cc_flow* flow, uint64_t /*now*/, const double* p,
-           roci_cc_decision* decision) {
-  State& s = *static_cast<State*>(state);
+void start(State& s, const roci_cc_flow& flow, uint64_t /*now*/, const double* p, roci_cc_decision& d) {
   double packets = p[kInitialWindow];
   if (packets == 0) {
-    const double line = static_cast<double>(flow->line_rate) * static_cast<double>(flow->base_rtt_ns) / 8e9;
-    packets = std::ceil(line / std::max<uint32_t>(flow->packet_bytes, 1));
+    const double line = static_cast<double>(flow.line_rate) * static_cast<double>(flow.base_rtt_ns) / 8e9;
+    packets = std::ceil(line / std::max<uint32_t>(flow.packet_bytes, 1));
   }
   s.network.packets = std::clamp(packets, 1.0, p[kMaxWindow]);
-  s.host.packets = looks_at_host(*flow, p) ? s.network.packets : p[kMaxWindow];
-  decide(s, *flow, p, *decision);
+  s.host.packets = looks_at_host(flow, p) ? s.network.packets : p[kMaxWindow];
+  decide(s, flow, p, d);
 }
 
-void on_event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* p,
-              roci_cc_decision* decision) {
-  State& s = *static_cast<State*>(state);
-  if ((event->kinds & ROCI_CC_ON_ACK) != 0 && event->acked_packets > 0) {
+void on_event(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+              roci_cc_decision& d) {
+  if ((event.kinds & ROCI_CC_ON_ACK) != 0 && event.acked_packets > 0) {
     s.timeouts = 0;
-    s.waiting = event->acked_packets > UINT32_MAX - s.waiting ? UINT32_MAX : s.waiting + event->acked_packets;
+    s.waiting = event.acked_packets > UINT32_MAX - s.waiting ? UINT32_MAX : s.waiting + event.acked_packets;
   }
-  if ((event->kinds & ROCI_CC_ON_RTT) != 0) sampled(s, *flow, *event, p, *decision);
-  if ((event->kinds & ROCI_CC_ON_LOSS) != 0) lost(s, *flow, event->now_ns, p, *decision);
-  if ((event->kinds & ROCI_CC_ON_TIMEOUT) != 0) timed_out(s, *flow, *event, p, *decision);
-  decide(s, *flow, p, *decision);
+  if ((event.kinds & ROCI_CC_ON_RTT) != 0) sampled(s, flow, event, p, d);
+  if ((event.kinds & ROCI_CC_ON_LOSS) != 0) lost(s, flow, event.now_ns, p, d);
+  if ((event.kinds & ROCI_CC_ON_TIMEOUT) != 0) timed_out(s, flow, event, p, d);
+  decide(s, flow, p, d);
 }
 
 }  // namespace
 
-extern "C" const roci_cc_plugin roci_cc_swift = {
-    .abi = ROCI_CC_ABI,
-    .size = sizeof(roci_cc_plugin),
+extern "C" constinit const roci_cc_plugin roci_cc_swift = roci::cc::plugin<State, start, on_event>({
     .name = "swift",
     .summary = "windows that keep the delays in network and host at their targets, also below one packet",
     .source = "Kumar et al., Swift, SIGCOMM 2020",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_RTT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_GAP,
-    .state_bytes = sizeof(State),
-    .receiver_state_bytes = 0,
-    .parameters = kParameters,
-    .parameter_count = kParameterCount,
-    .state_count = std::size(kStates),
-    .states = kStates,
-    .reasons = kReasons,
-    .reason_count = std::size(kReasons),
-    .reserved = 0,
+    .tables = {kParameters, kStates, kReasons},
     .check = check,
-    .start = start,
-    .event = on_event,
-    .receive = nullptr,
-};
+});

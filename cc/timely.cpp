@@ -34,7 +34,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "roci/cc.h"
+#include "cc/plugin.hpp"
 
 namespace {
 
@@ -121,20 +121,17 @@ double line_of(const roci_cc_flow& flow) {
   return static_cast<double>(std::max<uint64_t>(flow.line_rate, 1));
 }
 
-void publish(const State& s, roci_cc_decision* decision) {
-  decision->rate = std::max<uint64_t>(static_cast<uint64_t>(s.rate), 1);
+void publish(const State& s, roci_cc_decision& d) {
+  d.rate = std::max<uint64_t>(static_cast<uint64_t>(s.rate), 1);
 }
 
-void start(void* state, const roci_cc_flow* flow, uint64_t /*now*/, const double* p,
-           roci_cc_decision* decision) {
-  State& s = *static_cast<State*>(state);
-  const double line = line_of(*flow);
+void start(State& s, const roci_cc_flow& flow, uint64_t /*now*/, const double* p, roci_cc_decision& d) {
+  const double line = line_of(flow);
   s.rate = p[kStartRate] > 0 ? std::min(p[kStartRate], line) : line;
-  publish(s, decision);
+  publish(s, d);
 }
 
-void update(State& s, const roci_cc_flow& flow, uint32_t rtt_ns, const double* p,
-            roci_cc_decision* decision) {
+void update(State& s, const roci_cc_flow& flow, uint32_t rtt_ns, const double* p, roci_cc_decision& d) {
   const double rtt = rtt_ns, before = s.rtt_before != 0 ? s.rtt_before : rtt;
   s.rtt_before = rtt_ns;
   s.difference = (1 - p[kEwmaAlpha]) * s.difference + p[kEwmaAlpha] * (rtt - before);
@@ -148,65 +145,51 @@ void update(State& s, const roci_cc_flow& flow, uint32_t rtt_ns, const double* p
   double rate = s.rate;
   if (rtt < low) {
     rate += delta;
-    decision->state = kLowRtt;
-    decision->reason = kBelowLow;
+    d.state = kLowRtt;
+    d.reason = kBelowLow;
   } else if (rtt > high) {
     rate *= 1 - p[kBeta] * (1 - high / rtt);
     s.run = 0;
-    decision->state = kHighRtt;
-    decision->reason = kHighCut;
+    d.state = kHighRtt;
+    d.reason = kHighCut;
   } else if (s.difference < kGrowth) {
     if (s.run < p[kHaiRun]) ++s.run;
     const bool hyper = s.run >= p[kHaiRun];
     rate += delta * (hyper ? p[kHaiFactor] : 1);
-    decision->state = hyper ? kHyperIncrease : kAdditiveIncrease;
-    decision->reason = hyper ? kHyperAdded : kAdded;
+    d.state = hyper ? kHyperIncrease : kAdditiveIncrease;
+    d.reason = hyper ? kHyperAdded : kAdded;
   } else {
     rate *= 1 - p[kBeta] * gradient;
     s.run = 0;
-    decision->state = kGradient;
-    decision->reason = kGradientCut;
+    d.state = kGradient;
+    d.reason = kGradientCut;
   }
   rate = std::max(rate, s.rate * p[kMinFactor]);
   s.rate = std::clamp(rate, std::min(p[kMinRate], line), line);
 }
 
-void event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* p,
-           roci_cc_decision* decision) {
-  State& s = *static_cast<State*>(state);
-  const bool acknowledged = (flow->provides & ROCI_CC_NEEDS_ACK) != 0;
-  s.bytes += acknowledged ? event->acked_bytes : event->sent_bytes;
-  if ((event->kinds & ROCI_CC_ON_RTT) == 0) return;
-  if (event->rtt_ns == 0) {
-    decision->reason = kImplausible;
+void event(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+           roci_cc_decision& d) {
+  const bool acknowledged = (flow.provides & ROCI_CC_NEEDS_ACK) != 0;
+  s.bytes += acknowledged ? event.acked_bytes : event.sent_bytes;
+  if ((event.kinds & ROCI_CC_ON_RTT) == 0) return;
+  if (event.rtt_ns == 0) {
+    d.reason = kImplausible;
     return;
   }
   if (s.rtt_before != 0 && static_cast<double>(s.bytes) < p[kSegment]) return;
   s.bytes = 0;
-  update(s, *flow, event->rtt_ns, p, decision);
-  publish(s, decision);
+  update(s, flow, event.rtt_ns, p, d);
+  publish(s, d);
 }
 
 }  // namespace
 
-extern "C" const roci_cc_plugin roci_cc_timely = {
-    .abi = ROCI_CC_ABI,
-    .size = sizeof(roci_cc_plugin),
+extern "C" constinit const roci_cc_plugin roci_cc_timely = roci::cc::plugin<State, start, event>({
     .name = "timely",
     .summary = "rate that follows the gradient of the round-trip time",
     .source = "Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015",
     .capabilities = ROCI_CC_NEEDS_RTT | ROCI_CC_USES_RATE,
-    .state_bytes = sizeof(State),
-    .receiver_state_bytes = 0,
-    .parameters = kParameters,
-    .parameter_count = kParameterCount,
-    .state_count = std::size(kStates),
-    .states = kStates,
-    .reasons = kReasons,
-    .reason_count = std::size(kReasons),
-    .reserved = 0,
+    .tables = {kParameters, kStates, kReasons},
     .check = check,
-    .start = start,
-    .event = event,
-    .receive = nullptr,
-};
+});

@@ -7,7 +7,8 @@
 #                                      APART: files, without .cpp, that are excluded from unity builds, since they
 #                                      define names that other files also define; FIGURES: see below
 # roci_fuzzer(NAME [USES target…])     NAME_fuzz from NAME_fuzz.cpp: a libFuzzer program in the preset `fuzz`;
-#                                      otherwise a CTest test `fuzz-NAME` that runs the inputs in corpus/NAME
+#                                      otherwise a CTest test `fuzz-NAME` that runs the inputs in corpus/NAME and in
+#                                      corpus/NAME_seed_corpus.zip, which is unpacked to ${CMAKE_BINARY_DIR}/seeds/NAME
 
 # With ROCI_UNITY, eight files of TARGET are compiled together, since headers of the standard library and of DPDK take
 # most of the time. Names must therefore be unique within a folder, also in unnamed namespaces. Each file still includes
@@ -99,8 +100,8 @@ function(roci_test NAME)
   roci_test_way(${NAME}_tests)
   set(environment LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp
                   TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp)
-  if("unit" IN_LIST ARG_LABELS)
-    add_dependencies(unit_tests ${NAME}_tests)
+  if("protocol" IN_LIST ARG_LABELS)
+    add_dependencies(protocol_tests ${NAME}_tests)
   endif()
   set(command ${ARG_RUNNER} $<TARGET_FILE:${NAME}_tests>)
   if(ARG_FIGURES AND ROCI_SANITIZE)
@@ -120,18 +121,32 @@ function(roci_test NAME)
   endforeach()
 endfunction()
 
+# Unpacks a seed archive when the archive has changed. The script removes inputs that are no longer in the archive.
+function(roci_unpack_seeds NAME)
+  set(script ${CMAKE_SOURCE_DIR}/tests/fuzz/seed_archive.py)
+  set(archive ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${NAME}_seed_corpus.zip)
+  set(folder ${CMAKE_BINARY_DIR}/seeds/${NAME})
+  add_custom_command(OUTPUT ${folder}.stamp DEPENDS ${script} ${archive} VERBATIM COMMENT "Unpacking the seeds of ${NAME}"
+    COMMAND Python3::Interpreter ${script} unpack ${archive} ${folder}
+    COMMAND ${CMAKE_COMMAND} -E touch ${folder}.stamp)
+  add_custom_target(${NAME}_seeds DEPENDS ${folder}.stamp)
+endfunction()
+
 function(roci_fuzzer NAME)
   cmake_parse_arguments(ARG "" "" "USES" ${ARGN})
   add_executable(${NAME}_fuzz ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}_fuzz.cpp)
   target_link_libraries(${NAME}_fuzz PRIVATE ${ARG_USES} roci_options)
   target_include_directories(${NAME}_fuzz PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  roci_unpack_seeds(${NAME})
+  add_dependencies(${NAME}_fuzz ${NAME}_seeds)
   if(ROCI_FUZZ)
     target_link_options(${NAME}_fuzz PRIVATE -fsanitize=fuzzer)
     return()
   endif()
   roci_test_way(${NAME}_fuzz)
   target_sources(${NAME}_fuzz PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
-  add_dependencies(unit_tests ${NAME}_fuzz)
-  add_test(NAME fuzz-${NAME} COMMAND ${NAME}_fuzz ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${NAME})
-  set_tests_properties(fuzz-${NAME} PROPERTIES LABELS unit)
+  add_dependencies(protocol_tests ${NAME}_fuzz)
+  file(GLOB named CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${NAME}/*)
+  add_test(NAME fuzz-${NAME} COMMAND ${NAME}_fuzz ${CMAKE_BINARY_DIR}/seeds/${NAME} ${named})
+  set_tests_properties(fuzz-${NAME} PROPERTIES LABELS "unit;protocol")
 endfunction()

@@ -1,97 +1,79 @@
 #include "switch/reaction_point.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace roci {
 namespace {
 
-// A target of more than kTargetTooFar times the rate is divided by kTargetCut at the first cycle (802.1Q 32.12.2).
-constexpr double kTargetTooFar = 10;
-constexpr double kTargetCut = 8;
-
 double bits(BitsPerSec rate) { return static_cast<double>(rate.value()); }
+
+uint64_t nanos(Nanos time) { return static_cast<uint64_t>(time.count()); }
+
+rp::Rules rules_of(const ReactionConfig& config, BitsPerSec line) {
+  return {.max = bits(line),
+          .min = bits(config.min),
+          .ai = bits(config.ai),
+          .hai = bits(config.hai),
+          .active_from = config.threshold + 1.0,
+          .hyper_above = static_cast<double>(config.threshold),
+          .reduces_target = true,
+          .max_cycles = std::numeric_limits<uint32_t>::max()};
+}
 
 }  // namespace
 
 ReactionPoint::ReactionPoint(const ReactionConfig& config, BitsPerSec line, uint64_t seed)
-    : config_(config), line_(bits(line)), rng_(seed), rate_(line_), target_(line_) {}
+    : config_(config),
+      rules_(rules_of(config, line)),
+      rng_(seed),
+      state_{.current_rate = rules_.max, .target_rate = rules_.max} {}
 
 void ReactionPoint::begin(BitsPerSec sending) {
-  if (limiting_) return;
-  limiting_ = true;
-  rate_ = target_ = std::clamp(bits(sending), bits(config_.min), line_);
+  if (is_limiting()) return;
+  state_.current_rate = state_.target_rate = std::clamp(bits(sending), rules_.min, rules_.max);
 }
 
 void ReactionPoint::start_over(Nanos now) {
-  byte_stage_ = time_stage_ = 0;
-  bytes_left_ = byte_cycle();
-  timer_ = now + time_cycle();
+  state_.byte_stage = state_.time_stage = 0;
+  state_.bytes_left = byte_cycle();
+  state_.increase_due = nanos(now) + time_cycle();
 }
 
 void ReactionPoint::slow_down(uint8_t feedback, BitsPerSec sending, Nanos now) {
   begin(sending);
-  // In a series of decreases without a cycle in between, the target is the rate before the first one.
-  if (byte_stage_ != 0 || time_stage_ != 0) target_ = rate_;
   const double decrease = std::min(config_.gd * feedback, kMaxDecrease);
-  rate_ = std::max(rate_ * (1 - decrease), bits(config_.min));
+  // In a series of decreases without a cycle in between, the target is the rate before the first one.
+  rates().cut(1 - decrease, state_.byte_stage != 0 || state_.time_stage != 0);
   start_over(now);
 }
 
 void ReactionPoint::change(int64_t by, BitsPerSec sending, Nanos now) {
-  if (!limiting_ && by >= 0) return;
+  if (!is_limiting() && by >= 0) return;
   begin(sending);
-  rate_ = std::clamp(rate_ + static_cast<double>(by), bits(config_.min), line_);
-  target_ = rate_;
+  state_.current_rate = std::clamp(state_.current_rate + static_cast<double>(by), rules_.min, rules_.max);
+  state_.target_rate = state_.current_rate;
   start_over(now);
-  limiting_ = rate_ < line_;
+  if (state_.current_rate >= rules_.max) state_.increase_due = 0;
 }
 
 void ReactionPoint::sent(uint64_t bytes, Nanos now) {
-  if (!limiting_) return;
+  if (!is_limiting()) return;
   advance(now);
-  bytes_left_ -= static_cast<int64_t>(bytes);
-  while (limiting_ && bytes_left_ <= 0) {
-    ++byte_stage_;
-    bytes_left_ += byte_cycle();
-    rise();
-  }
+  rates().count(bytes, state_.bytes_left, [this] { return byte_cycle(); });
+  if (is_limiting()) state_.bytes_left -= bytes;
 }
 
 void ReactionPoint::advance(Nanos now) {
-  while (limiting_ && timer_ <= now) {
-    ++time_stage_;
-    timer_ += time_cycle();
-    rise();
-  }
+  rates().pass_time(nanos(now), [this] { return time_cycle(); });
 }
 
-void ReactionPoint::rise() {
-  const uint32_t least = std::min(byte_stage_, time_stage_), most = std::max(byte_stage_, time_stage_);
-  if (most == 1 && target_ > kTargetTooFar * rate_) {
-    target_ /= kTargetCut;
-  } else if (least > config_.threshold) {
-    target_ += bits(config_.hai) * (least - config_.threshold);
-  } else if (most > config_.threshold) {
-    target_ += bits(config_.ai);
-  }
-  target_ = std::min(target_, line_);
-  rate_ = std::min((rate_ + target_) / 2, line_);
-  // Halving the difference never reaches the line rate.
-  if (line_ - rate_ < line_ / 1000) {
-    rate_ = line_;
-    limiting_ = false;
-  }
+uint64_t ReactionPoint::time_cycle() {
+  return rng_.around(nanos(config_.time_reset) / (state_.time_stage < config_.threshold ? 1 : 2));
 }
 
-Nanos ReactionPoint::time_cycle() {
-  const auto mean =
-      static_cast<uint64_t>(config_.time_reset.count()) / (time_stage_ < config_.threshold ? 1 : 2);
-  return Nanos{static_cast<int64_t>(rng_.around(mean))};
-}
-
-int64_t ReactionPoint::byte_cycle() {
-  const uint64_t mean = config_.byte_reset.value() / (byte_stage_ < config_.threshold ? 1 : 2);
-  return static_cast<int64_t>(rng_.around(mean));
+uint64_t ReactionPoint::byte_cycle() {
+  return rng_.around(config_.byte_reset.value() / (state_.byte_stage < config_.threshold ? 1 : 2));
 }
 
 }  // namespace roci

@@ -8,13 +8,14 @@
 //                                                           beyond it by both:                target += hai, 2 hai, ...
 //
 // A CNM with a rate change (L3QCN 6) sets the rate directly, up or down, and restarts recovery. The rate then rises by
-// itself only when no further CNM arrives.
+// itself only when no further CNM arrives. cc/reaction_point.hpp has the increase, which the plugin `qcn` shares.
 #pragma once
 
 #include <cstdint>
 
 #include "base/rng.hpp"
 #include "base/types.hpp"
+#include "cc/reaction_point.hpp"
 
 namespace roci {
 
@@ -40,9 +41,9 @@ class ReactionPoint {
   // `line`: rate at which the limit ends. `seed` of the lengths of cycles, which vary by 15 %.
   ReactionPoint(const ReactionConfig& config, BitsPerSec line, uint64_t seed);
 
-  [[nodiscard]] bool is_limiting() const { return limiting_; }
+  [[nodiscard]] bool is_limiting() const { return state_.increase_due != 0; }
   // Current limit; the line rate if the sender is not limited.
-  [[nodiscard]] BitsPerSec rate() const { return BitsPerSec{static_cast<uint64_t>(rate_)}; }
+  [[nodiscard]] BitsPerSec rate() const { return BitsPerSec{static_cast<uint64_t>(state_.current_rate)}; }
 
   // Processes a CNM with a feedback of 1 to 63. `sending`: current rate of the sender, used if it is not limited yet.
   void slow_down(uint8_t feedback, BitsPerSec sending, Nanos now);
@@ -54,21 +55,25 @@ class ReactionPoint {
   void advance(Nanos now);
 
  private:
+  struct State {
+    double current_rate;        // b/s
+    double target_rate;         // b/s
+    uint64_t increase_due = 0;  // ns: end of the time cycle; 0: not limiting
+    uint64_t bytes_left = 0;    // of the byte cycle
+    uint32_t time_stage = 0;
+    uint32_t byte_stage = 0;
+  };
+
+  [[nodiscard]] rp::RateControl<State> rates() { return {state_, rules_}; }
   void begin(BitsPerSec sending);
   void start_over(Nanos now);
-  void rise();
-  [[nodiscard]] Nanos time_cycle();
-  [[nodiscard]] int64_t byte_cycle();
+  [[nodiscard]] uint64_t time_cycle();  // ns
+  [[nodiscard]] uint64_t byte_cycle();
 
   ReactionConfig config_;
-  double line_;
+  rp::Rules rules_;
   Rng rng_;
-  bool limiting_ = false;
-  double rate_;    // b/s
-  double target_;  // b/s
-  uint32_t byte_stage_ = 0, time_stage_ = 0;
-  int64_t bytes_left_ = 0;
-  Nanos timer_{0};
+  State state_;
 };
 
 }  // namespace roci

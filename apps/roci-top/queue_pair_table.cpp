@@ -78,7 +78,7 @@ struct QueuePairColumn {
 };
 
 // In narrow terminals the least important columns are omitted.
-const std::array kColumns = {
+const std::array kQueuePairColumns = {
     QueuePairColumn{"type", 5, 100, true, [](const QueuePairRow& r) { return r.text("type"); }},
     QueuePairColumn{"state", 6, 70, true, [](const QueuePairRow& r) { return r.text("state"); }},
     QueuePairColumn{"peer", 25, 130, true, peer},
@@ -122,7 +122,7 @@ std::string name_of(const QueuePairSample& qp) {
 template <class Text>
 Line line_of(const std::string& name, const Look& look, Line::Style style, Text text) {
   std::string line = fitted(name, kName);
-  for (const QueuePairColumn& column : kColumns) {
+  for (const QueuePairColumn& column : kQueuePairColumns) {
     if (column.from_width > look.width) continue;
     const size_t more = look.width >= kWide && column.width > kShortText ? kMore : 0;
     line += column.is_text ? " " + fitted(text(column), column.width - 1 + more)

@@ -12,7 +12,7 @@
 namespace roci {
 namespace {
 
-constexpr const char* kSizes = "/sys/kernel/mm/hugepages";
+constexpr const char* kHugepagesFolder = "/sys/kernel/mm/hugepages";
 constexpr const char* kPrefix = "hugepages-";  // hugepages-2048kB
 
 uint64_t read_number(const std::filesystem::path& file) {
@@ -26,7 +26,7 @@ uint64_t read_number(const std::filesystem::path& file) {
 FreeHugepages free_hugepages() {
   FreeHugepages found;
   std::error_code ignored;
-  for (const auto& size : std::filesystem::directory_iterator(kSizes, ignored)) {
+  for (const auto& size : std::filesystem::directory_iterator(kHugepagesFolder, ignored)) {
     const std::string name = size.path().filename();
     if (!name.starts_with(kPrefix)) continue;
     const uint64_t bytes = std::strtoull(name.c_str() + std::strlen(kPrefix), nullptr, 10) << 10;

@@ -3,6 +3,7 @@
 
 #include "transport/queue_pair_core.hpp"
 #include "transport/requester.hpp"
+#include "wire/aeth.hpp"
 
 namespace roci {
 namespace {

@@ -14,8 +14,9 @@ class Receiver {
         .node = 1, .port = 3, .time_ns = 0, .sent_units = 0, .rate = kLink, .queue_bytes = 0, .reserved = 0};
     parameters = Driver(receiver).parameters;
     parameters[2] = 80;     // w_ai
-    parameters.back() = 1;  // grant_every, as in the draft
+    set("grant_every", 1);  // as in the draft
   }
+  void set(const std::string& name, double value) { parameters[Driver(receiver).index_of(name)] = value; }
   // A packet with telemetry arrives `nanos` after the previous one.
   const roci_cc_grant& arrives(uint32_t nanos, uint32_t units) {
     path.hop[0].time_ns += nanos;
@@ -69,12 +70,22 @@ TEST(HpccReceiver, grants_a_window_once_a_round_trip) {  // H30, lines 28 to 34
 TEST(HpccReceiver, a_queue_is_not_answered_twice) {
   for (const auto& [queue, every, ticks] : {std::tuple{0U, 1.0, 5U}, {0U, 1.5, 7U}, {125'000U, 1.0, 10U}}) {
     Receiver end;
-    end.parameters.back() = every;
+    end.set("grant_every", every);
     end.path.hop[0].queue_bytes = queue;  // at 100 Gb/s
     end.arrives(kTick, kFull);
     for (unsigned i = 1; i <= ticks; ++i)
       EXPECT_EQ(end.arrives(kTick, kFull).send, i == ticks ? 1U : 0U) << i;
   }
+}
+
+// H30, H49, line 29: the draft's interval is T, with a queue too.
+TEST(HpccReceiver, grants_after_t_with_a_queue_if_the_delay_does_not_count) {
+  Receiver end;
+  end.set("grant_delay", 0);
+  end.path.hop[0].queue_bytes = 125'000;  // 10 us at 100 Gb/s
+  end.arrives(kTick, kFull);
+  for (unsigned i = 1; i <= 15; ++i)
+    EXPECT_EQ(end.arrives(kTick, kFull).send, i % 5 == 0 ? 1U : 0U) << i << ": T is 8.4 us, a tick 2 us";
 }
 
 // The window equals that of a sender with the same telemetry: the reference's vector, and the following commit.

@@ -283,7 +283,7 @@ TEST(TraceTest, another_decision_is_found_and_named) {
   outcome = replay(records);
   EXPECT_EQ(outcome.different, 4U);
   EXPECT_EQ(outcome.first,
-            "flow 4294967294 (dcqcn), its start: state is additive_increase in the trace and line_rate now");
+            "flow 4294967294 (dcqcn), start: state is additive_increase in the trace and line_rate now");
   records[0].decision.state = 99;
   EXPECT_NE(replay(records).first.find("state is 99 in the trace"), std::string::npos);
 }
@@ -294,7 +294,7 @@ TEST(TraceTest, another_value_of_a_parameter_is_found) {
   ASSERT_TRUE(trace) << trace.error().message;
   EXPECT_EQ((*trace)->profiles.size(), 3U);  // the profile of one flow differs now
   EXPECT_EQ(replay((*trace)->records).first,
-            "flow 4294967294 (static_rate), its start: rate is 100000000000 in the trace and 1000000000 now");
+            "flow 4294967294 (static_rate), start: rate is 100000000000 in the trace and 1000000000 now");
 }
 
 TEST(TraceTest, a_parameter_that_came_later_has_its_standard_value) {
@@ -329,7 +329,7 @@ TEST(TraceTest, what_is_wrong_is_said_with_its_line) {
             "line 2: decision: state is not a whole number from 0 of 16 bits");
   EXPECT_EQ(error_of(replaced(text, R"("gap_ns":0,)", "")), "line 2: 'decision' has no gap_ns");
   EXPECT_EQ(error_of(replaced(text, R"("gap_ns":0)", R"("gap_ns":0,"gap":0)")),
-            "line 2: 'decision' has no 'gap'");
+            "line 2: 'decision' has an unknown key 'gap'");
   EXPECT_EQ(error_of(replaced(text, R"("packet_bytes":1048)", R"("packet_bytes":0)")),
             "line 2: info: line_rate, packet_bytes and payload_bytes must be positive, and payload_bytes at "
             "most packet_bytes");

@@ -28,6 +28,10 @@ int main(int argc, char** argv) {
   }
   for (const auto& path : files) {
     std::ifstream file(path, std::ios::binary);
+    if (!file) {
+      std::fprintf(stderr, "%s: cannot be read\n", path.c_str());
+      return 2;
+    }
     const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
     // Printed before the run, because a failure ends the process.
     std::printf("%s\n", path.c_str());

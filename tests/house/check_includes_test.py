@@ -23,11 +23,15 @@ SOUND_HOUSE = {
     "lib/engine/worker.hpp": '#include "transport/requester.hpp"\n#include "congestion/flow.hpp"\n',
     "lib/device/device.cpp": '#include "roci/device.hpp"\n#include "engine/worker.hpp"\n',
     "cc/static_rate.c": "#include <roci/cc.h>\n#include <math.h>\n",
+    "cc/plugin.hpp": "#include <span>\n#include <roci/cc.h>\n",
+    "cc/reaction_point.hpp": "#include <cstdint>\n",
+    "cc/qcn.cpp": '#include "cc/plugin.hpp"\n#include "cc/reaction_point.hpp"\n',
     "examples/cc-plugin/half.c": "#include <roci/cc.h>\n",
     "examples/common/tcp.h": "#include <stddef.h>\n",
     "examples/kv-store/client.cpp": '#include "../common/tcp.h"\n#include "roci/device.hpp"\n',
     "examples/block-target/target.c": '#include <infiniband/verbs.h>\n#include "../common/tcp.h"\n',
     "switch/switch.hpp": '#include "port/port.hpp"\n',
+    "switch/reaction_point.hpp": '#include "cc/reaction_point.hpp"\n#include "base/types.hpp"\n',
     "apps/roci-perf/main.cpp": '#include "roci/device.hpp"\n#include "switch/switch.hpp"\n#include <CLI/CLI.hpp>\n',
     "tests/wire/icrc_test.cpp": '#include "wire/icrc.hpp"\n#include <gtest/gtest.h>\n',
 }
@@ -83,6 +87,11 @@ class CheckIncludes(unittest.TestCase):
                      "<spdlog/spdlog.h>", "<rte_mbuf.h>"):
             for name in ("cc/dcqcn.c", "examples/other/x.c"):
                 self.expect_complaint(f"{name}:1", "", {name: f"#include {text}\n"})
+
+    def test_headers_of_built_in_plugins_are_for_these_and_one_for_the_switch(self):
+        for name, text in (("examples/other/x.c", "cc/plugin.hpp"), ("switch/x.cpp", "cc/plugin.hpp"),
+                           ("lib/congestion/x.cpp", "cc/reaction_point.hpp"), ("lib/base/x.cpp", "cc/reaction_point.hpp")):
+            self.expect_complaint(f"{name}:1", "may not include cc", {name: f'#include "{text}"\n'})
 
     def test_examples_of_programs_see_what_users_see(self):
         for name, text in (("kv-store/x.cpp", '"base/types.hpp"'), ("kv-store/x.cpp", "<rte_mbuf.h>"),

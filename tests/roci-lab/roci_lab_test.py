@@ -39,8 +39,8 @@ expect:
 # SHA-256 of the summaries of SCENARIO, the same in every build and on every machine. A change in the behavior of
 # hosts or switches changes them; update the values then.
 SUMMARIES = {
-    "dcqcn": "e5e4cfa1ce51fb6e11d8480869d77aa1c892848f0e51d39631c9b9fbd8d48992",
-    "dctcp": "4f140042252846b038cb1e1bde283935c3a4d81efe9f597c624305043a6ad322",
+    "dcqcn": "cf2775cf58a82fb4efbf00fb9a74b5d32a8430d7d09709bf677dfe8c7b3c80f5",
+    "dctcp": "4958477532d6745796e03fb600ebedd02bdf0fb43c0b968d5e7281db388e25d9",
 }
 
 

@@ -170,7 +170,7 @@ class RociSwitch(unittest.TestCase):
 
     def test_an_unknown_key_is_one_sentence_with_the_key_that_was_meant(self):
         self.write(QUIET.replace("idle: sleep", "idel: sleep"))
-        self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, awake, cores, faults, shared_memory, crash_notices, name, ")
+        self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, awake, cores, faults, shared_memory, crash_notices, last_words, name, ")
 
     def test_ports_in_shared_memory_need_a_slot_and_the_folder_of_the_network(self):
         text = "switch:\n  %sports:\n    - {name: p1, device: %s%s}\n"
