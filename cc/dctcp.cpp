@@ -66,7 +66,7 @@ struct State {
   uint64_t measured;   // sequence: alpha is updated when it is acknowledged
   uint64_t cut;        // sequence: until it is acknowledged, marks are ignored and the window does not grow
   uint64_t recovered;  // sequence: until it is acknowledged, losses are ignored
-  uint64_t begun;      // nonzero once the sequence is known
+  uint64_t started;    // nonzero once the sequence is known
   uint32_t acked;      // packets in this window
   uint32_t marked;     // of these, with CE
   uint32_t window;     // packets
@@ -165,8 +165,8 @@ void start(State& s, const roci_cc_flow& flow, uint64_t /*now*/, const double* p
 
 void on_event(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
               roci_cc_decision& d) {
-  if (s.begun == 0) {
-    s.begun = 1;
+  if (s.started == 0) {
+    s.started = 1;
     s.measured = behind(event);
   }
   if ((event.kinds & ROCI_CC_ON_ACK) != 0) acknowledged(s, flow, event, p, d);

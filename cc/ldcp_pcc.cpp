@@ -120,12 +120,12 @@ class Sender {
   void start() {
     s_.rtt = flow_.base_rtt_ns;
     s_.window = most_window();
-    ask();
+    request_probe();
   }
 
   void count(uint64_t bytes) {
     s_.sent += bytes;
-    if (s_.give_up == 0 && s_.sent != 0) ask();
+    if (s_.give_up == 0 && s_.sent != 0) request_probe();
   }
 
   void take_answer(uint32_t rtt_ns) {
@@ -138,7 +138,7 @@ class Sender {
     if (!first && s_.window < most_window()) out_.reason = kAdded;
     s_.window = first ? most_window() : s_.window + p_[kAlpha];
     s_.misses = 0;
-    ask_if_sending();
+    request_probe_if_sending();
   }
 
   void take_loss(Reason why) {
@@ -175,10 +175,10 @@ class Sender {
 
   void pass_time() {
     if (s_.give_up == 0 || s_.give_up > now_) return;
-    if (s_.rtt != 0 && p_[kMeasuredRtt] != 0) s_.rtt = std::max(s_.rtt, patience());
+    if (s_.rtt != 0 && p_[kMeasuredRtt] != 0) s_.rtt = std::max(s_.rtt, response_timeout());
     s_.misses = std::min(s_.misses + 1, kMaxDoublings);
     out_.reason = kAskedAgain;
-    ask_if_sending();
+    request_probe_if_sending();
   }
 
   void publish() {
@@ -210,16 +210,18 @@ class Sender {
   }
 
   // ns: time to wait for an answer.
-  [[nodiscard]] uint64_t patience() const { return static_cast<uint64_t>(p_[kProbeTimeout]) << s_.misses; }
+  [[nodiscard]] uint64_t response_timeout() const {
+    return static_cast<uint64_t>(p_[kProbeTimeout]) << s_.misses;
+  }
 
-  void ask() {
+  void request_probe() {
     out_.requests |= ROCI_CC_SEND_PROBE;
-    s_.give_up = now_ + patience();
+    s_.give_up = now_ + response_timeout();
     s_.sent = 0;
   }
-  void ask_if_sending() {
+  void request_probe_if_sending() {
     if (s_.sent != 0) {
-      ask();
+      request_probe();
     } else {
       s_.give_up = 0;
     }

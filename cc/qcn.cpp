@@ -84,7 +84,7 @@ constexpr roci_cc_label kStates[] = {
     {"hyper_increase", "each cycle raises the target by a growing multiple of rpg_hai_rate"},
 };
 
-enum Reason { kNothing, kCut, kTold, kRecovered, kAdded, kHyperAdded, kReleased, kImplausible };
+enum Reason { kNothing, kCut, kNotified, kRecovered, kAdded, kHyperAdded, kReleased, kImplausible };
 constexpr roci_cc_label kReasons[] = {
     {"nothing", "no change"},
     {"cut", "the feedback of a CNM cut the rate"},
@@ -196,7 +196,7 @@ class ReactionPoint {
     if (!rates_.is_limiting() && rate >= rules_.max) return;
     s_.current_rate = s_.target_rate = std::clamp(rate, rules_.min, rules_.max);
     start_over();
-    out_.reason = kTold;
+    out_.reason = kNotified;
     if (s_.current_rate >= rules_.max) s_.increase_due = 0;
   }
 

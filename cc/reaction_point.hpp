@@ -100,7 +100,7 @@ class RateControl {
  private:
   static constexpr uint32_t kMaxStage = 1U << 20;
   // Distance from the maximum that counts as reached, as a fraction of it: halving the distance never reaches it.
-  static constexpr double kThere = 1e-3;
+  static constexpr double kReachedDistance = 1e-3;
   // A TR of more than kTargetTooFar * RC is divided by kTargetCut.
   static constexpr double kTargetTooFar = 10;
   static constexpr double kTargetCut = 8;
@@ -122,7 +122,7 @@ class RateControl {
     }
     s_.target_rate = std::min(s_.target_rate, rules_.max);
     s_.current_rate = std::min((s_.current_rate + s_.target_rate) / 2, rules_.max);
-    if (rules_.max - s_.current_rate >= rules_.max * kThere) return now;
+    if (rules_.max - s_.current_rate >= rules_.max * kReachedDistance) return now;
     s_.current_rate = s_.target_rate = rules_.max;
     s_.increase_due = 0;
     return Phase::kLineRate;

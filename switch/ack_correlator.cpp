@@ -29,7 +29,7 @@ bool AckCorrelator::watch(const RoceFlow& flow, bool responses, Nanos now) {
                 .newest = {},
                 .voted_at = {},
                 .candidate = {},
-                .until = now + kPatience};
+                .until = now + kTimeout};
   ++pairs_[pair_of(flow)];
   ++watched_;
   return true;
@@ -43,7 +43,7 @@ void AckCorrelator::release(Watch& watch) {
 
 // Returns whether a packet of the reverse direction can belong to the watched flow: as response to one of its requests,
 // or as the READ request of its responses.
-bool AckCorrelator::fits(const Watch& watch, const RoceGlance& packet) {
+bool AckCorrelator::fits(const Watch& watch, const RocePeek& packet) {
   if (!watch.started || packet.info->transport != TransportClass::kRc) return false;
   const int32_t behind = watch.newest - packet.psn;
   if (!watch.responses) return packet.info->is_response() && behind >= 0 && behind < kWindow;
@@ -63,7 +63,7 @@ bool AckCorrelator::vote(Watch& watch, Qpn candidate) {
   return watch.votes >= kVotes;
 }
 
-std::optional<AckCorrelator::Found> AckCorrelator::see(const RoceGlance& packet, Nanos now) {
+std::optional<AckCorrelator::Found> AckCorrelator::observe(const RocePeek& packet, Nanos now) {
   if (pairs_[pair_of(packet.flow)] == 0) return std::nullopt;
   Watch* fitting = nullptr;
   unsigned fits_to = 0;

@@ -22,10 +22,10 @@ namespace roci {
 // Owned by one switch worker.
 class AckCorrelator {
  public:
-  static constexpr size_t kMax = 64;         // flows watched at a time
-  static constexpr Nanos kPatience = 100ms;  // time after which a flow is no longer watched
-  static constexpr int32_t kWindow = 8192;   // PSNs before the newest that may still be acknowledged
-  static constexpr int32_t kStep = 4;        // PSNs by which a flow must progress between two votes
+  static constexpr size_t kMax = 64;        // flows watched at a time
+  static constexpr Nanos kTimeout = 100ms;  // time after which a flow is no longer watched
+  static constexpr int32_t kWindow = 8192;  // PSNs before the newest that may still be acknowledged
+  static constexpr int32_t kStep = 4;       // PSNs by which a flow must progress between two votes
   static constexpr uint8_t kVotes = 4;
 
   // Number of watched flows.
@@ -39,7 +39,7 @@ class AckCorrelator {
     Qpn sender;
   };
   // Processes a packet that passes the switch. Returns a flow whose sender is now known; it is no longer watched.
-  std::optional<Found> see(const RoceGlance& packet, Nanos now);
+  std::optional<Found> observe(const RocePeek& packet, Nanos now);
 
   // Packets that fit several watched flows.
   [[nodiscard]] uint64_t ambiguous() const { return ambiguous_; }
@@ -58,7 +58,7 @@ class AckCorrelator {
   };
 
   static uint8_t pair_of(const RoceFlow& flow);
-  [[nodiscard]] static bool fits(const Watch& watch, const RoceGlance& packet);
+  [[nodiscard]] static bool fits(const Watch& watch, const RocePeek& packet);
   bool vote(Watch& watch, Qpn candidate);
   void release(Watch& watch);
 

@@ -21,15 +21,16 @@ bool SwitchWorker::pass_shaper(const SwitchPacket& packet, uint16_t egress, Nano
   if ((shapers_->classes() >> packet.traffic_class & 1U) == 0) return true;
   const size_t shaper = shapers_->find(packet);
   if (shaper == TorShapers::kNone) return true;
-  const TorShapers::RateRequest asked = shapers_->ask(shaper, packet, packet.frame->pkt_len, now);
-  if (asked.refused != DropReason::kNone) {
-    count_refused(packet, egress, asked.refused);
+  const TorShapers::RateRequest admission =
+      shapers_->request_rate(shaper, packet, packet.frame->pkt_len, now);
+  if (admission.refused != DropReason::kNone) {
+    count_refused(packet, egress, admission.refused);
     rte_pktmbuf_free(packet.frame);
     return false;
   }
-  if (!asked.waits) return true;
+  if (!admission.waits) return true;
   SwitchPacket waiting = packet;
-  if (asked.mark) {
+  if (admission.mark) {
     waiting.frame = mark_frame(waiting.frame, pool());
     if (waiting.frame == nullptr) {
       count_refused(packet, egress, DropReason::kNoBuffer);
@@ -68,24 +69,24 @@ void SwitchWorker::count_refused(const SwitchPacket& packet, uint16_t egress, Dr
   }
 }
 
-SwitchWorker::Admission SwitchWorker::ask(const SwitchPacket& packet, uint32_t length, SwitchPort& out,
-                                          Nanos now) {
+SwitchWorker::Admission SwitchWorker::check_admission(const SwitchPacket& packet, uint32_t length,
+                                                      SwitchPort& out, Nanos now) {
   if (!fits_mtu(*packet.frame, out)) return {.refused = DropReason::kTooLong};
-  if (!out.egress.has_room(length)) return {.refused = DropReason::kQueueFull};
+  if (!out.egress.has_space(length)) return {.refused = DropReason::kQueueFull};
   const DropReason full = shared_.buffer.admit(packet.ingress, packet.traffic_class, length,
                                                out.egress.queue(packet.traffic_class));
   if (full != DropReason::kNone) return {.refused = full};
-  const AqmVerdict verdict = out.egress.ask(packet, now);
+  const AqmVerdict verdict = out.egress.aqm_verdict(packet, now);
   return {verdict == AqmVerdict::kDrop ? DropReason::kEarlyDrop : DropReason::kNone, verdict};
 }
 
 void SwitchWorker::admit_here(const SwitchPacket& packet, bool copy, SwitchPort& out, Nanos now) {
   rte_mbuf* frame = packet.frame;
   const TagEdit edit = tag_edit(*frame, packet.vlan != out.native, packet.vlan);
-  const Admission asked = ask(packet, length_after(edit, *frame), out, now);
-  if (asked.refused != DropReason::kNone) [[unlikely]]
-    return refuse(packet, copy, asked.refused, out);
-  const bool mark = asked.verdict == AqmVerdict::kMark;
+  const Admission admission = check_admission(packet, length_after(edit, *frame), out, now);
+  if (admission.refused != DropReason::kNone) [[unlikely]]
+    return refuse(packet, copy, admission.refused, out);
+  const bool mark = admission.verdict == AqmVerdict::kMark;
   if (copy || mark || packet.has_cn_tag || edit != TagEdit::kNone) {
     frame = prepare(packet, copy, edit, mark, out);
     if (frame == nullptr) return;

@@ -18,14 +18,14 @@ template <class Key, class Value, class Hash>
 class AgeingTable {
  public:
   enum class Learned : uint8_t { kNew, kKnown, kFull };
-  // Result of hear(). `value` is the stored value for a known key, to be set by the caller for a new one, and null if
+  // Result of update(). `value` is the stored value for a known key, to be set by the caller for a new one, and null if
   // the table is full.
-  struct Heard {
+  struct Update {
     Learned learned;
     Value* value;
   };
 
-  // An entry expires `ageing` after the last hear() for its key; kNever: never. A table of size 0 learns nothing.
+  // An entry expires `ageing` after the last update() for its key; kNever: never. A table of size 0 learns nothing.
   AgeingTable(uint32_t size, Nanos ageing) : ageing_(ageing), salt_(os_random() | 1), entries_(size) {
     const uint64_t slots = std::bit_ceil(uint64_t{size} * 2 + (size == 0 ? 2 : 0));
     slots_.assign(slots, kNone);
@@ -35,35 +35,35 @@ class AgeingTable {
   }
 
   // Inlined into the per-frame path; GCC would emit a call. The rare part is in add().
-  [[gnu::always_inline]] Heard hear(const Key& key, Nanos now) {
+  [[gnu::always_inline]] Update update(const Key& key, Nanos now) {
     if (const uint32_t known = find_entry(key); known != kNone) {
       Entry& entry = entries_[known];
-      const bool was_old = is_old(entry, now);
-      const bool again = entry.heard == now;  // all newer entries have the same time: no move required
-      entry.heard = now;
-      if (was_old) entry.told = kUntold;
+      const bool was_expired = is_expired(entry, now);
+      const bool again = entry.updated == now;  // all newer entries have the same time: no move required
+      entry.updated = now;
+      if (was_expired) entry.announced = kNeverAnnounced;
       last_ = known;
       if (!again && known != newest_) {
         unlink(known);
         to_newest(known);
       }
-      return {was_old ? Learned::kNew : Learned::kKnown, &entry.value};
+      return {was_expired ? Learned::kNew : Learned::kKnown, &entry.value};
     }
     return add(key, now);
   }
 
-  // For owners of copies of this table: whether the copies need the entry of the last hear(), because it is new or
-  // changed, or was announced more than ageing / kTellings ago. told() records an announcement, change() requests one.
-  [[nodiscard]] bool is_to_be_told(Nanos now) const {
-    return last_ != kNone && now - entries_[last_].told >= ageing_ / kTellings;
+  // For owners of copies of this table: whether the copies need the entry of the last update(), because it is new or
+  // changed, or was announced more than ageing / kAnnouncements ago. announced() records an announcement, change() requests one.
+  [[nodiscard]] bool needs_announcement(Nanos now) const {
+    return last_ != kNone && now - entries_[last_].announced >= ageing_ / kAnnouncements;
   }
-  void told(Nanos now) { entries_[last_].told = now; }
-  void change() { entries_[last_].told = kUntold; }
+  void announced(Nanos now) { entries_[last_].announced = now; }
+  void change() { entries_[last_].announced = kNeverAnnounced; }
 
-  // Returns null for an unknown or expired key. Valid until the next hear().
+  // Returns null for an unknown or expired key. Valid until the next update().
   [[nodiscard]] const Value* find(const Key& key, Nanos now) const {
     const uint32_t index = find_entry(key);
-    return index == kNone || is_old(entries_[index], now) ? nullptr : &entries_[index].value;
+    return index == kNone || is_expired(entries_[index], now) ? nullptr : &entries_[index].value;
   }
 
   // Number of entries, including expired ones that are not removed yet.
@@ -72,13 +72,13 @@ class AgeingTable {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
-  static constexpr int kTellings = 4;  // announcements of an entry per `ageing`
-  static constexpr Nanos kUntold{INT64_MIN / 2};
+  static constexpr int kAnnouncements = 4;  // announcements of an entry per `ageing`
+  static constexpr Nanos kNeverAnnounced{INT64_MIN / 2};
   struct Entry {
     Key key{};
     Value value{};
-    Nanos heard{0};
-    Nanos told{kUntold};
+    Nanos updated{0};
+    Nanos announced{kNeverAnnounced};
     uint32_t older = kNone, newer = kNone;
     uint32_t slot = 0;  // index in slots_ that refers to this entry
   };
@@ -88,7 +88,9 @@ class AgeingTable {
   [[nodiscard]] uint32_t home_of(const Key& key) const {
     return static_cast<uint32_t>(Hash()(key, salt_) >> shift_);
   }
-  [[nodiscard]] bool is_old(const Entry& entry, Nanos now) const { return now - entry.heard >= ageing_; }
+  [[nodiscard]] bool is_expired(const Entry& entry, Nanos now) const {
+    return now - entry.updated >= ageing_;
+  }
   [[nodiscard]] uint32_t find_entry(const Key& key) const {
     for (uint32_t slot = home_of(key); slots_[slot] != kNone; slot = next(slot)) {
       if (entries_[slots_[slot]].key == key) return slots_[slot];
@@ -96,8 +98,8 @@ class AgeingTable {
     return kNone;
   }
   // Adds a key that is not in the table.
-  Heard add(const Key& key, Nanos now) {
-    while (oldest_ != kNone && is_old(entries_[oldest_], now)) forget(oldest_);
+  Update add(const Key& key, Nanos now) {
+    while (oldest_ != kNone && is_expired(entries_[oldest_], now)) remove(oldest_);
     last_ = kNone;
     if (free_.empty()) return {Learned::kFull, nullptr};
 
@@ -106,7 +108,7 @@ class AgeingTable {
     uint32_t slot = home_of(key);
     while (slots_[slot] != kNone) slot = next(slot);
     slots_[slot] = index;
-    entries_[index] = Entry{.key = key, .heard = now, .slot = slot};
+    entries_[index] = Entry{.key = key, .updated = now, .slot = slot};
     to_newest(index);
     ++used_;
     last_ = index;
@@ -125,7 +127,7 @@ class AgeingTable {
     (entry.newer == kNone ? newest_ : entries_[entry.newer].older) = entry.older;
   }
   // Closes the gap in the probe sequence (Knuth 6.4 algorithm R), so that no tombstones accumulate.
-  void forget(uint32_t index) {
+  void remove(uint32_t index) {
     unlink(index);
     uint32_t gap = entries_[index].slot;
     for (uint32_t slot = next(gap); slots_[slot] != kNone; slot = next(slot)) {
@@ -148,7 +150,7 @@ class AgeingTable {
   std::vector<Entry> entries_;
   std::vector<uint32_t> free_;
   uint32_t oldest_ = kNone, newest_ = kNone;
-  uint32_t last_ = kNone;  // entry of the last hear()
+  uint32_t last_ = kNone;  // entry of the last update()
   uint32_t used_ = 0;
 };
 

@@ -40,17 +40,17 @@ Status read_lossless(ConfigNode& node, std::optional<LosslessConfig>& lossless, 
   });
 }
 
-Status read_says(ConfigNode& node, QcnConfig::Contents& says) {
+Status read_contents(ConfigNode& node, QcnConfig::Contents& contents) {
   using Contents = QcnConfig::Contents;
-  std::vector<bool Contents::*> said;
+  std::vector<bool Contents::*> listed;
   ROCI_TRY(
-      node.optional_list("says", said,
+      node.optional_list("says", listed,
                          one_of<bool Contents::*>({{"port", &Contents::port},
                                                    {"ecn", &Contents::ecn},
                                                    {"available_bandwidth", &Contents::available_bandwidth},
                                                    {"rate_change", &Contents::rate_change}})));
-  if (node.has("says")) says = {};
-  for (bool Contents::*const one : said) says.*one = true;
+  if (node.has("says")) contents = {};
+  for (bool Contents::*const one : listed) contents.*one = true;
   return {};
 }
 
@@ -127,7 +127,7 @@ Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate) {
                            number_in(1 / CongestionPoint::kMaxWeight, CongestionPoint::kMaxWeight)));
     ROCI_TRY(item.optional("sample", qcn.sample));
     ROCI_TRY(item.optional("l3", qcn.l3));
-    ROCI_TRY(read_says(item, qcn.says));
+    ROCI_TRY(read_contents(item, qcn.contents));
     return item.optional("rtt", qcn.rtt);
   });
 }
@@ -139,7 +139,8 @@ Status check_qcn(const QcnConfig& qcn) {
   if (qcn.sample < Bytes{1000} || qcn.sample > 1_GiB)
     return fail("qcn: sample must be 1 KB to 1 GiB, not " + std::to_string(qcn.sample.value()) + " bytes");
   if (qcn.rtt < 1us || qcn.rtt > 1s) return fail("qcn: rtt must be 1 us to 1 s");
-  if (qcn.says.any() && !qcn.l3) return fail("qcn: says requires l3; layer-2 CNMs contain only the feedback");
+  if (qcn.contents.any() && !qcn.l3)
+    return fail("qcn: says requires l3; layer-2 CNMs contain only the feedback");
   return {};
 }
 

@@ -84,7 +84,7 @@ struct QcnConfig {
     [[nodiscard]] bool rates() const { return available_bandwidth || rate_change; }
     friend bool operator==(const Contents&, const Contents&) = default;
   };
-  Contents says{};
+  Contents contents{};
   Nanos rtt = 50us;  // typical RTT of the flows; the reported rates are updated four times per RTT
 
   [[nodiscard]] CongestionPointConfig point() const { return {qeq, weight, sample}; }

@@ -14,17 +14,17 @@ namespace roci {
 template <class Point>
 class ClassPoints {
  public:
-  // Calls make(port, class, seed), with the numbers of port and class, for each class whose `notify` is `way`. Seeds
+  // Calls make(port, class, seed), with the numbers of port and class, for each class whose `notify` is `method`. Seeds
   // are drawn for all ports and classes in order, so a class's draws do not depend on the configuration of others.
   template <class Make>
-  ClassPoints(const SwitchConfig& config, ClassConfig::Notify way, uint64_t seed, const Make& make)
+  ClassPoints(const SwitchConfig& config, ClassConfig::Notify method, uint64_t seed, const Make& make)
       : points_(config.ports.size() * kTrafficClasses) {
     Rng seeds = Rng{seed}.fork();
     for (size_t i = 0; i < points_.size(); ++i) {
       const uint64_t own = seeds.next();
       const auto port = static_cast<uint16_t>(i / kTrafficClasses);
       const auto traffic_class = static_cast<uint8_t>(i % kTrafficClasses);
-      if (config.ports[port].classes[traffic_class].notify == way)
+      if (config.ports[port].classes[traffic_class].notify == method)
         points_[i] = make(port, traffic_class, own);
     }
   }

@@ -44,7 +44,7 @@ void CnmNotifier::queued(uint16_t port, const SwitchPort& out, const SwitchPacke
   if (!sample) return;
   const auto number = static_cast<uint16_t>(port * kTrafficClasses + packet.traffic_class);
   // A message in the outbox is counted when it is sent.
-  const CnmEvent event = sample->says_something()
+  const CnmEvent event = sample->has_content()
                              ? answer(*sample, number, point.answers_l3(), packet, frame, now)
                              : CnmEvent::kNoCongestion;
   if (event != CnmEvent::kSent) count(event);
@@ -68,9 +68,9 @@ CnmEvent CnmNotifier::answer(const CnmSample& sample, uint16_t point, bool l3, c
   auto cnm = sample_frame(head_of(frame), packet.traffic_class);
   if (!cnm || packet.ingress == kNoPort) return CnmEvent::kNoFlow;
   if (packet.ether_type == kEtherTypeCnm || (udp_port_ != 0 && is_self_defined(frame)))
-    return CnmEvent::kOwnKind;
+    return CnmEvent::kSampledCnm;
   const bool is_congested = sample.feedback.is_congested();
-  cnm->feedback = sample.feedback.quantised;
+  cnm->feedback = sample.feedback.quantized;
   cnm->point = {mac_, Be16{point}};
   cnm->queue_offset = cnm_queue_units(sample.feedback.offset);
   cnm->queue_delta = cnm_queue_units(sample.feedback.delta);
@@ -106,8 +106,11 @@ CnmEvent CnmNotifier::put_l2(const CnmLink& link, const Cnm& cnm, uint16_t vlan,
     return CnmEvent::kNoBuffer;
   }
   build_cnm_frame(link, cnm, {bytes, length});
-  outbox_.push(
-      {.frame = frame, .vlan = vlan, .to = {}, .sent = &counter(as), .no_way = &counter(CnmEvent::kNoRoute)});
+  outbox_.push({.frame = frame,
+                .vlan = vlan,
+                .to = {},
+                .sent = &counter(as),
+                .no_route = &counter(CnmEvent::kNoRoute)});
   return CnmEvent::kSent;
 }
 
@@ -131,13 +134,14 @@ CnmEvent CnmNotifier::put_l3(const FiveTuple& flow, const Cnm& cnm, L3CnmTlvs tl
   const uint32_t length = build_l3_cnm(path, udp_port_, flow, cnm, tlvs, {bytes, kMaxL3CnmFrame});
   rte_pktmbuf_trim(frame, static_cast<uint16_t>(kMaxL3CnmFrame - length));
   if (key_) sign_l3_cnm({bytes, length}, udp_port_, *key_);
-  // at_home: attached hosts may not support self-defined CNMs.
-  outbox_.push({.frame = frame,
-                .vlan = 0,
-                .to = flow.source,
-                .sent = &counter(CnmEvent::kSentOverIp),
-                .no_way = &counter(CnmEvent::kNoRoute),
-                .at_home = is_tor() && !delivers_unknown_ ? &counter(CnmEvent::kUnknownFlow) : nullptr});
+  // attached_destination: attached hosts may not support self-defined CNMs.
+  outbox_.push(
+      {.frame = frame,
+       .vlan = 0,
+       .to = flow.source,
+       .sent = &counter(CnmEvent::kSentOverIp),
+       .no_route = &counter(CnmEvent::kNoRoute),
+       .attached_destination = is_tor() && !delivers_unknown_ ? &counter(CnmEvent::kUnknownFlow) : nullptr});
   return CnmEvent::kSent;
 }
 
@@ -149,14 +153,14 @@ void CnmNotifier::learn(const SwitchPacket& packet, Nanos now) {
   const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
   const auto learned =
       tor_.learn(*key, {ethernet.source, ethernet.destination, packet.vlan, link->tags}, now);
-  if (learned == TorTable::Learned::kNew) count(CnmEvent::kFlowLearnt);
+  if (learned == TorTable::Learned::kNew) count(CnmEvent::kFlowLearned);
   if (learned == TorTable::Learned::kFull) count(CnmEvent::kFlowsFull);
 }
 
 CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router, Nanos now) {
-  if (!is_self_defined(packet.frame)) return Taken::kNotOurs;
+  if (!is_self_defined(packet.frame)) return Taken::kNotHandled;
   const auto tuple = read_five_tuple(head_of(packet.frame));
-  if (!tuple || router.leads_on(tuple->destination)) return Taken::kNotOurs;
+  if (!tuple || router.is_forwarded(tuple->destination)) return Taken::kNotHandled;
   const auto refuse = [this](CnmEvent event) {
     count(event);
     return Taken::kRefused;
@@ -170,19 +174,19 @@ CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router,
   }
   const L3CnmView view = parse_l3_cnm(head_of(packet.frame), udp_port_);
   if (!view.accepted()) return refuse(CnmEvent::kMalformed);
-  if (key_ && !is_believed(head_of(packet.frame), view, now)) return refuse(CnmEvent::kNotBelieved);
+  if (key_ && !is_authentic(head_of(packet.frame), view, now)) return refuse(CnmEvent::kNotAuthentic);
   if (shapers_ != nullptr && shapers_->take(view, now)) {
     count(CnmEvent::kShaped);
     return Taken::kShaped;
   }
-  if (!is_tor()) return Taken::kNotOurs;
+  if (!is_tor()) return Taken::kNotHandled;
   const TorFlow* flow = tor_.find(view.flow, now);
   if (flow == nullptr && !delivers_unknown_) return refuse(CnmEvent::kUnknownFlow);
   if (flow != nullptr && view.cnm.feedback == 0) return refuse(CnmEvent::kNoFeedback);
   if (!translated_.take(now)) return refuse(CnmEvent::kTooMany);
   if (flow == nullptr) {
     count(CnmEvent::kDelivered);
-    return Taken::kNotOurs;
+    return Taken::kNotHandled;
   }
   packet.frame = own_front(packet.frame, 0, pool_);
   if (packet.frame == nullptr) return refuse(CnmEvent::kNoBuffer);
@@ -199,20 +203,20 @@ CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router,
   packet.ether_type = kEtherTypeCnm;
   packet.l3_offset = static_cast<uint16_t>(link.size());
   packet.ecn = Ecn::kNotEct;
-  packet.begins_telemetry = false;
+  packet.starts_telemetry = false;
   packet.has_cn_tag = true;
   packet.cn_flow = link.tags.flow.value_or(0);
-  packet.from_us = true;
+  packet.originated = true;
   return Taken::kTranslated;
 }
 
-bool CnmNotifier::is_believed(std::span<const uint8_t> frame, const L3CnmView& view, Nanos now) {
+bool CnmNotifier::is_authentic(std::span<const uint8_t> frame, const L3CnmView& view, Nanos now) {
   if (!view.tlvs.auth_sequence || !verify_l3_cnm(frame, view, *key_)) return false;
   return guard_.take(view.cnm.point, *view.tlvs.auth_sequence, now + time_of_day_) ==
          L3CnmGuard::Verdict::kNew;
 }
 
-void CnmNotifier::overhear(const rte_mbuf* frame, Nanos now) {
+void CnmNotifier::observe(const rte_mbuf* frame, Nanos now) {
   const L3CnmView view = parse_l3_cnm(head_of(frame), udp_port_);
   if (view.accepted() && shapers_ != nullptr) shapers_->take(view, now);
 }

@@ -53,17 +53,17 @@ class CnmNotifier {
   // Learns the flow of a frame with a CN-TAG that a host has sent.
   void learn(const SwitchPacket& packet, Nanos now);
   // Whether the other workers' tables need the flow of the last learn() (AgeingTable).
-  [[nodiscard]] bool is_to_be_told(Nanos now) const { return tor_.is_to_be_told(now); }
-  void told(Nanos now) { tor_.told(now); }
+  [[nodiscard]] bool needs_announcement(Nanos now) const { return tor_.needs_announcement(now); }
+  void announced(Nanos now) { tor_.announced(now); }
   enum class Taken : uint8_t {
-    kNotOurs,     // no self-defined CNM, or for a host that is not attached here
+    kNotHandled,  // no self-defined CNM, or for a host that is not attached here
     kRefused,     // counted; the caller must drop the frame
     kTranslated,  // the frame is now the CNM for the host, in packet.vlan
     kShaped,      // processed by a shaper; the caller must free the frame
   };
   Taken take(SwitchPacket& packet, const Router& router, Nanos now);
   // Processes a copy of a CNM for a shaper that another worker has received.
-  void overhear(const rte_mbuf* frame, Nanos now);
+  void observe(const rte_mbuf* frame, Nanos now);
 
   void count(CnmEvent event) { bump(counter(event)); }
   [[nodiscard]] const CnmCounters& counters() const { return counters_; }
@@ -76,7 +76,7 @@ class CnmNotifier {
                   const rte_mbuf* frame, Nanos now);
   [[nodiscard]] CnmEvent allowed(Nanos now);
   // Whether the signature of a message is valid and its sequence number new.
-  bool is_believed(std::span<const uint8_t> frame, const L3CnmView& view, Nanos now);
+  bool is_authentic(std::span<const uint8_t> frame, const L3CnmView& view, Nanos now);
   CnmEvent put_l2(const CnmLink& link, const Cnm& cnm, uint16_t vlan, CnmEvent as, Nanos now);
   CnmEvent put_l3(const FiveTuple& flow, const Cnm& cnm, L3CnmTlvs tlvs, Nanos now);
 

@@ -41,7 +41,7 @@ CnmPoint::CnmPoint(const SwitchPortConfig& port, uint16_t number, uint8_t traffi
       switch_id_(switch_id),
       number_(number),
       traffic_class_(traffic_class) {
-  if (config_.says.rates())
+  if (config_.contents.rates())
     rate_.emplace(AvailableRate::Config{port.rate, share_of(port.classes, traffic_class), config_.rtt});
 }
 
@@ -53,17 +53,17 @@ std::optional<CnmSample> CnmPoint::queued(uint32_t bytes, const SwitchPort& out,
                    now);
   }
   if (!queue_.is_due(bytes)) return std::nullopt;
-  CnmSample sample{.feedback = queue_.sample(queue), .tlvs = {}, .says_rates = rate_.has_value()};
-  if (config_.l3) sample.tlvs = say(out, now);
+  CnmSample sample{.feedback = queue_.sample(queue), .tlvs = {}, .has_rates = rate_.has_value()};
+  if (config_.l3) sample.tlvs = make_tlvs(out, now);
   return sample;
 }
 
-L3CnmTlvs CnmPoint::say(const SwitchPort& out, Nanos now) {
+L3CnmTlvs CnmPoint::make_tlvs(const SwitchPort& out, Nanos now) {
   L3CnmTlvs tlvs;
-  if (config_.says.available_bandwidth)
+  if (config_.contents.available_bandwidth)
     tlvs.available_bandwidth = rate_units<uint32_t>(static_cast<int64_t>(rate_->rate().value()));
-  if (config_.says.rate_change) tlvs.rate_change = rate_units<int32_t>(rate_->take_change(now));
-  if (config_.says.port) {
+  if (config_.contents.rate_change) tlvs.rate_change = rate_units<int32_t>(rate_->take_change(now));
+  if (config_.contents.port) {
     tlvs.port =
         IntHopValues{.switch_id = switch_id_,
                      .port = number_,
@@ -72,7 +72,7 @@ L3CnmTlvs CnmPoint::say(const SwitchPort& out, Nanos now) {
                      .rate_mbps = ScaledCount::of(out.egress.rate().value() / 1'000'000),
                      .queue_bytes = ScaledCount::of(out.egress.queue(traffic_class_))};
   }
-  if (config_.says.ecn) {
+  if (config_.contents.ecn) {
     const auto marked = out.counters.classes[traffic_class_].marked.load(std::memory_order_relaxed);
     tlvs.ecn = EcnCounts{frames_, static_cast<uint32_t>(marked)};
   }

@@ -13,11 +13,11 @@ namespace roci {
 // Sample of a congestion point's queue.
 struct CnmSample {
   QcnFeedback feedback;
-  L3CnmTlvs tlvs;           // for self-defined CNMs only
-  bool says_rates = false;  // `tlvs` contains rates
+  L3CnmTlvs tlvs;          // for self-defined CNMs only
+  bool has_rates = false;  // `tlvs` contains rates
 
   // Whether a self-defined CNM is due. A layer 2 CNM also requires congestion.
-  [[nodiscard]] bool says_something() const { return feedback.is_congested() || says_rates; }
+  [[nodiscard]] bool has_content() const { return feedback.is_congested() || has_rates; }
 };
 
 // Owned by one switch worker.
@@ -33,7 +33,7 @@ class CnmPoint {
   std::optional<CnmSample> queued(uint32_t bytes, const SwitchPort& out, Nanos now);
 
  private:
-  [[nodiscard]] L3CnmTlvs say(const SwitchPort& out, Nanos now);
+  [[nodiscard]] L3CnmTlvs make_tlvs(const SwitchPort& out, Nanos now);
   [[nodiscard]] uint64_t sent_by_others(const SwitchPort& out) const;
 
   QcnConfig config_;

@@ -29,31 +29,30 @@ CnpNotifier::CnpNotifier(const SwitchConfig& config, const MacAddress& mac, rte_
               [&](uint16_t port, uint8_t traffic_class, uint64_t seed) {
                 return std::make_unique<Point>(config.ports[port].classes[traffic_class].cnp, seed);
               }),
-      told_(sends_cnps(config) ? config.senders.flows : 0, config.cnp.spacing) {
+      notified_(sends_cnps(config) ? config.senders.flows : 0, config.cnp.spacing) {
   if (!sends_cnps(config)) return;
   limits_.assign(config.ports.size(), EventLimit(config.cnp.rate));
 }
 
-bool CnpNotifier::pass(const RoceGlance& cnp, Nanos now) {
-  if (!suppress_ || told_.capacity() == 0) return true;
-  const bool covered = told_.find(cnp.flow, now) != nullptr;
-  if (!covered) told_.hear(cnp.flow, now);  // if the table is full, the CNP is forwarded
+bool CnpNotifier::pass(const RocePeek& cnp, Nanos now) {
+  if (!suppress_ || notified_.capacity() == 0) return true;
+  const bool covered = notified_.find(cnp.flow, now) != nullptr;
+  if (!covered) notified_.update(cnp.flow, now);  // if the table is full, the CNP is forwarded
   count(covered ? CnpEvent::kSuppressed : CnpEvent::kPassed);
   return !covered;
 }
 
 std::optional<KeyFlow> CnpNotifier::flow_of(const SwitchPacket& packet, const rte_mbuf* frame) const {
   if (packet.ingress == kNoPort) return std::nullopt;
-  const auto glance = glance_roce(head_of(frame), frame->pkt_len, int_port_);
+  const auto peek = peek_roce(head_of(frame), frame->pkt_len, int_port_);
   // Management datagrams are not rate limited, and a multicast address cannot be the source of a CNP.
-  if (!glance || !glance->is_data() || glance->flow.queue_pair == Qpn{1} ||
-      glance->flow.destination.is_multicast())
+  if (!peek || !peek->is_data() || peek->flow.queue_pair == Qpn{1} || peek->flow.destination.is_multicast())
     return std::nullopt;
-  return KeyFlow{.flow = glance->flow,
-                 .sender = glance->source_qp,
-                 .responses = glance->info->operation == Operation::kReadResponse,
-                 .pkey = glance->pkey,
-                 .routed = packet.from_us,
+  return KeyFlow{.flow = peek->flow,
+                 .sender = peek->source_qp,
+                 .responses = peek->info->operation == Operation::kReadResponse,
+                 .pkey = peek->pkey,
+                 .routed = packet.originated,
                  .vlan = packet.vlan,
                  .previous = rte_pktmbuf_mtod(frame, const EthernetHeader*)->source};
 }
@@ -64,14 +63,14 @@ void CnpNotifier::queued(uint16_t port, const SwitchPacket& packet, const rte_mb
   if (point.sketch == nullptr) {
     if (!point.pacer.is_due(frame->pkt_len, queue)) return;
     const auto flow = flow_of(packet, frame);
-    return finish(flow ? tell(port, *flow, now) : CnpEvent::kNoFlow);
+    return finish(flow ? notify(port, *flow, now) : CnpEvent::kNoFlow);
   }
   if (const auto flow = flow_of(packet, frame)) point.sketch->add(*flow, frame->pkt_len);
   if (!point.pacer.is_due(frame->pkt_len, queue)) return;
   // Of the flows whose sender is known and was not notified within `spacing`.
   CnpEvent event = CnpEvent::kNoFlow;
   (void)point.sketch->heaviest([&](const KeyFlow& flow) {
-    event = tell(port, flow, now);
+    event = notify(port, flow, now);
     return event != CnpEvent::kSpaced && event != CnpEvent::kUnknownSender;
   });
   finish(event);
@@ -84,12 +83,12 @@ std::optional<RoceFlow> CnpNotifier::answer_to(const KeyFlow& flow, Nanos now) {
   return RoceFlow{flow.flow.destination, flow.flow.source, *sender};
 }
 
-CnpEvent CnpNotifier::tell(uint16_t port, const KeyFlow& flow, Nanos now) {
+CnpEvent CnpNotifier::notify(uint16_t port, const KeyFlow& flow, Nanos now) {
   const auto answer = answer_to(flow, now);
   if (!answer) return CnpEvent::kUnknownSender;
-  if (told_.find(*answer, now) != nullptr) return CnpEvent::kSpaced;
+  if (notified_.find(*answer, now) != nullptr) return CnpEvent::kSpaced;
   if (outbox_.is_full() || !limits_[port].take(now)) return CnpEvent::kLimited;
-  if (told_.hear(*answer, now).value == nullptr) return CnpEvent::kFlowsFull;
+  if (notified_.update(*answer, now).value == nullptr) return CnpEvent::kFlowsFull;
   return send(flow, *answer);
 }
 
@@ -118,7 +117,7 @@ CnpEvent CnpNotifier::send(const KeyFlow& flow, const RoceFlow& answer) {
                           .vlan = flow.vlan,
                           .to = {},
                           .sent = counter(CnpEvent::kSent),
-                          .no_way = counter(CnpEvent::kNoRoute)};
+                          .no_route = counter(CnpEvent::kNoRoute)};
   if (flow.routed) message.to = answer.destination;
   outbox_.push(message);
   return CnpEvent::kSent;

@@ -36,7 +36,7 @@ class CnpNotifier {
   [[nodiscard]] uint8_t points(uint16_t port) const { return points_.classes(port); }
 
   // Called for a CNP of a receiver or of another switch. Returns false if it must be dropped.
-  bool pass(const RoceGlance& cnp, Nanos now);
+  bool pass(const RocePeek& cnp, Nanos now);
   // Called after a frame was queued in such a class, which now holds `queue` bytes. `packet` has its ingress port.
   void queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue, Nanos now);
 
@@ -58,7 +58,7 @@ class CnpNotifier {
   [[nodiscard]] std::optional<KeyFlow> flow_of(const SwitchPacket& packet, const rte_mbuf* frame) const;
   // Source, destination and destination queue pair of a CNP about the flow; empty if the sender is unknown.
   [[nodiscard]] std::optional<RoceFlow> answer_to(const KeyFlow& flow, Nanos now);
-  CnpEvent tell(uint16_t port, const KeyFlow& flow, Nanos now);
+  CnpEvent notify(uint16_t port, const KeyFlow& flow, Nanos now);
   CnpEvent send(const KeyFlow& flow, const RoceFlow& answer);
 
   MacAddress mac_;
@@ -70,7 +70,7 @@ class CnpNotifier {
   ClassPoints<Point> points_;
   std::vector<EventLimit> limits_;  // per port
   // CNPs of the last `spacing`: own ones and forwarded ones.
-  AgeingTable<RoceFlow, Nothing, RoceFlowHash> told_;
+  AgeingTable<RoceFlow, Nothing, RoceFlowHash> notified_;
   CnpCounters counters_;
 };
 

@@ -7,18 +7,18 @@
 
 namespace roci {
 
-EgressPort::EgressPort(const Config& config, const Context& surroundings, SwitchPortCounters& counters)
+EgressPort::EgressPort(const Config& config, const Context& context, SwitchPortCounters& counters)
     : line_(config.rate),
       limit_(config.limit.value()),
       frame_limit_(config.frame_limit),
       watchdog_(config.watchdog),
       role_(config.role),
       index_(config.index),
-      buffer_(surroundings.buffer),
-      telemetry_(surroundings.telemetry),
-      responder_(surroundings.responder),
-      pool_(surroundings.pool),
-      busy_(surroundings.busy),
+      buffer_(context.buffer),
+      telemetry_(context.telemetry),
+      responder_(context.responder),
+      pool_(context.pool),
+      busy_(context.busy),
       counters_(counters),
       scheduler_(config.classes) {
   classes_.reserve(kTrafficClasses);
@@ -44,8 +44,8 @@ void EgressPort::push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now) {
   waiting.vlan = packet.vlan;
   waiting.traffic_class = packet.traffic_class;
   waiting.ecn = packet.ecn;
-  waiting.begins_telemetry = packet.begins_telemetry;
-  waiting.routed = packet.from_us;
+  waiting.starts_telemetry = packet.starts_telemetry;
+  waiting.routed = packet.originated;
   c.bytes += length;
   c.peak = std::max(c.peak, c.bytes);
   bytes_ += length;
@@ -73,7 +73,7 @@ void EgressPort::publish() {
 
 // Earliest start of the first frame of a class with frames, by its arrival and the pause of the class.
 Nanos EgressPort::may_start(const Class& c) const {
-  return std::max(c.waiting.front().since, c.pause.over(watchdog_));
+  return std::max(c.waiting.front().since, c.pause.resume_time(watchdog_));
 }
 
 Nanos EgressPort::next_start() const {
@@ -116,13 +116,13 @@ void EgressPort::stage(Nanos now, uint16_t mtu) {
 // Consecutive frames are often of one ingress port and class: released together. This worker admits no frame meanwhile.
 void EgressPort::release(uint16_t ingress, uint8_t traffic_class, uint32_t bytes) {
   if (ingress != released_.ingress || traffic_class != released_.traffic_class) {
-    tell_buffer();
+    flush_released();
     released_ = {.ingress = ingress, .traffic_class = traffic_class};
   }
   released_.bytes += bytes;
 }
 
-void EgressPort::tell_buffer() {
+void EgressPort::flush_released() {
   if (released_.bytes == 0) return;
   buffer_.release(released_.ingress, released_.traffic_class, released_.bytes);
   released_.bytes = 0;
@@ -180,7 +180,7 @@ rte_mbuf* EgressPort::stamp(rte_mbuf* frame, const Waiting& leaving, Nanos start
   const Departure departure{.ingress = leaving.ingress,
                             .egress = index_,
                             .traffic_class = leaving.traffic_class,
-                            .from_source = leaving.begins_telemetry,
+                            .from_source = leaving.starts_telemetry,
                             .to_sink = ends_telemetry(role_),
                             .routed = leaving.routed,
                             .vlan = leaving.vlan,
@@ -239,7 +239,7 @@ void EgressPort::remove_sent(uint16_t taken) {
 bool EgressPort::send(Port& port, Nanos now) {
   if (staged_count_ == 0) {
     stage(now, port.capabilities().mtu);
-    tell_buffer();
+    flush_released();
   }
   const uint16_t taken =
       staged_count_ == 0 ? uint16_t{0} : port.tx_burst({staged_.data(), staged_count_}, now);
@@ -255,7 +255,7 @@ void EgressPort::pause(uint8_t traffic_class, Nanos until, Nanos now) {
   PauseState& pause = classes_[traffic_class].pause;
   const Nanos before = pause.until();
   if (until > now) bump(counters_.classes[traffic_class].pauses_received);
-  if (pause.hear(until, now, watchdog_) != PauseState::Heard::kIgnored)
+  if (pause.on_pause(until, now, watchdog_) != PauseState::Outcome::kIgnored)
     count_pause(traffic_class, before, until, now);
 }
 

@@ -50,13 +50,13 @@ class EgressPort {
     // Ports with frames to send. A port inserts itself; the caller of drain() removes it when is_idle().
     PortSet& busy;
   };
-  EgressPort(const Config& config, const Context& surroundings, SwitchPortCounters& counters);
+  EgressPort(const Config& config, const Context& context, SwitchPortCounters& counters);
   ~EgressPort();
   EgressPort(const EgressPort&) = delete;
   EgressPort& operator=(const EgressPort&) = delete;
 
   // Whether one more frame of `bytes` is within the limits of the port.
-  [[nodiscard]] bool has_room(uint32_t bytes) const {
+  [[nodiscard]] bool has_space(uint32_t bytes) const {
     return bytes_ + bytes <= limit_ && frames_ < frame_limit_;
   }
   [[nodiscard]] uint64_t queue(uint8_t traffic_class) const { return classes_[traffic_class].bytes; }
@@ -64,11 +64,11 @@ class EgressPort {
   // Frame bytes put on the line so far.
   [[nodiscard]] uint64_t line_bytes() const { return line_bytes_; }
   // AQM verdict of the class for a frame that arrives now.
-  AqmVerdict ask(const SwitchPacket& packet, Nanos now) {
+  AqmVerdict aqm_verdict(const SwitchPacket& packet, Nanos now) {
     return classes_[packet.traffic_class].aqm.on_arrival(queue(packet.traffic_class), packet.ecn, now);
   }
   // Takes ownership of the frame and queues it, with class and ingress port of `packet`. The caller has called
-  // has_room() and ask().
+  // has_space() and aqm_verdict().
   void push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now);
   // Queues a MAC control frame: sent before all other frames, without limits, and also when classes are paused.
   void push_control(rte_mbuf* frame) {
@@ -100,7 +100,7 @@ class EgressPort {
     uint16_t vlan = 0;
     uint8_t traffic_class = 0;
     Ecn ecn = Ecn::kNotEct;
-    bool begins_telemetry = false;
+    bool starts_telemetry = false;
     bool routed = false;
   };
   static_assert(sizeof(Waiting) == 24);
@@ -141,7 +141,7 @@ class EgressPort {
   rte_mbuf* stamp(rte_mbuf* frame, const Waiting& leaving, Nanos start, uint16_t mtu);
   void put_on_line(rte_mbuf* frame, const Staged& staged, Nanos start);
   void release(uint16_t ingress, uint8_t traffic_class, uint32_t bytes);
-  void tell_buffer();
+  void flush_released();
   void leave(uint32_t frames, uint64_t queued_bytes);
   void count_sent(uint16_t taken);
   void remove_sent(uint16_t taken);

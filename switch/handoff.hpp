@@ -15,11 +15,11 @@ namespace roci {
 
 struct SwitchHandoff {
   enum class Kind : uint8_t {
-    kFrame,      // to be queued at port `egress`
-    kAddress,    // `mac` in packet.vlan is at port packet.ingress; no frame
-    kNeighbour,  // copy of an ARP or ND message, to learn from
-    kFlow,       // copy of the front of a frame with a CN-TAG, to learn its flow
-    kNotice,     // copy of a self-defined CNM, for shapers
+    kFrame,     // to be queued at port `egress`
+    kAddress,   // `mac` in packet.vlan is at port packet.ingress; no frame
+    kNeighbor,  // copy of an ARP or ND message, to learn from
+    kFlow,      // copy of the front of a frame with a CN-TAG, to learn its flow
+    kNotice,    // copy of a self-defined CNM, for shapers
   };
   Kind what = Kind::kFrame;
   uint16_t egress = 0;

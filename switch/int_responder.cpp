@@ -17,7 +17,7 @@ constexpr uint64_t kSalt = 0x9e6c63d0676a9a99;
 
 // The upper half of RoceFlowHash is mixed better than the lower one, so the key combines the upper halves of two
 // hashes.
-uint64_t told_key(const RoceFlow& flow) {
+uint64_t notification_key(const RoceFlow& flow) {
   const RoceFlowHash hash;
   return (hash(flow, kSalt) >> 32) | (hash(flow, ~kSalt | 1) & 0xffff'ffff'0000'0000U);
 }
@@ -32,7 +32,7 @@ IntResponder::IntResponder(const TelemetryConfig& config, const MacAddress& mac,
       pool_(pool),
       senders_(senders),
       outbox_(outbox),
-      told_(config.respond.spacing),
+      notified_(config.respond.spacing),
       limit_(config.respond.rate) {}
 
 bool IntResponder::is_subscribed(std::span<const uint8_t> head, uint32_t length,
@@ -48,17 +48,17 @@ bool IntResponder::is_subscribed(std::span<const uint8_t> head, uint32_t length,
 
 void IntResponder::consider(const rte_mbuf* frame, const Departure& departure, const HopReport& report) {
   if (departure.ingress == kNoPort || !is_subscribed(head_of(frame), frame->pkt_len, departure)) return;
-  const auto packet = glance_roce(head_of(frame), frame->pkt_len, config_.udp_port);
+  const auto packet = peek_roce(head_of(frame), frame->pkt_len, config_.udp_port);
   if (!packet || !packet->is_data() || packet->flow.destination.is_multicast()) return;
   const IntResponseEvent event = respond(frame, *packet, departure, report);
   // A response in the outbox is counted when it is sent.
   if (event != IntResponseEvent::kSent) bump(counter(event));
 }
 
-IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RoceGlance& packet,
+IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RocePeek& packet,
                                        const Departure& departure, const HopReport& report) {
-  const uint64_t key = told_key(packet.flow);
-  if (told_.has(key, departure.now)) return IntResponseEvent::kSpaced;
+  const uint64_t key = notification_key(packet.flow);
+  if (notified_.has(key, departure.now)) return IntResponseEvent::kSpaced;
   const bool to_receiver = config_.respond.to == TelemetryConfig::Respond::To::kReceiver;
   std::optional<Qpn> to = to_receiver ? packet.flow.queue_pair : packet.source_qp;
   if (!to) {
@@ -74,7 +74,7 @@ IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RoceGlance& 
     rte_pktmbuf_free(answer);
     return IntResponseEvent::kNoBuffer;
   }
-  told_.note(key, departure.now);
+  notified_.note(key, departure.now);
 
   // The source is the other end of the flow, as for CNPs: hosts accept packets only from their peer.
   const RoceFlow& flow = packet.flow;
@@ -103,7 +103,7 @@ IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RoceGlance& 
   uint16_t flags = to_receiver ? IntReport::kToReceiver : uint16_t{0};
   body.lsn.set(0);
   if (reinterpret_cast<const Bth*>(sampled)->has_extensions()) {
-    const ExtensionView block = parse_extensions(packet.rest, Behind::kPayload, known_extensions());
+    const ExtensionView block = parse_extensions(packet.rest, AfterBlock::kPayload, known_extensions());
     if (block.accepted() && block.has(ExtensionType::kLsn)) {
       flags |= IntReport::kLsnKnown;
       body.lsn.set(block.lsn().value());
@@ -117,7 +117,7 @@ IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RoceGlance& 
                           .vlan = departure.vlan,
                           .to = {},
                           .sent = &counter(IntResponseEvent::kSent),
-                          .no_way = &counter(IntResponseEvent::kNoRoute)};
+                          .no_route = &counter(IntResponseEvent::kNoRoute)};
   if (departure.routed && !to_receiver) message.to = flow.source;
   outbox_.push(message);
   return IntResponseEvent::kSent;

@@ -42,7 +42,7 @@ class IntResponder {
  private:
   [[nodiscard]] bool is_subscribed(std::span<const uint8_t> head, uint32_t length,
                                    const Departure& departure) const;
-  IntResponseEvent respond(const rte_mbuf* frame, const RoceGlance& packet, const Departure& departure,
+  IntResponseEvent respond(const rte_mbuf* frame, const RocePeek& packet, const Departure& departure,
                            const HopReport& report);
   [[nodiscard]] Outbox::Counter& counter(IntResponseEvent event) { return counters_.at(event); }
 
@@ -52,7 +52,7 @@ class IntResponder {
   rte_mempool* pool_;
   SourceQpns* senders_;
   Outbox& outbox_;
-  RotatingBloom told_;
+  RotatingBloom notified_;
   EventLimit limit_;
   IntResponseCounters counters_;
 };

@@ -19,19 +19,19 @@ class MacTable {
   MacTable(uint32_t size, Nanos ageing) : table_(std::max(size, 1U), ageing) {}
 
   [[gnu::always_inline]] Learned learn(uint16_t vlan, const MacAddress& mac, uint16_t port, Nanos now) {
-    const auto heard = table_.hear(key_of(vlan, mac), now);
-    if (heard.value == nullptr) return Learned::kFull;
-    const bool moved = *heard.value != port;
+    const auto updated = table_.update(key_of(vlan, mac), now);
+    if (updated.value == nullptr) return Learned::kFull;
+    const bool moved = *updated.value != port;
     if (moved) {
-      *heard.value = port;
+      *updated.value = port;
       table_.change();
     }
-    if (heard.learned != decltype(table_)::Learned::kKnown) return Learned::kNew;
+    if (updated.learned != decltype(table_)::Learned::kKnown) return Learned::kNew;
     return moved ? Learned::kMoved : Learned::kKnown;
   }
   // Whether the other workers' tables need the address of the last learn() (AgeingTable).
-  [[nodiscard]] bool is_to_be_told(Nanos now) const { return table_.is_to_be_told(now); }
-  void told(Nanos now) { table_.told(now); }
+  [[nodiscard]] bool needs_announcement(Nanos now) const { return table_.needs_announcement(now); }
+  void announced(Nanos now) { table_.announced(now); }
   // Returns kNoPort for an unknown address. Not a std::optional: it is assembled in memory byte by byte and read at
   // once, and the resulting stall takes longer than the lookup.
   [[nodiscard]] uint16_t find(uint16_t vlan, const MacAddress& mac, Nanos now) const {

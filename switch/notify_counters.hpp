@@ -35,9 +35,9 @@ enum class CnmEvent : uint8_t {
   kSentOverIp,     // as self-defined CNM to the source of the flow
   kSentToOwnHost,  // in layer 2 to the source of the flow, an attached host in the ToR table
   // Not sent:
-  kNoFlow,   // no CN-TAG, and no IP flow or l3 is off; or the switch generated the frame
-  kOwnKind,  // the sampled frame is a CNM
-  kLimited,  // more than cnm_rate, or the outbox is full
+  kNoFlow,      // no CN-TAG, and no IP flow or l3 is off; or the switch generated the frame
+  kSampledCnm,  // the sampled frame is a CNM
+  kLimited,     // more than cnm_rate, or the outbox is full
   kNoBuffer,
   kNoRoute,  // no port is known for the source's MAC, or no route leads to its address
   // Self-defined CNMs received for attached hosts:
@@ -46,12 +46,12 @@ enum class CnmEvent : uint8_t {
   kShaped,       // for a shaper of this switch
   kDelivered,    // forwarded unchanged, to a host whose flow is unknown
   kMalformed,
-  kNotBelieved,  // not signed with the key, or not new
-  kNoFeedback,   // has only values that layer 2 cannot carry
-  kTooMany,      // more than cnm_rate
-  kPortUnknown,  // the flow is known, but no longer the port of its host
+  kNotAuthentic,  // not signed with the key, or not new
+  kNoFeedback,    // has only values that layer 2 cannot carry
+  kTooMany,       // more than cnm_rate
+  kPortUnknown,   // the flow is known, but no longer the port of its host
   // ToR table:
-  kFlowLearnt,
+  kFlowLearned,
   kFlowsFull,  // not learned; counted per frame
   // CN-TAGs:
   kTagRemoved,

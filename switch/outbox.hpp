@@ -44,9 +44,9 @@ class Outbox {
     std::optional<IpAddress> to;  // destination of the route lookup
     // Counters of the results: sent; no port known for the MAC, or no route.
     Counter* sent = nullptr;
-    Counter* no_way = nullptr;
+    Counter* no_route = nullptr;
     // If not null: a message to one of the switch's own networks is not sent, and is counted here.
-    Counter* at_home = nullptr;
+    Counter* attached_destination = nullptr;
   };
 
   Outbox() = default;

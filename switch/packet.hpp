@@ -18,8 +18,8 @@ struct SwitchPacket {
   uint16_t vlan = 0;
   uint8_t traffic_class = 0;
   Ecn ecn = Ecn::kNotEct;         // as received
-  bool begins_telemetry = false;  // arrived at a port that adds telemetry
-  bool from_us = false;           // routed or generated: may leave by its ingress port
+  bool starts_telemetry = false;  // arrived at a port that adds telemetry
+  bool originated = false;        // routed or generated: may leave by its ingress port
   bool has_cn_tag = false;        // currently, after the VLAN tag
   uint16_t ether_type = 0;        // after the tags
   uint16_t l3_offset = 0;

@@ -26,7 +26,7 @@ bool PauseControl::take(const rte_mbuf* frame, uint16_t port, Nanos now) {
   const ParsedPause parsed = parse_pause({rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len}, mac_);
   if (parsed.outcome != PauseOutcome::kAccepted || parsed.message.kind != PauseKind::kPriority) return false;
   for (uint8_t c = 0; c < kTrafficClasses; ++c) {
-    if (!parsed.message.tells(c) || (view->lossless >> c & 1U) == 0) continue;
+    if (!parsed.message.includes(c) || (view->lossless >> c & 1U) == 0) continue;
     view->egress.pause(c, now + pause_time(parsed.message.quanta[c], rate_of(*view)), now);
   }
   return true;
@@ -38,10 +38,10 @@ bool PauseControl::poll(Nanos now) {
     const PortView& view = ports_[i];
     State& state = states_[i];
     const uint8_t stopped = buffer_.stop(view.port, state.stopped);
-    const auto go = static_cast<uint8_t>(state.stopped & ~stopped);
+    const auto resume = static_cast<uint8_t>(state.stopped & ~stopped);
     const bool again = stopped != 0 && now >= state.again;
     if (stopped == state.stopped && !again) continue;
-    if (!tell(view, stopped, go)) continue;  // pool empty: repeated in the next round
+    if (!send_pause(view, stopped, resume)) continue;  // pool empty: repeated in the next round
     worked = true;
     state.stopped = stopped;
     // Renews the pause after half of its time.
@@ -61,7 +61,7 @@ Nanos PauseControl::next_deadline() const {
   return next;
 }
 
-bool PauseControl::tell(const PortView& view, uint8_t stop, uint8_t go) {
+bool PauseControl::send_pause(const PortView& view, uint8_t stop, uint8_t resume) {
   rte_mbuf* frame = rte_pktmbuf_alloc(pool_);
   if (frame == nullptr) return false;
   auto* bytes = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, kPauseFrameBytes));
@@ -69,7 +69,7 @@ bool PauseControl::tell(const PortView& view, uint8_t stop, uint8_t go) {
     rte_pktmbuf_free(frame);
     return false;
   }
-  PauseMessage message{.source = mac_, .classes = static_cast<uint8_t>(stop | go)};
+  PauseMessage message{.source = mac_, .classes = static_cast<uint8_t>(stop | resume)};
   for (uint8_t c = 0; c < kTrafficClasses; ++c) {
     if ((stop >> c & 1U) == 0) continue;
     message.quanta[c] = kQuanta;

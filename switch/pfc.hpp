@@ -45,7 +45,7 @@ class PauseControl {
     Nanos again = kNever;
   };
   static BitsPerSec rate_of(const PortView& view);
-  bool tell(const PortView& view, uint8_t stop, uint8_t go);
+  bool send_pause(const PortView& view, uint8_t stop, uint8_t resume);
 
   SwitchBuffer& buffer_;
   MacAddress mac_;

@@ -40,16 +40,16 @@ class RotatingBloom {
     return true;
   }
   void turn(Nanos now) {
-    const auto periods = (now - began_) / period_;
+    const auto periods = (now - period_start_) / period_;
     if (periods == 0) return;
     if (periods > 1) filters_[newer_].reset();
     newer_ ^= 1U;
     filters_[newer_].reset();
-    began_ += periods * period_;
+    period_start_ += periods * period_;
   }
 
   Nanos period_;
-  Nanos began_{0};  // start of the newer filter's period
+  Nanos period_start_{0};  // start of the newer filter's period
   unsigned newer_ = 0;
   std::array<Filter, 2> filters_{};
 };

@@ -20,15 +20,15 @@ RouteRanges::Range RouteRanges::range_of(const RouteEntry& entry) {
 
 // Addresses from `first` on have this route, until the next call.
 void RouteRanges::begin_at(const Number& first, uint16_t route) {
-  if (begins_.back() == first) {
+  if (starts_.back() == first) {
     routes_.back() = route;
   } else if (routes_.back() != route) {
-    begins_.push_back(first);
+    starts_.push_back(first);
     routes_.push_back(route);
   }
 }
 
-RouteRanges::RouteRanges(std::span<const RouteEntry> entries) : begins_(1), routes_(1, kNotFound) {
+RouteRanges::RouteRanges(std::span<const RouteEntry> entries) : starts_(1), routes_(1, kNotFound) {
   std::vector<Range> ranges;
   for (const RouteEntry& e : entries) ranges.push_back(range_of(e));
   // Of ranges with the same first address, the enclosing range precedes.

@@ -28,9 +28,9 @@ class RouteRanges {
     const Number wanted = Number::of(address);
     size_t found = 0;
     // No branch depends on the comparison, which the processor could not predict.
-    for (size_t left = begins_.size(); left > 1;) {
+    for (size_t left = starts_.size(); left > 1;) {
       const size_t half = left / 2;
-      found += begins_[found + half].after(wanted) ? 0 : half;
+      found += starts_[found + half].after(wanted) ? 0 : half;
       left -= half;
     }
     return routes_[found];
@@ -53,7 +53,7 @@ class RouteRanges {
   static Range range_of(const RouteEntry& entry);
   void begin_at(const Number& first, uint16_t route);
 
-  std::vector<Number> begins_;    // the first is 0
+  std::vector<Number> starts_;    // the first is 0
   std::vector<uint16_t> routes_;  // of the addresses from there on
 };
 

@@ -59,7 +59,7 @@ std::vector<RouteEntry> shortest_first(std::span<const RouteEntry> entries) {
   return sorted;
 }
 
-void say_no_table(const char* family, size_t entries, const char* why) {
+void warn_no_table(const char* family, size_t entries, const char* why) {
   log().info("{} routes of {} use binary search, which is slower than a table: {}", entries, family, why);
 }
 
@@ -102,7 +102,7 @@ Status RouteTable::fill_v4(std::span<const RouteEntry> entries) {
   config.dir24_8.num_tbl8 = tables_for_v4(entries);
   table_v4_.reset(rte_fib_create(unique_name().c_str(), SOCKET_ID_ANY, &config));
   if (table_v4_ == nullptr) {
-    say_no_table("IPv4", entries.size(), rte_strerror(rte_errno));
+    warn_no_table("IPv4", entries.size(), rte_strerror(rte_errno));
     clear_dpdk_error();  // not an error: ranges are used
     return {};
   }
@@ -122,12 +122,12 @@ Status RouteTable::fill_v6(std::span<const RouteEntry> entries) {
   config.trie.nh_sz = RTE_FIB6_TRIE_2B;
   config.trie.num_tbl8 = tables_for_v6(entries);
   if (config.trie.num_tbl8 > kMaxTables) {
-    say_no_table("IPv6", entries.size(), "too many long prefixes");
+    warn_no_table("IPv6", entries.size(), "too many long prefixes");
     return {};
   }
   table_v6_.reset(rte_fib6_create(unique_name().c_str(), SOCKET_ID_ANY, &config));
   if (table_v6_ == nullptr) {
-    say_no_table("IPv6", entries.size(), rte_strerror(rte_errno));
+    warn_no_table("IPv6", entries.size(), rte_strerror(rte_errno));
     clear_dpdk_error();
     return {};
   }

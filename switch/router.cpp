@@ -36,19 +36,19 @@ class Router::Interface final : public FrameSink {
 
   rte_mbuf* allocate() override { return rte_pktmbuf_alloc(pool_); }
   void send(rte_mbuf* frame) override {
-    SwitchPacket packet{.frame = frame, .vlan = answer_vlan, .from_us = true};
+    SwitchPacket packet{.frame = frame, .vlan = answer_vlan, .originated = true};
     output_.forward(packet, now);
   }
 
   Lookup resolve(const IpAddress& address, Nanos at) {
     now = at;
-    return neighbours->resolve(address, at);
+    return neighbors->resolve(address, at);
   }
 
   uint16_t vlan;
   uint16_t answer_vlan;  // VLAN of the frames that it sends
   Nanos now{0};          // of the current call
-  std::unique_ptr<Neighbours> neighbours;
+  std::unique_ptr<Neighbors> neighbors;
 
  private:
   rte_mempool* pool_;
@@ -106,14 +106,14 @@ Router::Interface* Router::interface_of(const SwitchConfig& config, const IpAddr
 
 Status Router::open_interface(const SwitchInterfaceConfig& c, const SwitchConfig& config) {
   Interface& interface = *by_vlan_[c.vlan];
-  NeighbourConfig n{.mac = mac_, .addresses = c.addresses};
+  NeighborConfig n{.mac = mac_, .addresses = c.addresses};
   n.addresses.push_back({IpAddress::link_local(mac_), 64});
-  for (const SwitchNeighbourConfig& s : config.neighbours) {
+  for (const SwitchNeighborConfig& s : config.neighbors) {
     if (interface_of(config, s.address) == &interface) n.static_entries.push_back({s.address, s.mac});
   }
-  auto neighbours = Neighbours::create(std::move(n), interface);
-  if (!neighbours) return fail(neighbours.error().within("interface '" + c.name + "'"));
-  interface.neighbours = std::move(*neighbours);
+  auto neighbors = Neighbors::create(std::move(n), interface);
+  if (!neighbors) return fail(neighbors.error().within("interface '" + c.name + "'"));
+  interface.neighbors = std::move(*neighbors);
   return {};
 }
 
@@ -143,7 +143,7 @@ void Router::open_routes(const SwitchConfig& config) {
   }
 }
 
-bool Router::is_neighbour_message(const SwitchPacket& packet) const {
+bool Router::is_neighbor_message(const SwitchPacket& packet) const {
   if (!is_in(packet.vlan)) return false;
   if (packet.ether_type == kEtherTypeArp) return true;
   constexpr uint8_t kFirstNd = 133, kLastNd = 137;  // RFC 4861 4
@@ -154,13 +154,13 @@ bool Router::is_neighbour_message(const SwitchPacket& packet) const {
   return ip.next_header == kProtocolIcmpv6 && bytes[icmp] >= kFirstNd && bytes[icmp] <= kLastNd;
 }
 
-void Router::overhear(const SwitchPacket& packet, Nanos now) {
+void Router::observe(const SwitchPacket& packet, Nanos now) {
   Interface& in = *by_vlan_[packet.vlan];
   FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
                                packet.frame->pkt_len);
   view.vlan_tags = 0;  // the interface belongs to the VLAN, tagged or not
   in.now = now;
-  in.neighbours->overhear(view, packet.frame, now);
+  in.neighbors->observe(view, packet.frame, now);
 }
 
 void Router::handle(std::span<SwitchPacket> batch, Nanos now) {
@@ -184,14 +184,14 @@ bool Router::look(SwitchPacket& packet, IpAddress& destination, Nanos now) {
   Interface* in = by_vlan_[packet.vlan];
   if (in == nullptr) return false;
   const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
-  const bool for_us = ethernet.destination == mac_;
-  if (!for_us && !ethernet.destination.is_multicast()) return false;
+  const bool is_local = ethernet.destination == mac_;
+  if (!is_local && !ethernet.destination.is_multicast()) return false;
   FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
                                packet.frame->pkt_len);
-  if (!for_us) {
+  if (!is_local) {
     view.vlan_tags = 0;  // the interface belongs to the VLAN, tagged or not
     in->now = now;
-    in->neighbours->handle(view, packet.frame, now);
+    in->neighbors->handle(view, packet.frame, now);
     return false;
   }
   if (packet.ether_type == kEtherTypeIpv4 || packet.ether_type == kEtherTypeIpv6) {
@@ -201,7 +201,7 @@ bool Router::look(SwitchPacket& packet, IpAddress& destination, Nanos now) {
     }
     destination = view.destination_ip();
     // The table contains all addresses of the switch except the link-local one, which all interfaces share.
-    if (!destination.is_link_local() || !in->neighbours->is_own(destination)) return true;
+    if (!destination.is_link_local() || !in->neighbors->is_own(destination)) return true;
   }
   answer(packet, *in, now);
   return false;
@@ -214,9 +214,9 @@ void Router::answer(SwitchPacket& packet, Interface& host, Nanos now) {
   // The answer is sent to the VLAN of the request, also if the address is in another VLAN.
   host.now = now;
   host.answer_vlan = packet.vlan;
-  const bool handled = host.neighbours->handle(view, packet.frame, now);
+  const bool handled = host.neighbors->handle(view, packet.frame, now);
   host.answer_vlan = host.vlan;
-  if (!handled) return output_.drop(packet, DropReason::kNotForUs);
+  if (!handled) return output_.drop(packet, DropReason::kLocalUnanswered);
   bump(output_.counters_of(packet).answered);
   rte_pktmbuf_free(packet.frame);
   packet.frame = nullptr;
@@ -252,7 +252,7 @@ const Router::Route* Router::find_route(const IpAddress& destination) const {
   return found == kNotFound ? nullptr : &routes_[found];
 }
 
-bool Router::leads_on(const IpAddress& destination) const {
+bool Router::is_forwarded(const IpAddress& destination) const {
   if (by_vlan_.empty()) return false;
   const Route* found = find_route(destination);
   return found == nullptr || !found->hops.empty();
@@ -267,7 +267,7 @@ bool Router::originate(SwitchPacket& packet, const IpAddress& destination, Nanos
 
 void Router::send_or_wait(SwitchPacket& packet, const Route& route, const IpAddress& destination, Nanos now) {
   if (send(packet, route, destination, now)) return;
-  if (waiting_.size() == kMaxWaiting) return output_.drop(packet, DropReason::kNoNeighbour);
+  if (waiting_.size() == kMaxWaiting) return output_.drop(packet, DropReason::kNoNeighbor);
   waiting_.push_back({packet, &route, destination});
   packet.frame = nullptr;
 }
@@ -278,14 +278,14 @@ bool Router::send(SwitchPacket& packet, const Route& route, const IpAddress& des
     return send_to(packet, *route.interface, found.result, found.entry, now);
   }
   const Choice chosen = choose(route, packet, now);
-  return send_to(packet, *chosen.hop->interface, chosen.result, chosen.hop->neighbour.get(), now);
+  return send_to(packet, *chosen.hop->interface, chosen.result, chosen.hop->neighbor.get(), now);
 }
 
-bool Router::send_to(SwitchPacket& packet, Interface& out, Resolution result, const Neighbour* next_hop,
+bool Router::send_to(SwitchPacket& packet, Interface& out, Resolution result, const Neighbor* next_hop,
                      Nanos now) {
   if (result == Resolution::kPending) return false;
   if (result == Resolution::kFailed) {
-    output_.drop(packet, DropReason::kNoNeighbour);
+    output_.drop(packet, DropReason::kNoNeighbor);
     return true;
   }
   if (next_hop->mac.is_multicast()) {  // broadcast address of a network
@@ -297,18 +297,19 @@ bool Router::send_to(SwitchPacket& packet, Interface& out, Resolution result, co
   ethernet.source = mac_;
   bump(output_.counters_of(packet).routed);
   packet.vlan = out.vlan;
-  packet.from_us = true;
+  packet.originated = true;
   output_.forward(packet, now);
   return true;
 }
 
 Router::Choice Router::choose(const Route& route, const SwitchPacket& packet, Nanos now) {
-  if (route.hops.size() == 1) return {route.hops[0], ask(*route.hops[0], now)};
+  if (route.hops.size() == 1) return {route.hops[0], solicit(*route.hops[0], now)};
   const uint64_t hash = path_hash({rte_pktmbuf_mtod_offset(packet.frame, const uint8_t*, packet.l3_offset),
                                    static_cast<size_t>(packet.frame->data_len - packet.l3_offset)},
                                   salt_);
   NextHop* const first = route.hops[path_of(hash, static_cast<uint32_t>(route.hops.size()))];
-  const Resolution of_first = ask(*first, now);  // also if it is silent, so that it is probed periodically
+  const Resolution of_first =
+      solicit(*first, now);  // also if it is silent, so that it is probed periodically
   if (!first->silent) return {first, of_first};
   const auto speaks = [](const NextHop* hop) { return !hop->silent; };
   for (;;) {  // each iteration returns, or finds one more silent hop
@@ -317,7 +318,7 @@ Router::Choice Router::choose(const Route& route, const SwitchPacket& packet, Na
     uint32_t skip = path_of(rehash(hash), others);
     NextHop* const other = *std::find_if(route.hops.begin(), route.hops.end(),
                                          [&](const NextHop* hop) { return speaks(hop) && skip-- == 0; });
-    const Resolution result = ask(*other, now);
+    const Resolution result = solicit(*other, now);
     if (other->silent) continue;
     if (result == Resolution::kResolved) bump(output_.counters_of(packet).rerouted);
     return {other, result};
@@ -325,21 +326,21 @@ Router::Choice Router::choose(const Route& route, const SwitchPacket& packet, Na
   // All are silent: use any hop that answers.
   Choice any{first, of_first};
   for (NextHop* hop : route.hops) {
-    const Resolution result = ask(*hop, now);
+    const Resolution result = solicit(*hop, now);
     if (result == Resolution::kResolved) return {hop, result};
     if (result == Resolution::kPending) any.result = result;
   }
   return any;
 }
 
-Resolution Router::ask(NextHop& hop, Nanos now) {
+Resolution Router::solicit(NextHop& hop, Nanos now) {
   Resolution result = Resolution::kFailed;
-  if (hop.neighbour) {
+  if (hop.neighbor) {
     hop.interface->now = now;
-    result = hop.interface->neighbours->use(*hop.neighbour, now);
+    result = hop.interface->neighbors->use(*hop.neighbor, now);
   } else {
     const Lookup found = hop.interface->resolve(hop.address, now);
-    if (found.entry != nullptr) hop.neighbour = hop.interface->neighbours->hold(*found.entry);
+    if (found.entry != nullptr) hop.neighbor = hop.interface->neighbors->hold(*found.entry);
     result = found.result;
   }
   if (result == Resolution::kResolved) {
@@ -355,7 +356,7 @@ bool Router::poll(Nanos now) {
   bool worked = false;
   for (auto& interface : interfaces_) {
     interface->now = now;
-    worked |= interface->neighbours->poll(now);
+    worked |= interface->neighbors->poll(now);
   }
   if (!waiting_.empty()) worked |= send_waiting(now);
   return worked;
@@ -375,13 +376,13 @@ bool Router::send_waiting(Nanos now) {
 
 Nanos Router::next_deadline() const {
   Nanos next = kNever;
-  for (const auto& interface : interfaces_) next = std::min(next, interface->neighbours->next_deadline());
+  for (const auto& interface : interfaces_) next = std::min(next, interface->neighbors->next_deadline());
   return next;
 }
 
 uint64_t Router::generation() const {
   uint64_t sum = 0;
-  for (const auto& interface : interfaces_) sum += interface->neighbours->generation();
+  for (const auto& interface : interfaces_) sum += interface->neighbors->generation();
   return sum;
 }
 

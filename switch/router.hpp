@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "port/neighbours.hpp"
+#include "port/neighbors.hpp"
 #include "switch/packet.hpp"
 #include "switch/route_table.hpp"
 #include "switch/switch_config.hpp"
@@ -35,7 +35,7 @@ class RouterOutput {
 // Owned by one switch worker.
 class Router {
  public:
-  // Frames that may wait for the MAC of their next hop, on all interfaces. Further frames are dropped (kNoNeighbour).
+  // Frames that may wait for the MAC of their next hop, on all interfaces. Further frames are dropped (kNoNeighbor).
   static constexpr size_t kMaxWaiting = 256;
 
   Router(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, RouterOutput& output);
@@ -53,15 +53,15 @@ class Router {
   void handle(std::span<SwitchPacket> batch, Nanos now);
 
   // Learns from a copy of an ARP or ND message that another worker's router has processed.
-  void overhear(const SwitchPacket& packet, Nanos now);
+  void observe(const SwitchPacket& packet, Nanos now);
   // Whether the frame is an ARP or ND message, in a VLAN with an interface.
-  [[nodiscard]] bool is_neighbour_message(const SwitchPacket& packet) const;
+  [[nodiscard]] bool is_neighbor_message(const SwitchPacket& packet) const;
 
   // Whether IP packets to the switch's MAC in the VLAN are routed.
   [[nodiscard]] bool is_in(uint16_t vlan) const { return !by_vlan_.empty() && by_vlan_[vlan] != nullptr; }
   // Whether the address is in no network of an interface: the packet goes to another router, or has no route. False if
   // the switch does not route.
-  [[nodiscard]] bool leads_on(const IpAddress& destination) const;
+  [[nodiscard]] bool is_forwarded(const IpAddress& destination) const;
   // Sends a packet that the switch has generated. Returns false, without effect, if no route exists.
   bool originate(SwitchPacket& packet, const IpAddress& destination, Nanos now);
 
@@ -76,8 +76,8 @@ class Router {
   struct NextHop {
     Interface* interface = nullptr;
     IpAddress address;
-    NeighbourRef neighbour{};  // set by the first packet
-    bool answered = false;     // at least once
+    NeighborRef neighbor{};  // set by the first packet
+    bool answered = false;   // at least once
     bool silent = false;
   };
   // Route with an index of the table.
@@ -113,9 +113,9 @@ class Router {
   void send_or_wait(SwitchPacket& packet, const Route& route, const IpAddress& destination, Nanos now);
   // Returns false if the next hop is not resolved yet.
   bool send(SwitchPacket& packet, const Route& route, const IpAddress& destination, Nanos now);
-  bool send_to(SwitchPacket& packet, Interface& out, Resolution result, const Neighbour* next_hop, Nanos now);
+  bool send_to(SwitchPacket& packet, Interface& out, Resolution result, const Neighbor* next_hop, Nanos now);
   Choice choose(const Route& route, const SwitchPacket& packet, Nanos now);
-  Resolution ask(NextHop& hop, Nanos now);
+  Resolution solicit(NextHop& hop, Nanos now);
   // Sends or drops waiting packets after a neighbor entry has changed. Returns whether any packet left the list.
   bool send_waiting(Nanos now);
   [[nodiscard]] uint64_t generation() const;

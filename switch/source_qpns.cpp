@@ -12,28 +12,28 @@ constexpr bool is_ordinary(Qpn qpn) { return qpn.value() > kManagementQp.value()
 
 }  // namespace
 
-void SourceQpns::see(const RoceGlance& packet, Nanos now) {
+void SourceQpns::observe(const RocePeek& packet, Nanos now) {
   if (packet.flow.queue_pair == kManagementQp) return connect(packet, now);
   // Each datagram names its sender, and datagrams go to any number of queue pairs: not stored.
   if (packet.source_qp && packet.info->transport != TransportClass::kUd)
-    return learn(packet.flow, *packet.source_qp, Way::kPacket, now);
+    return learn(packet.flow, *packet.source_qp, Origin::kPacket, now);
   const bool is_data = packet.info->transport == TransportClass::kRc && packet.is_data();
-  if (is_data && ++seen_ % kRefresh == 0) look_at(packet, now);
+  if (is_data && ++seen_ % kRefresh == 0) read_cm_message(packet, now);
   if (acks_.watching() == 0) return;
-  if (const auto found = acks_.see(packet, now)) learn(found->flow, found->sender, Way::kAcks, now);
+  if (const auto found = acks_.observe(packet, now)) learn(found->flow, found->sender, Origin::kAcks, now);
   counters_.at(SenderEvent::kAmbiguous).store(acks_.ambiguous(), std::memory_order_relaxed);
 }
 
 // Refreshes a known flow, or starts to watch one that find() may be called for.
-void SourceQpns::look_at(const RoceGlance& packet, Nanos now) {
+void SourceQpns::read_cm_message(const RocePeek& packet, Nanos now) {
   if (senders_.find(packet.flow, now) != nullptr) {
-    senders_.hear(packet.flow, now);
+    senders_.update(packet.flow, now);
   } else if (acks_.watching() < AckCorrelator::kMax / 2) {  // the other half is for find()
     acks_.watch(packet.flow, packet.info->operation == Operation::kReadResponse, now);
   }
 }
 
-void SourceQpns::connect(const RoceGlance& packet, Nanos now) {
+void SourceQpns::connect(const RocePeek& packet, Nanos now) {
   if (packet.info->opcode != Opcode::kUdSendOnly) return;
   if (packet.rest.size() < kMadBytes) return;
   const ParsedCm parsed = parse_cm_mad(packet.rest.first(kMadBytes));
@@ -41,36 +41,36 @@ void SourceQpns::connect(const RoceGlance& packet, Nanos now) {
   const IpAddress &from = packet.flow.source, &to = packet.flow.destination;
   if (const auto* request = std::get_if<CmRequest>(&parsed.mad.message)) {
     if (!is_ordinary(request->queue_pair)) return;
-    const auto heard = requests_.hear({from, to, Qpn{request->local_id}}, now);
-    if (heard.value == nullptr) return bump(counters_.at(SenderEvent::kFull));
-    *heard.value = request->queue_pair;
+    const auto updated = requests_.update({from, to, Qpn{request->local_id}}, now);
+    if (updated.value == nullptr) return bump(counters_.at(SenderEvent::kFull));
+    *updated.value = request->queue_pair;
     return;
   }
   const auto* reply = std::get_if<CmReply>(&parsed.mad.message);
   if (reply == nullptr || !is_ordinary(reply->queue_pair)) return;
-  const Qpn* asker = requests_.find({to, from, Qpn{reply->remote_id}}, now);
-  if (asker == nullptr) return;
-  const Qpn first = *asker, second = reply->queue_pair;
-  learn({to, from, second}, first, Way::kCm, now);
-  learn({from, to, first}, second, Way::kCm, now);
+  const Qpn* requester = requests_.find({to, from, Qpn{reply->remote_id}}, now);
+  if (requester == nullptr) return;
+  const Qpn first = *requester, second = reply->queue_pair;
+  learn({to, from, second}, first, Origin::kCm, now);
+  learn({from, to, first}, second, Origin::kCm, now);
 }
 
-void SourceQpns::learn(const RoceFlow& flow, Qpn sender, Way way, Nanos now) {
+void SourceQpns::learn(const RoceFlow& flow, Qpn sender, Origin origin, Nanos now) {
   if (!is_ordinary(sender) || !is_ordinary(flow.queue_pair)) return;
-  const auto heard = senders_.hear(flow, now);
-  if (heard.value == nullptr) return bump(counters_.at(SenderEvent::kFull));
-  Sender& known = *heard.value;
-  if (heard.learned == decltype(senders_)::Learned::kKnown) {
+  const auto updated = senders_.update(flow, now);
+  if (updated.value == nullptr) return bump(counters_.at(SenderEvent::kFull));
+  Sender& known = *updated.value;
+  if (updated.learned == decltype(senders_)::Learned::kKnown) {
     if (known.queue_pair == sender) {
-      known.way = std::max(known.way, way);
+      known.origin = std::max(known.origin, origin);
       return;
     }
-    if (known.way > way) return;
+    if (known.origin > origin) return;
   }
-  known = {sender, way};
-  bump(counters_.at(way == Way::kPacket ? SenderEvent::kFromPacket
-                    : way == Way::kCm   ? SenderEvent::kFromCm
-                                        : SenderEvent::kFromAcks));
+  known = {sender, origin};
+  bump(counters_.at(origin == Origin::kPacket ? SenderEvent::kFromPacket
+                    : origin == Origin::kCm   ? SenderEvent::kFromCm
+                                              : SenderEvent::kFromAcks));
 }
 
 std::optional<Qpn> SourceQpns::find(const RoceFlow& flow, bool responses, Nanos now) {

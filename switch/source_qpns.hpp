@@ -27,7 +27,7 @@ class SourceQpns {
   SourceQpns(uint32_t size, Nanos ageing) : senders_(size, ageing), requests_(kRequests, kRequestAgeing) {}
 
   // Processes a packet that passes the switch.
-  void see(const RoceGlance& packet, Nanos now);
+  void observe(const RocePeek& packet, Nanos now);
 
   // Returns the sender of the flow. If it is not known, the flow is watched from now on. `responses`: its packets are
   // READ responses.
@@ -42,17 +42,17 @@ class SourceQpns {
   static constexpr uint32_t kRequests = 1024;
   static constexpr Nanos kRequestAgeing = 10s;
 
-  enum class Way : uint8_t { kAcks, kCm, kPacket };  // in ascending reliability
+  enum class Origin : uint8_t { kAcks, kCm, kPacket };  // in ascending reliability
   struct Sender {
     Qpn queue_pair;
-    Way way = Way::kAcks;
+    Origin origin = Origin::kAcks;
   };
   // Key: requester, responder, and communication ID of the request (in place of a queue pair).
   using Requests = AgeingTable<RoceFlow, Qpn, RoceFlowHash>;
 
-  void look_at(const RoceGlance& packet, Nanos now);
-  void learn(const RoceFlow& flow, Qpn sender, Way way, Nanos now);
-  void connect(const RoceGlance& packet, Nanos now);
+  void read_cm_message(const RocePeek& packet, Nanos now);
+  void learn(const RoceFlow& flow, Qpn sender, Origin origin, Nanos now);
+  void connect(const RocePeek& packet, Nanos now);
 
   AgeingTable<RoceFlow, Sender, RoceFlowHash> senders_;
   Requests requests_;

@@ -22,7 +22,7 @@ class Switch final : public Poller {
   ~Switch() override;
 
   // Sets the arrival forecast. Only for a switch of one worker, before the first poll().
-  void foresee(SwitchArrivals& arrivals) { workers_.front()->foresee(arrivals); }
+  void report_arrivals_to(SwitchArrivals& arrivals) { workers_.front()->report_arrivals_to(arrivals); }
 
   // Polls all workers in order.
   bool poll(Nanos now) override;

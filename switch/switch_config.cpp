@@ -44,11 +44,11 @@ Status check_ports(const SwitchConfig& config) {
 }
 
 // Interface with a network that contains the address, and this network; null if no interface has one.
-struct Reached {
+struct Reachability {
   const SwitchInterfaceConfig* interface = nullptr;
   const IpNetwork* network = nullptr;
 };
-Reached reach(const SwitchConfig& config, const IpAddress& address) {
+Reachability reach(const SwitchConfig& config, const IpAddress& address) {
   for (const SwitchInterfaceConfig& interface : config.interfaces) {
     for (const IpNetwork& own : interface.addresses) {
       if (own.contains(address)) return {&interface, &own};
@@ -99,7 +99,7 @@ Status check_next_hops(const SwitchConfig& config, const SwitchRouteConfig& rout
   for (const IpAddress& via : route.via) {
     const std::string where = prefix + " via " + via.to_string();
     if (route.prefix.address.is_v4() != via.is_v4()) return fail(where + " mixes IPv4 and IPv6");
-    const Reached reached = reach(config, via);
+    const Reachability reached = reach(config, via);
     if (reached.network == nullptr) return fail(where + ": the next hop is in no interface's network");
     if (reached.network->address == via) return fail(where + ": the next hop is the switch itself");
     if (!seen.insert(via).second) return fail(where + ": duplicate next hop");
@@ -121,7 +121,7 @@ Status check_routes(const SwitchConfig& config) {
       return fail(where + ": duplicate prefix; list several next hops in one route: via: [" +
                   known->second->via.front().to_string() + ", " + route.via.front().to_string() + "]");
     }
-    const Reached own = reach(config, route.prefix.address);
+    const Reachability own = reach(config, route.prefix.address);
     if (own.network != nullptr && (own.network->masked() == route.prefix.masked() ||
                                    IpNetwork::host(own.network->address) == route.prefix)) {
       return fail(where + ": the prefix is that of interface " + quoted(own.interface->name) +
@@ -131,8 +131,8 @@ Status check_routes(const SwitchConfig& config) {
   return {};
 }
 
-Status check_neighbours(const SwitchConfig& config) {
-  for (const SwitchNeighbourConfig& n : config.neighbours) {
+Status check_neighbors(const SwitchConfig& config) {
+  for (const SwitchNeighborConfig& n : config.neighbors) {
     const std::string where = "neighbour " + n.address.to_string();
     if (reach(config, n.address).network == nullptr) return fail(where + " is in no interface's network");
     if (n.mac.is_multicast() || n.mac.is_zero())
@@ -254,7 +254,7 @@ Status check_shaper(const SwitchConfig& config, const SwitchShaperConfig& shaper
   ROCI_TRY(check_aqm(shaper.aqm));
   if (shaper.qcn) {
     ROCI_TRY(check_qcn(*shaper.qcn));
-    if (shaper.qcn->says.any())
+    if (shaper.qcn->contents.any())
       return fail("qcn: says is not supported; hosts of this switch receive only the feedback");
   }
   for (const SwitchPortConfig& port : config.ports) {
@@ -319,10 +319,10 @@ Status check_notify(const SwitchConfig& config) {
       const std::string where = "port " + quoted(port.name) + ": class " + std::to_string(c);
       if (notify.port == 0) return fail(where + ": l3 requires cnm_port");
       if (config.interfaces.empty()) return fail(where + ": l3 requires an interface");
-      const QcnConfig::Contents& says = config_of.qcn.says;
-      if (says.rates() && port.rate.value() == 0)
+      const QcnConfig::Contents& contents = config_of.qcn.contents;
+      if (contents.rates() && port.rate.value() == 0)
         return fail(where + ": the rates in says require a rate of the port");
-      if (says.port && !config.telemetry.enabled)
+      if (contents.port && !config.telemetry.enabled)
         return fail(where + ": says: port requires telemetry of the switch");
     }
   }
@@ -330,7 +330,7 @@ Status check_notify(const SwitchConfig& config) {
 }
 
 // Assignment of priorities in the draft (L3QCN 5.2.1): 5 for QCN servers, 7 for RoCEv2 servers.
-void take_l3qcn(ClassConfigs& classes) {
+void apply_l3qcn(ClassConfigs& classes) {
   classes[5].notify = ClassConfig::Notify::kQcn;
   classes[5].qcn.l3 = true;
   classes[7].notify = ClassConfig::Notify::kCnp;
@@ -356,9 +356,9 @@ Status read_tables(ConfigNode& node, SwitchConfig& config) {
     return s;
   }));
   return node.each("neighbours", Need::kOptional, [&](ConfigNode& item) -> Status {
-    SwitchNeighbourConfig& neighbour = config.neighbours.emplace_back();
-    Status s = item.required("address", neighbour.address);
-    if (s) s = item.required("mac", neighbour.mac);
+    SwitchNeighborConfig& neighbor = config.neighbors.emplace_back();
+    Status s = item.required("address", neighbor.address);
+    if (s) s = item.required("mac", neighbor.mac);
     return s;
   });
 }
@@ -388,7 +388,7 @@ Status check(const SwitchConfig& config) {
     ROCI_TRY(check_cnp(config.cnp));
     ROCI_TRY(check_shapers(config));
     ROCI_TRY(check_routes(config));
-    return check_neighbours(config);
+    return check_neighbors(config);
   }();
   if (!checked) return fail(checked.error().within(where));
   return {};
@@ -446,7 +446,7 @@ Status read_of_all_ports(ConfigNode& node, SwitchConfig& config) {
 Status read_classes_of_all_ports(ConfigNode& node, SwitchPortConfig& port) {
   bool l3qcn = false;
   ROCI_TRY(node.optional("l3qcn", l3qcn));
-  if (l3qcn) take_l3qcn(port.classes);
+  if (l3qcn) apply_l3qcn(port.classes);
   return read_classes(node, port.classes, port.rate);
 }
 

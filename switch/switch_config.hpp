@@ -64,11 +64,11 @@ inline constexpr size_t kMaxNextHops = 64;         // per route
 inline constexpr size_t kMaxOwnAddresses = 4'096;  // of all interfaces
 
 // Static neighbor entry, not resolved by ARP or neighbor solicitation.
-struct SwitchNeighbourConfig {
+struct SwitchNeighborConfig {
   IpAddress address;
   MacAddress mac;
 
-  friend bool operator==(const SwitchNeighbourConfig&, const SwitchNeighbourConfig&) = default;
+  friend bool operator==(const SwitchNeighborConfig&, const SwitchNeighborConfig&) = default;
 };
 
 // CNMs that the switch sends, and handling of received ones.
@@ -130,7 +130,7 @@ struct SwitchConfig {
   std::vector<SwitchPortConfig> ports{};
   std::vector<SwitchInterfaceConfig> interfaces{};
   std::vector<SwitchRouteConfig> routes{};
-  std::vector<SwitchNeighbourConfig> neighbours{};
+  std::vector<SwitchNeighborConfig> neighbors{};
   ClassifierConfig classifier{};
   BufferConfig buffer{};
   TelemetryConfig telemetry{};

@@ -3,7 +3,7 @@
 namespace roci {
 
 SwitchPort::SwitchPort(Port& p, const SwitchPortConfig& config, uint16_t number, uint64_t seed,
-                       uint32_t worker_number, const EgressPort::Context& surroundings)
+                       uint32_t worker_number, const EgressPort::Context& context)
     : port(p),
       capabilities(p.capabilities()),
       index(number),
@@ -13,7 +13,7 @@ SwitchPort::SwitchPort(Port& p, const SwitchPortConfig& config, uint16_t number,
       keeps_cn_tags(config.keeps_cn_tags),
       egress({config.rate, config.queue, config.queue_frames, config.classes, config.watchdog,
               config.telemetry, index, seed},
-             surroundings, counters) {
+             context, counters) {
   if (config.all_tagged) {
     for (uint16_t vlan = 1; vlan <= kLastVlan; ++vlan) member.set(vlan);
   }

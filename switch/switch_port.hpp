@@ -13,7 +13,7 @@ namespace roci {
 // Owned by the worker of the port. Other workers may read members that do not change.
 struct SwitchPort {
   SwitchPort(Port& p, const SwitchPortConfig& config, uint16_t number, uint64_t seed, uint32_t worker_number,
-             const EgressPort::Context& surroundings);
+             const EgressPort::Context& context);
   [[nodiscard]] bool carries(uint16_t vlan) const { return member.test(vlan); }
 
   Port& port;

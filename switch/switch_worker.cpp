@@ -70,7 +70,7 @@ Status SwitchWorker::open(const std::vector<Port*>& ports) {
 bool SwitchWorker::poll(Nanos now) {
   bool worked = drain(now);
   for (uint32_t from = 0; from < shared_.rings.workers(); ++from) {
-    if (from != number_) worked |= take_over(from, now);
+    if (from != number_) worked |= drain_handoff(from, now);
   }
   if (!inserted_.empty()) worked |= receive_inserted(now);
   if (arrivals_ == nullptr) {
@@ -114,7 +114,7 @@ bool SwitchWorker::receive_from_all(Nanos now) {
       continue;
     const bool came = receive(own.number, now);
     worked |= came;
-    own.empty_rounds = came || own.foresees ? 0 : std::min(own.empty_rounds + 1, kRoundsUntilRest);
+    own.empty_rounds = came || own.predicts_arrivals ? 0 : std::min(own.empty_rounds + 1, kRoundsUntilRest);
   }
   empty_rounds_ = worked ? 0 : std::min(empty_rounds_ + 1, kRoundsUntilRest);
   return worked;
@@ -124,7 +124,7 @@ bool SwitchWorker::receive(uint16_t ingress, Nanos now) {
   std::array<rte_mbuf*, kBurst> frames;
   const uint16_t count = shared_.ports[ingress]->port.rx_burst(frames, now);
   if (count == 0) return false;
-  take_in(ingress, std::span(frames).first(count), now);
+  process_received(ingress, std::span(frames).first(count), now);
   return true;
 }
 
@@ -137,20 +137,20 @@ bool SwitchWorker::insert(size_t port, rte_mbuf* frame) {
 bool SwitchWorker::receive_inserted(Nanos now) {
   while (!inserted_.empty()) {
     Inserted one = inserted_.pop();
-    take_in(one.ingress, {&one.frame, 1}, now);
+    process_received(one.ingress, {&one.frame, 1}, now);
   }
   return true;
 }
 
-void SwitchWorker::take_in(uint16_t ingress, std::span<rte_mbuf*> frames, Nanos now) {
+void SwitchWorker::process_received(uint16_t ingress, std::span<rte_mbuf*> frames, Nanos now) {
   SwitchPort& in = *shared_.ports[ingress];
-  const bool begins = begins_telemetry(in.role);
+  const bool is_source = starts_telemetry(in.role);
   const size_t count = frames.size();
   uint64_t bytes = 0;
   for (size_t i = 0; i < count; ++i) {
     rte_prefetch0(rte_pktmbuf_mtod(frames[i], void*));
     bytes += frames[i]->pkt_len;
-    batch_[i] = {.frame = frames[i], .ingress = ingress, .begins_telemetry = begins};
+    batch_[i] = {.frame = frames[i], .ingress = ingress, .starts_telemetry = is_source};
   }
   bump(in.counters.rx_packets, count);
   bump(in.counters.rx_bytes, bytes);
@@ -200,10 +200,10 @@ void SwitchWorker::learn_stage(std::span<SwitchPacket> batch, Nanos now) {
     const auto learned = macs_.learn(p.vlan, ethernet.source, p.ingress, now);
     if (learned == MacTable::Learned::kMoved) bump(mac_moves_);
     if (learned == MacTable::Learned::kFull) bump(mac_table_full_);
-    if (is_alone() || !macs_.is_to_be_told(now)) continue;
+    if (is_alone() || !macs_.needs_announcement(now)) continue;
     SwitchHandoff address{.what = SwitchHandoff::Kind::kAddress, .mac = ethernet.source, .packet = p};
     address.packet.frame = nullptr;
-    if (tell_others(address)) macs_.told(now);
+    if (send_to_others(address)) macs_.announced(now);
   }
 }
 
@@ -213,8 +213,9 @@ void SwitchWorker::notification_stage(std::span<SwitchPacket> batch, Nanos now) 
     if (p.has_cn_tag) {
       if (cnms_.is_tor() && shared_.ports[p.ingress]->keeps_cn_tags) {
         cnms_.learn(p, now);
-        if (!is_alone() && cnms_.is_to_be_told(now) && tell_others({SwitchHandoff::Kind::kFlow, 0, {}, p}))
-          cnms_.told(now);
+        if (!is_alone() && cnms_.needs_announcement(now) &&
+            send_to_others({SwitchHandoff::Kind::kFlow, 0, {}, p}))
+          cnms_.announced(now);
       }
       // Routers remove the CN-TAG.
       if (rte_pktmbuf_mtod(p.frame, const EthernetHeader*)->destination == shared_.mac &&
@@ -235,10 +236,10 @@ void SwitchWorker::notification_stage(std::span<SwitchPacket> batch, Nanos now) 
 
 void SwitchWorker::translate(SwitchPacket& packet, Nanos now) {
   const CnmNotifier::Taken taken = cnms_.take(packet, router_, now);
-  if (taken == CnmNotifier::Taken::kNotOurs) return;
+  if (taken == CnmNotifier::Taken::kNotHandled) return;
   if (taken == CnmNotifier::Taken::kShaped) {
     if (!is_alone())
-      tell_others({SwitchHandoff::Kind::kNotice, 0, {}, packet});  // a lost copy is not repeated
+      send_to_others({SwitchHandoff::Kind::kNotice, 0, {}, packet});  // a lost copy is not repeated
     rte_pktmbuf_free(packet.frame);
     packet.frame = nullptr;
     return;
@@ -264,12 +265,12 @@ void SwitchWorker::observe_stage(std::span<SwitchPacket> batch, Nanos now) {
 
 bool SwitchWorker::observe(const SwitchPacket& packet, Nanos now) {
   if (packet.ether_type != kEtherTypeIpv4 && packet.ether_type != kEtherTypeIpv6) return true;
-  const auto glance = glance_roce({rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len},
-                                  packet.frame->pkt_len,
-                                  config_.telemetry.enabled ? config_.telemetry.udp_port : uint16_t{0});
-  if (!glance) return true;
-  if (glance->info->operation == Operation::kCongestionNotification) return cnps_.pass(*glance, now);
-  senders_->see(*glance, now);
+  const auto peek =
+      peek_roce({rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len},
+                packet.frame->pkt_len, config_.telemetry.enabled ? config_.telemetry.udp_port : uint16_t{0});
+  if (!peek) return true;
+  if (peek->info->operation == Operation::kCongestionNotification) return cnps_.pass(*peek, now);
+  senders_->observe(*peek, now);
   return true;
 }
 
@@ -277,7 +278,7 @@ bool SwitchWorker::observe(const SwitchPacket& packet, Nanos now) {
 void SwitchWorker::send_messages(Nanos now) {
   while (!outbox_.empty()) {
     const Outbox::Message message = outbox_.pop();
-    SwitchPacket packet{.frame = message.frame, .vlan = message.vlan, .from_us = true};
+    SwitchPacket packet{.frame = message.frame, .vlan = message.vlan, .originated = true};
     bump(*send(message, packet, now));
     rte_pktmbuf_free(packet.frame);  // if it was not sent
   }
@@ -297,11 +298,12 @@ Outbox::Counter* SwitchWorker::send(const Outbox::Message& message, SwitchPacket
   if (!is_ip || config_.classifier.trust == ClassifierConfig::Trust::kPcp)
     packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
   if (message.to) {
-    if (message.at_home != nullptr && !router_.leads_on(*message.to)) return message.at_home;
-    return router_.originate(packet, *message.to, now) ? message.sent : message.no_way;
+    if (message.attached_destination != nullptr && !router_.is_forwarded(*message.to))
+      return message.attached_destination;
+    return router_.originate(packet, *message.to, now) ? message.sent : message.no_route;
   }
   const uint16_t egress = macs_.find(packet.vlan, ethernet->destination, now);
-  if (egress == kNoPort) return message.no_way;
+  if (egress == kNoPort) return message.no_route;
   admit(packet, false, egress, now);
   packet.frame = nullptr;
   return message.sent;
@@ -310,9 +312,9 @@ Outbox::Counter* SwitchWorker::send(const Outbox::Message& message, SwitchPacket
 void SwitchWorker::route_stage(std::span<SwitchPacket> batch, Nanos now) {
   if (!is_alone()) {
     for (const SwitchPacket& p : batch) {
-      if (p.frame != nullptr && router_.is_neighbour_message(p))
+      if (p.frame != nullptr && router_.is_neighbor_message(p))
         // A lost copy is replaced by a later solicitation.
-        tell_others({SwitchHandoff::Kind::kNeighbour, 0, {}, p});
+        send_to_others({SwitchHandoff::Kind::kNeighbor, 0, {}, p});
     }
   }
   router_.handle(batch, now);
@@ -331,17 +333,17 @@ inline void SwitchWorker::forward_one(SwitchPacket& packet, Nanos now) {
   const uint16_t egress =
       ethernet.destination.is_multicast() ? kNoPort : macs_.find(packet.vlan, ethernet.destination, now);
   if (egress == kNoPort) return flood(packet, now);
-  if (egress == packet.ingress && !packet.from_us) return drop(packet, DropReason::kSamePort);
+  if (egress == packet.ingress && !packet.originated) return drop(packet, DropReason::kSamePort);
   admit(packet, false, egress, now);
   packet.frame = nullptr;
 }
 
 void SwitchWorker::flood(SwitchPacket& packet, Nanos now) {
-  if (packet.ingress != kNoPort && !packet.from_us) bump(shared_.ports[packet.ingress]->counters.flooded);
+  if (packet.ingress != kNoPort && !packet.originated) bump(shared_.ports[packet.ingress]->counters.flooded);
   uint16_t last = kNoPort;  // receives the frame itself; preceding ports receive copies
   const auto count = static_cast<uint16_t>(shared_.ports.size());  // at most 1,024
   for (uint16_t i = 0; i < count; ++i) {
-    if (!shared_.ports[i]->carries(packet.vlan) || (i == packet.ingress && !packet.from_us)) continue;
+    if (!shared_.ports[i]->carries(packet.vlan) || (i == packet.ingress && !packet.originated)) continue;
     if (last != kNoPort) admit(packet, true, last, now);
     last = i;
   }
@@ -373,7 +375,7 @@ void SwitchWorker::hand_over(const SwitchPacket& packet, bool copy, uint16_t egr
 }
 
 // Returns false if a copy was not delivered to all workers.
-bool SwitchWorker::tell_others(const SwitchHandoff& what) {
+bool SwitchWorker::send_to_others(const SwitchHandoff& what) {
   bool all = true;
   for (uint32_t to = 0; to < shared_.rings.workers(); ++to) {
     if (to == number_) continue;
@@ -388,7 +390,7 @@ bool SwitchWorker::tell_others(const SwitchHandoff& what) {
   return all;
 }
 
-bool SwitchWorker::take_over(uint32_t from, Nanos now) {
+bool SwitchWorker::drain_handoff(uint32_t from, Nanos now) {
   std::array<SwitchHandoff, SwitchRings::kBurst> handed;
   const uint32_t count = shared_.rings.between(from, number_).pop(handed);
   for (uint32_t i = 0; i < count; ++i) take(handed[i], now);
@@ -407,14 +409,14 @@ void SwitchWorker::take(SwitchHandoff& handed, Nanos now) {
     case SwitchHandoff::Kind::kAddress:
       macs_.learn(packet.vlan, handed.mac, packet.ingress, now);
       return;
-    case SwitchHandoff::Kind::kNeighbour:
-      router_.overhear(packet, now);
+    case SwitchHandoff::Kind::kNeighbor:
+      router_.observe(packet, now);
       break;
     case SwitchHandoff::Kind::kFlow:
       cnms_.learn(packet, now);
       break;
     case SwitchHandoff::Kind::kNotice:
-      cnms_.overhear(packet.frame, now);
+      cnms_.observe(packet.frame, now);
       break;
   }
   rte_pktmbuf_free(packet.frame);

@@ -73,7 +73,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
   bool insert(size_t port, rte_mbuf* frame);
 
   // Sets the forecast that selects the ports to poll. It must outlive the worker.
-  void foresee(SwitchArrivals& arrivals) { arrivals_ = &arrivals; }
+  void report_arrivals_to(SwitchArrivals& arrivals) { arrivals_ = &arrivals; }
 
   // Receives a burst from each port and each other worker, and sends the due frames of each port.
   bool poll(Nanos now) override;
@@ -106,7 +106,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
   bool receive(uint16_t ingress, Nanos now);
   bool receive_inserted(Nanos now);
   // Passes frames received by a port through all stages, up to the egress queues.
-  void take_in(uint16_t ingress, std::span<rte_mbuf*> frames, Nanos now);
+  void process_received(uint16_t ingress, std::span<rte_mbuf*> frames, Nanos now);
   void parse_stage(std::span<SwitchPacket> batch, const SwitchPort& in, Nanos now);
   void classify_stage(std::span<SwitchPacket> batch);
   void learn_stage(std::span<SwitchPacket> batch, Nanos now);
@@ -134,12 +134,12 @@ class SwitchWorker final : public Poller, private RouterOutput {
   bool release_held(Nanos now);
   void count_refused(const SwitchPacket& packet, uint16_t egress, DropReason reason);
   void admit_here(const SwitchPacket& packet, bool copy, SwitchPort& out, Nanos now);
-  // Result of ask(), for a frame that would leave with `length` bytes: reason of a drop, or kNone and the AQM verdict.
+  // Result of check_admission(), for a frame that would leave with `length` bytes: reason of a drop, or kNone and the AQM verdict.
   struct Admission {
     DropReason refused = DropReason::kNone;
     AqmVerdict verdict = AqmVerdict::kPass;
   };
-  Admission ask(const SwitchPacket& packet, uint32_t length, SwitchPort& out, Nanos now);
+  Admission check_admission(const SwitchPacket& packet, uint32_t length, SwitchPort& out, Nanos now);
   void refuse(const SwitchPacket& packet, bool copy, DropReason reason, SwitchPort& out);
   // Returns the frame, or with `copy` a copy, edited for the port. Returns null, and counts the drop, if the pool is
   // empty.
@@ -154,8 +154,8 @@ class SwitchWorker final : public Poller, private RouterOutput {
 
   // Frames and learned entries, to and from other workers.
   void hand_over(const SwitchPacket& packet, bool copy, uint16_t egress);
-  bool tell_others(const SwitchHandoff& what);
-  bool take_over(uint32_t from, Nanos now);
+  bool send_to_others(const SwitchHandoff& what);
+  bool drain_handoff(uint32_t from, Nanos now);
   void take(SwitchHandoff& handed, Nanos now);
 
   void forward(SwitchPacket& packet, Nanos now) override;
@@ -170,8 +170,8 @@ class SwitchWorker final : public Poller, private RouterOutput {
   std::string name_;
   struct OwnPort {
     uint16_t number;
-    bool foresees;          // simulated: reports its next arrival
-    uint32_t empty_rounds;  // since its last frame
+    bool predicts_arrivals;  // simulated: reports its next arrival
+    uint32_t empty_rounds;   // since its last frame
   };
   std::vector<OwnPort> own_ports_;
   struct Inserted {

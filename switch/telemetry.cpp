@@ -45,7 +45,7 @@ Status read_respond(ConfigNode& node, TelemetryConfig::Respond& respond) {
 }  // namespace
 
 bool responds(const TelemetryConfig& config) {
-  return config.enabled && config.respond.to != TelemetryConfig::Respond::To::kNobody;
+  return config.enabled && config.respond.to != TelemetryConfig::Respond::To::kNone;
 }
 
 Status read_telemetry(ConfigNode& node, TelemetryConfig& config) {
@@ -115,7 +115,7 @@ IntView Telemetry::look(const rte_mbuf* frame) const {
   return parse_int(head_of(frame), frame->pkt_len, config_.udp_port);
 }
 
-bool Telemetry::begins(const rte_mbuf* frame, const UdpLocation& udp, const Departure& departure) {
+bool Telemetry::inserts_header(const rte_mbuf* frame, const UdpLocation& udp, const Departure& departure) {
   if (!departure.from_source || departure.to_sink) return false;
   if (udp.outcome != UdpOutcome::kFound) return false;
   const auto* bytes = rte_pktmbuf_mtod(frame, const uint8_t*);
@@ -147,7 +147,7 @@ rte_mbuf* Telemetry::stamp(rte_mbuf* frame, const Departure& departure, SwitchPo
     bump(counters.telemetry_malformed);
     return frame;
   }
-  return begins(frame, view.udp, departure) ? begin(frame, view, departure, counters) : frame;
+  return inserts_header(frame, view.udp, departure) ? begin(frame, view, departure, counters) : frame;
 }
 
 rte_mbuf* Telemetry::own(rte_mbuf* frame, uint32_t headroom, IntView& view,
@@ -170,7 +170,7 @@ rte_mbuf* Telemetry::begin(rte_mbuf* frame, IntView view, const Departure& depar
     bump(counters.telemetry_too_long);
     return frame;
   }
-  bump(counters.telemetry_begun);
+  bump(counters.telemetry_started);
   push(front, view, departure, counters);
   front.store(*frame);
   return frame;

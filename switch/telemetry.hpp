@@ -39,8 +39,8 @@ struct TelemetryConfig {
 
   // Responses that this switch sends (int_responder.hpp).
   struct Respond {
-    enum class To : uint8_t { kNobody, kSender, kReceiver };
-    To to = To::kNobody;
+    enum class To : uint8_t { kNone, kSender, kReceiver };
+    To to = To::kNone;
     Bytes above{0};           // bytes that must remain queued after the packet
     Nanos spacing = 20us;     // time without a further response for the flow, or up to twice this time
     uint32_t rate = 100'000;  // per second and worker
@@ -64,7 +64,7 @@ enum class TelemetryRole : uint8_t {
   kSink,     // removes the header from packets that leave here
   kEdge,     // both, for a host that does not support INT
 };
-constexpr bool begins_telemetry(TelemetryRole role) {
+constexpr bool starts_telemetry(TelemetryRole role) {
   return role == TelemetryRole::kSource || role == TelemetryRole::kEdge;
 }
 constexpr bool ends_telemetry(TelemetryRole role) {
@@ -106,7 +106,8 @@ class Telemetry {
 
   [[nodiscard]] IntView look(const rte_mbuf* frame) const;
   // `udp` and `view` are results of look().
-  [[nodiscard]] bool begins(const rte_mbuf* frame, const UdpLocation& udp, const Departure& departure);
+  [[nodiscard]] bool inserts_header(const rte_mbuf* frame, const UdpLocation& udp,
+                                    const Departure& departure);
   rte_mbuf* begin(rte_mbuf* frame, IntView view, const Departure& departure, SwitchPortCounters& counters);
   rte_mbuf* extend(rte_mbuf* frame, IntView view, const Departure& departure, SwitchPortCounters& counters);
   rte_mbuf* end(rte_mbuf* frame, IntView view, SwitchPortCounters& counters);

@@ -109,8 +109,8 @@ size_t TorShapers::find(const SwitchPacket& packet) const {
   return destination ? find(*destination, packet.traffic_class) : kNone;
 }
 
-TorShapers::RateRequest TorShapers::ask(size_t shaper, const SwitchPacket& packet, uint32_t length,
-                                        Nanos now) {
+TorShapers::RateRequest TorShapers::request_rate(size_t shaper, const SwitchPacket& packet, uint32_t length,
+                                                 Nanos now) {
   Shaper& s = *shapers_[shaper];
   s.count_arrival(length, now);
   s.reaction.advance(now);

@@ -67,7 +67,7 @@ class TorShapers {
     DropReason refused = DropReason::kNone;
     bool mark = false;
   };
-  RateRequest ask(size_t shaper, const SwitchPacket& packet, uint32_t length, Nanos now);
+  RateRequest request_rate(size_t shaper, const SwitchPacket& packet, uint32_t length, Nanos now);
   // Stores a frame that waits. Returns the feedback, if it was sampled and the queue is congested.
   std::optional<QcnFeedback> hold(size_t shaper, const SwitchPacket& packet, uint16_t egress);
 

@@ -36,13 +36,13 @@ class TorTable {
   TorTable(uint32_t size, Nanos ageing) : table_(size, ageing) {}
 
   Learned learn(const FiveTuple& key, const TorFlow& flow, Nanos now) {
-    const auto heard = table_.hear(key, now);
-    if (heard.value != nullptr) *heard.value = flow;
-    return heard.learned;
+    const auto updated = table_.update(key, now);
+    if (updated.value != nullptr) *updated.value = flow;
+    return updated.learned;
   }
   // Whether the other workers' tables need the flow of the last learn() (AgeingTable).
-  [[nodiscard]] bool is_to_be_told(Nanos now) const { return table_.is_to_be_told(now); }
-  void told(Nanos now) { table_.told(now); }
+  [[nodiscard]] bool needs_announcement(Nanos now) const { return table_.needs_announcement(now); }
+  void announced(Nanos now) { table_.announced(now); }
   // Returns null for an unknown flow. Valid until the next learn().
   [[nodiscard]] const TorFlow* find(const FiveTuple& key, Nanos now) const { return table_.find(key, now); }
 

@@ -10,13 +10,13 @@ namespace roci::lab {
 
 // The evaluated expectations. `not_run` counts expectations that refer to runs without results; they are not evaluated.
 struct Claims {
-  std::vector<Claim> judged;
+  std::vector<Claim> evaluated;
   size_t not_run = 0;
   [[nodiscard]] bool all_hold() const;
 };
 // `results[i]` is the result of `jobs[i]`.
-Claims judge_all(const std::vector<Expectation>& expectations, const std::vector<const Job*>& jobs,
-                 const std::vector<StoredRun>& results);
+Claims evaluate_all(const std::vector<Expectation>& expectations, const std::vector<const Job*>& jobs,
+                    const std::vector<StoredRun>& results);
 void print(const Claims& claims);
 
 }  // namespace roci::lab

@@ -32,7 +32,7 @@ std::string cables_of(const Topology& topology) {
   return out;
 }
 
-void tell_network(const Scenario& scenario) {
+void print_network(const Scenario& scenario) {
   const Topology& topology = scenario.topology;
   line("network", counted(topology.hosts.size(), "host") + ", " +
                       counted(topology.switches.size(), "switch") + "; links: " + cables_of(topology));
@@ -50,7 +50,7 @@ std::string curve(const char* name, const MarkingCurve& of) {
 }
 
 // Prints the marking and drop curves of port classes: one line per port rate, for the first port with that rate.
-void tell_switches(const Scenario& scenario) {
+void print_switches(const Scenario& scenario) {
   std::map<uint64_t, const SwitchPortConfig*> by_rate;
   for (const SwitchConfig& one : scenario.switches)
     for (const SwitchPortConfig& port : one.ports) by_rate.emplace(port.rate.value(), &port);
@@ -83,16 +83,16 @@ std::string flows_of(const Scenario& scenario, const TrafficPlan& plan, uint32_t
   return counted(flows, "flow") + ", " + with_unit(sum, "B") + " in total";
 }
 
-Status tell_run(const RunOptions& options, const Job& job, bool only) {
+Status print_run(const RunOptions& options, const Job& job, bool only) {
   auto scenario = read_scenario(options.file, job.changes);
   if (!scenario) return fail(scenario.error());
   auto plan = plan_traffic(*scenario);
   if (!plan) return fail(plan.error());
   if (!only) std::printf("\nrun '%s'\n", job.name.c_str());
-  tell_network(*scenario);
+  print_network(*scenario);
   line("hosts", "congestion control " + scenario->host.congestion_control.profile + ", path MTU " +
                     std::to_string(scenario->path_mtu));
-  tell_switches(*scenario);
+  print_switches(*scenario);
   for (uint32_t i = 0; i < scenario->traffic.size(); ++i)
     line("traffic", scenario->traffic[i].name + ": " + flows_of(*scenario, *plan, i));
   line("time", span(scenario->duration) + ", settle time " + span(scenario->settle) + ", drain time up to " +
@@ -114,7 +114,7 @@ Status explain(const RunOptions& options) {
   if (!scenario) return fail(scenario.error());
   std::printf("%s: %s\n", scenario->name.c_str(), scenario->about.c_str());
   if (!scenario->source.empty()) std::printf("source: %s\n", scenario->source.c_str());
-  for (const Job& job : plan->jobs) ROCI_TRY(tell_run(options, job, plan->jobs.size() == 1));
+  for (const Job& job : plan->jobs) ROCI_TRY(print_run(options, job, plan->jobs.size() == 1));
   if (!plan->expectations.empty()) std::printf("\nexpected\n");
   for (const Expectation& one : plan->expectations)
     std::printf("  %s\n      %s\n", one.claim.c_str(), one.that.c_str());

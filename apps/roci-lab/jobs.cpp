@@ -72,7 +72,7 @@ Result<Plan> plan_jobs(const RunOptions& options) {
     }
   }
   if (plan.jobs.size() > 1)
-    for (Job& job : plan.jobs) job.place = folder_name(job.name);
+    for (Job& job : plan.jobs) job.folder = folder_name(job.name);
   return plan;
 }
 

@@ -22,10 +22,10 @@ struct RunOptions {
 };
 
 struct Job {
-  std::string name;   // in tables
-  std::string place;  // subfolder of the output folder; empty: the output folder
-  RunSpec run;        // run as specified in the file
-  std::string seed;   // empty unless there is more than one seed
+  std::string name;    // in tables
+  std::string folder;  // subfolder of the output folder; empty: the output folder
+  RunSpec run;         // run as specified in the file
+  std::string seed;    // empty unless there is more than one seed
   std::vector<ConfigChange> changes;
 
   // The command line that repeats this job.

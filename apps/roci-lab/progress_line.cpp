@@ -12,7 +12,7 @@ namespace roci::lab {
 ProgressLine::ProgressLine(size_t jobs, bool wanted)
     : jobs_(jobs), shown_(wanted && ::isatty(STDERR_FILENO) != 0) {}
 
-void ProgressLine::began(size_t job, const std::string& name, Nanos duration) {
+void ProgressLine::started(size_t job, const std::string& name, Nanos duration) {
   const std::lock_guard lock(mutex_);
   running_[job] = {name, duration, {}, std::chrono::steady_clock::now()};
 }
@@ -59,7 +59,7 @@ void ProgressLine::draw() {
   for (const auto& [number, run] : running_) {
     parts +=
         std::min(1.0, static_cast<double>(run.at.now.count()) / static_cast<double>(run.duration.count()));
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - run.began;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - run.start_time;
     hops_per_second += static_cast<double>(run.at.packet_hops) / took.count();
   }
   const bool one = running_.size() == 1;

@@ -19,7 +19,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  void began(size_t job, const std::string& name, Nanos duration);
+  void started(size_t job, const std::string& name, Nanos duration);
   void show(size_t job, const ExperimentProgress& at);
   void ended(size_t job);
   // Prints a permanent line above the progress line: print() on standard output, complain() on standard error.
@@ -32,7 +32,7 @@ class ProgressLine {
     std::string name;
     Nanos duration;
     ExperimentProgress at;
-    std::chrono::steady_clock::time_point began;
+    std::chrono::steady_clock::time_point start_time;
   };
   void draw();
   void wipe();

@@ -62,7 +62,7 @@ Ranks::~Ranks() {
   if (joined_) MPI_Finalize();
 }
 
-Ranks::Bytes Ranks::ask(const Bytes& request) {
+Ranks::Bytes Ranks::request_job(const Bytes& request) {
   send(request, 0, kRequest);
   MPI_Status status;
   MPI_Probe(0, kAnswer, MPI_COMM_WORLD, &status);
@@ -71,11 +71,11 @@ Ranks::Bytes Ranks::ask(const Bytes& request) {
 
 Ranks::Request Ranks::next_request() {
   // MPI_Recv and MPI_Probe would poll and so use a CPU that the runs need.
-  constexpr auto kLookAgain = std::chrono::milliseconds(1);
+  constexpr auto kPollInterval = std::chrono::milliseconds(1);
   MPI_Status status;
   for (int there = 0; there == 0;) {
     MPI_Iprobe(MPI_ANY_SOURCE, kRequest, MPI_COMM_WORLD, &there, &status);
-    if (there == 0) std::this_thread::sleep_for(kLookAgain);
+    if (there == 0) std::this_thread::sleep_for(kPollInterval);
   }
   return {status.MPI_SOURCE, receive(status)};
 }
@@ -91,7 +91,7 @@ Result<Ranks> Ranks::join() {
 }
 
 Ranks::~Ranks() = default;
-Ranks::Bytes Ranks::ask(const Bytes& /*request*/) { return {}; }
+Ranks::Bytes Ranks::request_job(const Bytes& /*request*/) { return {}; }
 Ranks::Request Ranks::next_request() { return {}; }
 void Ranks::answer(int /*rank*/, const Bytes& /*bytes*/) {}
 

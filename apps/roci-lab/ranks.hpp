@@ -26,7 +26,7 @@ class Ranks {
   [[nodiscard]] int count() const { return count_; }
 
   // On ranks other than 0: sends a request to rank 0 and waits for the answer.
-  Bytes ask(const Bytes& request);
+  Bytes request_job(const Bytes& request);
   // On rank 0: waits for a request from any other rank. Each request requires one answer().
   struct Request {
     int rank = 0;

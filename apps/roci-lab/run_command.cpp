@@ -11,9 +11,9 @@
 #include "base/interrupt.hpp"
 #include "lab/experiment.hpp"
 #include "lab/results.hpp"
-#include "roci-lab/board.hpp"
 #include "roci-lab/claims.hpp"
 #include "roci-lab/compare_command.hpp"
+#include "roci-lab/job_table.hpp"
 #include "roci-lab/ranks.hpp"
 #include "roci-lab/text.hpp"
 
@@ -29,7 +29,7 @@ unsigned threads_of(const RunOptions& options) {
 }
 
 // Warnings below the line of a run; empty if there is nothing to report.
-std::string how_late(const Measurements& of) {
+std::string schedule_lag_text(const Measurements& of) {
   constexpr double kSmallPart = 0.01;
   if (!of.real || of.real->late.part <= kSmallPart) return "";
   const ScheduleLag& late = of.real->late;
@@ -39,7 +39,7 @@ std::string how_late(const Measurements& of) {
                                  : "the results with real ports are less accurate");
 }
 
-std::string what_real_ports_lost(const Measurements& of) {
+std::string real_port_losses_text(const Measurements& of) {
   if (!of.real) return "";
   uint64_t lost = 0;
   for (const RealPortCounts& port : of.real->ports) lost += port.rx_missed + port.dropped;
@@ -51,7 +51,7 @@ Result<std::string> measure(const RunOptions& options, const Job& job, size_t nu
                             ProgressLine& line) {
   auto scenario = read_scenario(options.file, job.changes);
   if (!scenario) return fail(scenario.error());
-  line.began(number, job.name, scenario->duration);
+  line.started(number, job.name, scenario->duration);
   ExperimentOptions how;
   how.threads = threads_of(options);
   how.real = options.real;
@@ -62,15 +62,15 @@ Result<std::string> measure(const RunOptions& options, const Job& job, size_t nu
   if (!measured) return fail(measured.error().within(job.name));
   ROCI_TRY(
       write_results(folder.string(), *scenario, {job.name, job.command(options), how.threads}, *measured));
-  return result_line(job.name, *measured) + what_real_ports_lost(*measured) + how_late(*measured);
+  return result_line(job.name, *measured) + real_port_losses_text(*measured) + schedule_lag_text(*measured);
 }
 
 Outcome run(const RunOptions& options, const Job& job, size_t number, const fs::path& folder,
             ProgressLine& line) {
-  auto told = measure(options, job, number, folder, line);
-  if (told) return {.line = *told};
-  if (told.error().code == ECANCELED) return {.stopped = true};
-  return {.error = told.error().message};
+  auto row = measure(options, job, number, folder, line);
+  if (row) return {.line = *row};
+  if (row.error().code == ECANCELED) return {.stopped = true};
+  return {.error = row.error().message};
 }
 
 // Rank 0: executes all jobs, on its own threads and on the other ranks.
@@ -82,15 +82,15 @@ class Lead {
 
  private:
   [[nodiscard]] fs::path folder_of(size_t job) const {
-    return plan_.jobs[job].place.empty() ? out() : out() / plan_.jobs[job].place;
+    return plan_.jobs[job].folder.empty() ? out() : out() / plan_.jobs[job].folder;
   }
   [[nodiscard]] fs::path out() const {
     return options_.out.empty() ? fs::path("lab-" + fs::path(options_.file).stem().string())
                                 : fs::path(options_.out);
   }
-  void serve(Board& board);
+  void serve(JobTable& job_table);
   Outcome taken_in(size_t job, const Json& done) const;
-  Status report(const Board& board, bool& all_hold) const;
+  Status report(const JobTable& job_table, bool& all_hold) const;
 
   const RunOptions& options_;
   const Plan& plan_;
@@ -113,7 +113,7 @@ void help(const RunOptions& options, Ranks& ranks) {
   ProgressLine line(1, false);
   const fs::path folder = fs::temp_directory_path() / ("roci-lab-" + std::to_string(::getpid()));
   std::optional<Result<Plan>> plan;
-  for (Ranks::Bytes answer = ranks.ask({}); !answer.empty();) {
+  for (Ranks::Bytes answer = ranks.request_job({}); !answer.empty();) {
     if (!plan) plan = plan_jobs(options);
     const size_t job = Json::from_cbor(answer).at("job");
     Outcome outcome;
@@ -130,7 +130,7 @@ void help(const RunOptions& options, Ranks& ranks) {
       else
         outcome.error = read.error().message;
     }
-    answer = ranks.ask(packed(job, outcome, files));
+    answer = ranks.request_job(packed(job, outcome, files));
   }
   std::error_code ignored;
   fs::remove_all(folder, ignored);
@@ -138,7 +138,8 @@ void help(const RunOptions& options, Ranks& ranks) {
 
 // Ends the other ranks without a job.
 void dismiss(Ranks& ranks) {
-  for (int asking = ranks.count() - 1; asking > 0; --asking) ranks.answer(ranks.next_request().rank, {});
+  for (int remaining = ranks.count() - 1; remaining > 0; --remaining)
+    ranks.answer(ranks.next_request().rank, {});
 }
 
 Outcome Lead::taken_in(size_t job, const Json& done) const {
@@ -149,27 +150,27 @@ Outcome Lead::taken_in(size_t job, const Json& done) const {
 }
 
 // Distributes jobs and collects results until all other ranks have received an empty answer.
-void Lead::serve(Board& board) {
+void Lead::serve(JobTable& job_table) {
   for (int working = ranks_.count() - 1; working > 0;) {
     const Ranks::Request request = ranks_.next_request();
-    bool goes_on = true;
+    bool continues = true;
     if (!request.bytes.empty()) {
       const Json done = Json::from_cbor(request.bytes);
       const size_t job = done.at("job");
-      board.done(job, taken_in(job, done));
-      goes_on = !done.at("stopped");  // an interrupted rank would stop further jobs at once
+      job_table.done(job, taken_in(job, done));
+      continues = !done.at("stopped");  // an interrupted rank would stop further jobs at once
     }
-    const auto job = goes_on ? board.take() : std::nullopt;
+    const auto job = continues ? job_table.take() : std::nullopt;
     ranks_.answer(request.rank, job ? packed(*job) : Ranks::Bytes{});
     if (!job) --working;
   }
 }
 
-Status Lead::report(const Board& board, bool& all_hold) const {
+Status Lead::report(const JobTable& job_table, bool& all_hold) const {
   std::vector<std::string> folders;  // of the succeeded runs
   std::vector<const Job*> jobs;
   for (size_t job = 0; job < plan_.jobs.size(); ++job) {
-    if (!board.succeeded(job)) continue;
+    if (!job_table.succeeded(job)) continue;
     folders.push_back(folder_of(job).string());
     jobs.push_back(&plan_.jobs[job]);
   }
@@ -177,34 +178,34 @@ Status Lead::report(const Board& board, bool& all_hold) const {
   std::printf("results: %s\n", out().string().c_str());
   auto results = read_folders(folders);
   if (!results) return fail(results.error());
-  const Claims claims = judge_all(plan_.expectations, jobs, *results);
+  const Claims claims = evaluate_all(plan_.expectations, jobs, *results);
   print(claims);
   all_hold = claims.all_hold();
-  return write_shown_report((out() / "report.html").string(), *results, claims.judged);
+  return write_shown_report((out() / "report.html").string(), *results, claims.evaluated);
 }
 
 int Lead::run_all() {
   std::printf("%s\n", result_heading().c_str());
   ProgressLine line(plan_.jobs.size(), !options_.quiet);
-  Board board(plan_.jobs.size(), line);
+  JobTable job_table(plan_.jobs.size(), line);
   {
     std::vector<std::jthread> workers;
     for (unsigned i = 0; i < options_.jobs; ++i) {
       workers.emplace_back([&] {
-        while (const auto job = board.take())
-          board.done(*job, run(options_, plan_.jobs[*job], *job, folder_of(*job), line));
+        while (const auto job = job_table.take())
+          job_table.done(*job, run(options_, plan_.jobs[*job], *job, folder_of(*job), line));
       });
     }
-    serve(board);
+    serve(job_table);
   }
   bool good = true;
   size_t ended = 0;
   for (size_t job = 0; job < plan_.jobs.size(); ++job) {
-    good = good && board.succeeded(job);
-    ended += board.ended(job) ? 1 : 0;
+    good = good && job_table.succeeded(job);
+    ended += job_table.ended(job) ? 1 : 0;
   }
   bool all_hold = true;
-  if (Status done = report(board, all_hold); !done) {
+  if (Status done = report(job_table, all_hold); !done) {
     line.complain(done.error().message);
     good = false;
   }

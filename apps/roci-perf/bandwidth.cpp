@@ -119,13 +119,13 @@ class Run {
     bool worked = false;
     for (;;) {
       const uint64_t posted = traffic_.posted(i);
-      const uint64_t room = depth_ - (posted - traffic_.completed(i));
+      const uint64_t space = depth_ - (posted - traffic_.completed(i));
       uint64_t count = 0;
       if (!stopping_) {
-        count = std::min({uint64_t{post_list_}, gate_ - posted, room});
+        count = std::min({uint64_t{post_list_}, gate_ - posted, space});
       } else if (traffic_.has_silent_tail(i)) {
         // One more, signaled message: its completion also completes the unsignaled ones.
-        count = std::min<uint64_t>(1, room);
+        count = std::min<uint64_t>(1, space);
       }
       if (count == 0) return worked;
       if (p_.verify) {
@@ -190,7 +190,7 @@ class Run {
       checked_[i] = traffic_.posted(i);
     }
     control_.set_outstanding(false);
-    ROCI_TRY(control_.tell({{"check", counts}}));
+    ROCI_TRY(control_.send_message({{"check", counts}}));
     auto answer = control_.expect("checked");
     control_.set_outstanding(true);
     if (!answer) return fail(answer.error());
@@ -323,7 +323,7 @@ Result<Json> serve_bandwidth(Control& control, Endpoint& endpoint, const Paramet
     try {
       if (message.contains("check")) {
         ROCI_TRY(check_written(message["check"], endpoint, traffic));
-        ROCI_TRY(control.tell({{"checked", true}}));
+        ROCI_TRY(control.send_message({{"checked", true}}));
       } else if (message.contains("done")) {
         if (p.operation == Operation::kSend) {
           message.at("messages").get_to(counts);
@@ -344,7 +344,7 @@ Result<Json> serve_bandwidth(Control& control, Endpoint& endpoint, const Paramet
   return final_message;
 }
 
-Status serve_silently(Control& control, Endpoint& endpoint, const Parameters& p, Traffic& traffic) {
+Status serve_one_sided(Control& control, Endpoint& endpoint, const Parameters& p, Traffic& traffic) {
   Receiver receiver(endpoint, p, traffic);
   const Nanos end = now() + from_seconds(p.duration);
   while (now() < end) {

@@ -29,6 +29,6 @@ Status prepare_to_serve_bandwidth(Endpoint& endpoint, const Parameters& paramete
 Result<Json> serve_bandwidth(Control& control, Endpoint& endpoint, const Parameters& parameters,
                              Traffic& traffic);
 // Serves for the duration of the test; for a peer given by --peer.
-Status serve_silently(Control& control, Endpoint& endpoint, const Parameters& parameters, Traffic& traffic);
+Status serve_one_sided(Control& control, Endpoint& endpoint, const Parameters& parameters, Traffic& traffic);
 
 }  // namespace roci::perf

@@ -9,7 +9,7 @@
 namespace roci::perf {
 namespace {
 
-constexpr unsigned kRoundsBetweenLooks = 64;
+constexpr unsigned kRoundsBetweenChecks = 64;
 
 double in_seconds(Nanos span) { return static_cast<double>(span.count()) * 1e-9; }
 
@@ -46,8 +46,8 @@ Status Control::round(bool worked) {
   }
   worked_ |= worked;
   empty_polls_.note(worked, now());
-  if (++rounds_ % kRoundsBetweenLooks != 0) return {};
-  return look_around();
+  if (++rounds_ % kRoundsBetweenChecks != 0) return {};
+  return check_progress();
 }
 
 Status Control::serve(bool worked) {
@@ -55,7 +55,7 @@ Status Control::serve(bool worked) {
   return round(device_.progress() || worked);
 }
 
-Status Control::look_around() {
+Status Control::check_progress() {
   heartbeat_.store(heartbeat_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (interrupted()) return fail("interrupted", EINTR);
   ROCI_TRY(read_channel());
@@ -98,11 +98,11 @@ Status Control::read_channel() {
   }
 }
 
-Status Control::tell(const Json& message) {
+Status Control::send_message(const Json& message) {
   if (channel_ == nullptr) return {};
   if (auto sent = channel_->send(message); !sent) {
     // An error message that the peer sent before it closed the connection explains more than the send error.
-    if (auto said = read_channel(); !said) return said;
+    if (auto pending = read_channel(); !pending) return pending;
     return fail(sent.error().within(peer_name_));
   }
   return {};

@@ -44,7 +44,7 @@ class Control {
   // is open.
   Status serve(bool worked);
 
-  Status tell(const Json& message);
+  Status send_message(const Json& message);
   // Removes the next received message, if there is one.
   bool take(Json* message);
   // Waits for a message that contains `key`; any other message is a protocol error (EPROTO).
@@ -58,7 +58,7 @@ class Control {
   [[nodiscard]] bool has_channel() const { return channel_ != nullptr; }
 
  private:
-  Status look_around();
+  Status check_progress();
   Status read_channel();
 
   Device& device_;

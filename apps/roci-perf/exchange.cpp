@@ -98,7 +98,7 @@ class TcpChannel final : public Channel {
   std::string buffer_;  // received part of an incomplete line
 };
 
-struct Mailbox {
+struct MessageQueue {
   std::mutex mutex;
   std::deque<Json> messages;
   std::atomic<bool> filled{false};
@@ -107,7 +107,7 @@ struct Mailbox {
 
 class MemoryChannel final : public Channel {
  public:
-  MemoryChannel(std::shared_ptr<Mailbox> in, std::shared_ptr<Mailbox> out)
+  MemoryChannel(std::shared_ptr<MessageQueue> in, std::shared_ptr<MessageQueue> out)
       : in_(std::move(in)), out_(std::move(out)) {}
   ~MemoryChannel() override { out_->closed = true; }
 
@@ -134,7 +134,7 @@ class MemoryChannel final : public Channel {
   }
 
  private:
-  std::shared_ptr<Mailbox> in_, out_;
+  std::shared_ptr<MessageQueue> in_, out_;
 };
 
 struct FreeAddresses {
@@ -175,7 +175,7 @@ Result<int> try_connect(const addrinfo& address, Nanos timeout) {
 }  // namespace
 
 std::pair<std::unique_ptr<Channel>, std::unique_ptr<Channel>> make_memory_channel() {
-  auto there = std::make_shared<Mailbox>(), back = std::make_shared<Mailbox>();
+  auto there = std::make_shared<MessageQueue>(), back = std::make_shared<MessageQueue>();
   return {std::make_unique<MemoryChannel>(back, there), std::make_unique<MemoryChannel>(there, back)};
 }
 

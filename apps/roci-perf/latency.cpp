@@ -58,10 +58,10 @@ class PingPong {
     if (!p_.verify) return {};
     // If the device has its own thread, the marker byte may be visible before the rest of its packet. A mismatch is
     // reported only if it persists for kPlacing.
-    const Nanos patience = now() + kPlacing;
+    const Nanos placing_deadline = now() + kPlacing;
     for (;;) {
       Status right = traffic_.check(kQueuePair, n, data, 1);
-      if (right || now() >= patience) return right;
+      if (right || now() >= placing_deadline) return right;
       ROCI_TRY(turn());
     }
   }

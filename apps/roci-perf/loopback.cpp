@@ -24,15 +24,15 @@ constexpr const char* kNetwork = "10.0.0.";
 
 // The wires, the optional switch between them, and the two ports of the hosts. Declared in order of creation, destroyed
 // in reverse order.
-struct Wires {
+struct RingPorts {
   std::shared_ptr<MbufPool> pool;
   std::vector<std::unique_ptr<Port>> switch_ports;
   std::unique_ptr<Switch> between;
   std::unique_ptr<Port> client, server;
 };
 
-Result<Wires> lay_wires(bool direct) {
-  Wires wires;
+Result<RingPorts> create_ring_ports(bool direct) {
+  RingPorts wires;
   auto pool = MbufPool::create("loopback", kPoolFrames, EthdevPort::data_room_for("net_ring", kPortMtu));
   if (!pool) return fail(pool.error());
   wires.pool = *pool;
@@ -88,7 +88,7 @@ void drain(Switch* between, Device& client, Device& server) {
 
 Status run_loopback(const Options& options, Report& report) {
   ROCI_TRY(start_eal());
-  auto wires = lay_wires(options.direct);
+  auto wires = create_ring_ports(options.direct);
   if (!wires) return fail(wires.error());
   if (options.loss > 0) {
     Rng random(options.given.contains("seed") ? options.test.seed : os_random());

@@ -15,7 +15,7 @@ Outcome run(const roci::perf::Options& options, roci::perf::Report& report) {
     const int exit_code = status ? 0 : status.error().code == EINTR ? 130 : 1;
     return {std::move(status), exit_code};
   }
-  auto config = options.config_file.empty() ? roci::perf::take_place(options.net_folder)
+  auto config = options.config_file.empty() ? roci::perf::take_slot(options.net_folder)
                                             : roci::perf::read_host_config(options.config_file);
   if (!config) return {roci::fail(config.error()), 2};
   return run_on_port(options, *config, report);

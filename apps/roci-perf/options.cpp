@@ -286,7 +286,7 @@ class Command {
   }
 
   // Values set by roci-run in the environment. Options of the command line have precedence.
-  void take_surroundings() {
+  void read_environment() {
     if (o_.loopback) return;
     if (const char* file = std::getenv("ROCI_STATS"); file != nullptr) o_.stats_file = file;
     if (!o_.config_file.empty()) return;
@@ -313,7 +313,7 @@ class Command {
     if (o_.loopback && !o_.host.empty()) {
       return fail("--loopback excludes HOST (\"" + o_.host + "\")");
     }
-    take_surroundings();
+    read_environment();
     if (!o_.loopback && o_.config_file.empty() && o_.net_folder.empty()) {
       return fail(
           "no port; use --loopback for a test in this process, --config FILE for a port, or start roci-perf "

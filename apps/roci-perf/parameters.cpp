@@ -27,10 +27,9 @@ std::string sizes_text(const std::vector<uint64_t>& sizes) {
   return std::to_string(sizes.front()) + " to " + std::to_string(sizes.back());
 }
 
-Status contradiction(const std::string& option, const std::string& mine, const std::string& theirs) {
+Status contradiction(const std::string& option, const std::string& mine, const std::string& other) {
   return fail("client and server have different parameters: " + option + " is " + mine +
-              " on the server and " + theirs +
-              " on the client; use the same value, or omit it on the server");
+              " on the server and " + other + " on the client; use the same value, or omit it on the server");
 }
 
 }  // namespace
@@ -145,9 +144,10 @@ Result<Parameters> parameters_from_json(const Json& json) {
 }
 
 Result<Parameters> agree(const Parameters& mine, const std::set<std::string>& given,
-                         const Parameters& theirs) {
+                         const Parameters& of_client) {
   const std::string my_test = std::string(to_string(mine.operation)) + " " + to_string(mine.mode);
-  const std::string their_test = std::string(to_string(theirs.operation)) + " " + to_string(theirs.mode);
+  const std::string their_test =
+      std::string(to_string(of_client.operation)) + " " + to_string(of_client.mode);
   if (my_test != their_test) {
     return fail("client and server run different tests: the server runs \"" + my_test +
                 "\" and the client \"" + their_test + "\"");
@@ -156,19 +156,19 @@ Result<Parameters> agree(const Parameters& mine, const std::set<std::string>& gi
     if (!given.contains(option) || my_value == their_value) return {};
     return contradiction(std::string("--") + option, std::to_string(my_value), std::to_string(their_value));
   };
-  if ((given.contains("size") || given.contains("all")) && mine.sizes != theirs.sizes) {
+  if ((given.contains("size") || given.contains("all")) && mine.sizes != of_client.sizes) {
     ROCI_TRY(contradiction(given.contains("all") ? "--all" : "--size", sizes_text(mine.sizes),
-                           sizes_text(theirs.sizes)));
+                           sizes_text(of_client.sizes)));
   }
-  ROCI_TRY(compare("iters", mine.iterations, theirs.iterations));
-  ROCI_TRY(compare("duration", mine.duration, theirs.duration));
-  ROCI_TRY(compare("qp", mine.queue_pairs, theirs.queue_pairs));
-  ROCI_TRY(compare("tx-depth", mine.tx_depth, theirs.tx_depth));
-  ROCI_TRY(compare("rx-depth", mine.rx_depth, theirs.rx_depth));
-  ROCI_TRY(compare("seed", mine.seed, theirs.seed));
-  if (given.contains("verify") && !theirs.verify) ROCI_TRY(contradiction("--verify", "on", "off"));
-  if (theirs.mtu != 0) ROCI_TRY(compare("mtu", mine.mtu, theirs.mtu));
-  Parameters agreed = theirs;
+  ROCI_TRY(compare("iters", mine.iterations, of_client.iterations));
+  ROCI_TRY(compare("duration", mine.duration, of_client.duration));
+  ROCI_TRY(compare("qp", mine.queue_pairs, of_client.queue_pairs));
+  ROCI_TRY(compare("tx-depth", mine.tx_depth, of_client.tx_depth));
+  ROCI_TRY(compare("rx-depth", mine.rx_depth, of_client.rx_depth));
+  ROCI_TRY(compare("seed", mine.seed, of_client.seed));
+  if (given.contains("verify") && !of_client.verify) ROCI_TRY(contradiction("--verify", "on", "off"));
+  if (of_client.mtu != 0) ROCI_TRY(compare("mtu", mine.mtu, of_client.mtu));
+  Parameters agreed = of_client;
   if (agreed.mtu == 0 && given.contains("mtu")) agreed.mtu = mine.mtu;
   return agreed;
 }

@@ -71,6 +71,6 @@ Result<Parameters> parameters_from_json(const Json& json);
 // Returns the parameters of the server: those of the client, unless they contradict an option in `given` (long names
 // without dashes, for example "tx-depth") of the server's command line.
 Result<Parameters> agree(const Parameters& mine, const std::set<std::string>& given,
-                         const Parameters& theirs);
+                         const Parameters& of_client);
 
 }  // namespace roci::perf

@@ -25,7 +25,7 @@ Outcome outcome(Status status, int exit_code) {
 
 Result<std::unique_ptr<Port>> open_port(const Options& options, const HostConfig& config,
                                         const EthdevConfig& port_config) {
-  if (config.place != nullptr) return config.place->open_port(config.eal);
+  if (config.slot != nullptr) return config.slot->open_port(config.eal);
   const Nanos timeout = from_seconds(options.host_timeout);
   auto port = start_port(config.eal, port_config, config.host.device.name, timeout);
   if (!port) return fail(port.error());
@@ -83,12 +83,12 @@ Status exchange(const Options& options, Device& device, const std::string& path,
 
 }  // namespace
 
-Result<HostConfig> take_place(const std::string& folder) {
-  auto place = NetSlot::take(folder);
-  if (!place) return fail(place.error());
+Result<HostConfig> take_slot(const std::string& folder) {
+  auto slot = NetSlot::take(folder);
+  if (!slot) return fail(slot.error());
   HostConfig config;
-  config.host = (*place)->device();
-  config.place = std::move(*place);
+  config.host = (*slot)->device();
+  config.slot = std::move(*slot);
   return config;
 }
 

@@ -15,10 +15,10 @@ namespace roci::perf {
 struct HostConfig {
   EalConfig eal;
   DeviceFile host;
-  std::unique_ptr<NetSlot> place{};  // null with --config
+  std::unique_ptr<NetSlot> slot{};  // null with --config
 };
 // Allocates a slot in the network with this folder, which roci-run sets in ROCI_NET.
-Result<HostConfig> take_place(const std::string& folder);
+Result<HostConfig> take_slot(const std::string& folder);
 Result<HostConfig> read_host_config(const std::string& file);
 
 // A failure with its exit status.

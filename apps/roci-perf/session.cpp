@@ -96,8 +96,8 @@ class Client {
   Status run() {
     auto largest = usable_mtu(device_, p_.mtu);
     if (!largest) return fail(largest.error());
-    ROCI_TRY(
-        control_.tell({{"roci-perf", kExchangeVersion}, {"test", to_json(p_)}, {"largest_mtu", *largest}}));
+    ROCI_TRY(control_.send_message(
+        {{"roci-perf", kExchangeVersion}, {"test", to_json(p_)}, {"largest_mtu", *largest}}));
     auto welcome = control_.expect("welcome");
     if (!welcome) return fail(welcome.error());
     mtu_ = welcome->value("mtu", *largest);
@@ -113,7 +113,7 @@ class Client {
     auto endpoint = Endpoint::create(device_, options_, p_, size);
     if (!endpoint) return fail(endpoint.error());
     Endpoint& e = **endpoint;
-    ROCI_TRY(control_.tell(round_message(size, e)));
+    ROCI_TRY(control_.send_message(round_message(size, e)));
     auto answer = control_.expect("round");
     if (!answer) return fail(answer.error());
     auto peers = addresses_of(*answer, size);
@@ -132,7 +132,7 @@ class Client {
     report_.note_congestion();
     Json counts = Json::array();
     for (uint32_t i = 0; i < e.count(); ++i) counts.push_back(traffic.posted(i));
-    ROCI_TRY(control_.tell({{"done", true}, {"messages", counts}, {"result", to_json(*row)}}));
+    ROCI_TRY(control_.send_message({{"done", true}, {"messages", counts}, {"result", to_json(*row)}}));
     auto done = control_.expect("done");
     if (!done) return fail(done.error());
     verified_.messages += traffic.verified().messages + done->value("verified_messages", uint64_t{0});
@@ -172,16 +172,16 @@ class Server {
                       "; install the same version on both",
                   EPROTO);
     }
-    auto theirs = parameters_from_json(hello.value("test", Json::object()));
-    if (!theirs) return fail(theirs.error());
-    auto agreed = agree(options_.test, options_.given, *theirs);
+    auto of_client = parameters_from_json(hello.value("test", Json::object()));
+    if (!of_client) return fail(of_client.error());
+    auto agreed = agree(options_.test, options_.given, *of_client);
     if (!agreed) return fail(agreed.error());
     p_ = *agreed;
     auto mtu = usable_mtu(device_, p_.mtu);
     if (!mtu) return fail(mtu.error());
     const Json& largest = hello.contains("largest_mtu") ? hello["largest_mtu"] : Json{};
     if (largest.is_number_unsigned()) mtu_ = std::min(*mtu, std::max(256U, largest.get<uint32_t>()));
-    return control_.tell({{"welcome", kExchangeVersion}, {"mtu", mtu_}});
+    return control_.send_message({{"welcome", kExchangeVersion}, {"mtu", mtu_}});
   }
 
   Status round(uint64_t size) {
@@ -195,16 +195,16 @@ class Server {
     ROCI_TRY(e.connect(*peers, mtu_));
     Traffic traffic = make_traffic(e, p_, options_);
     ROCI_TRY(prepare(e, p_, traffic));
-    ROCI_TRY(control_.tell(round_message(size, e)));
+    ROCI_TRY(control_.send_message(round_message(size, e)));
     if (report_ != nullptr && size == p_.sizes.front()) {
       report_->heading(make_heading(device_, options_, p_, e, *peers, mtu_, "server", path_));
     }
     auto last = p_.mode == Mode::kBandwidth ? serve_bandwidth(control_, e, p_, traffic)
                                             : serve_latency(control_, e, p_, traffic);
     if (!last) return fail(last.error());
-    ROCI_TRY(control_.tell({{"done", true},
-                            {"verified_messages", traffic.verified().messages},
-                            {"verified_bytes", traffic.verified().bytes}}));
+    ROCI_TRY(control_.send_message({{"done", true},
+                                    {"verified_messages", traffic.verified().messages},
+                                    {"verified_bytes", traffic.verified().bytes}}));
     verified_.messages += traffic.verified().messages;
     verified_.bytes += traffic.verified().bytes;
     if (report_ == nullptr) return {};
@@ -226,9 +226,9 @@ class Server {
 };
 
 // Sends the error to the peer, unless the peer reported it or the connection is closed.
-Status tell_about(Control& control, Status status) {
+Status send_error(Control& control, Status status) {
   if (!status && status.error().code != EREMOTEIO) {
-    [[maybe_unused]] Status sent = control.tell({{"error", status.error().message}});
+    [[maybe_unused]] Status sent = control.send_message({{"error", status.error().message}});
   }
   return status;
 }
@@ -260,12 +260,12 @@ Status wait_for_start(Control& control, const Options& options, Report& report) 
 
 Status run_client(Control& control, Device& device, const Options& options, const std::string& path,
                   Report& report) {
-  return tell_about(control, Client(control, device, options, path, report).run());
+  return send_error(control, Client(control, device, options, path, report).run());
 }
 
 Status run_server(Control& control, Device& device, const Options& options, const std::string& path,
                   Report* report) {
-  return tell_about(control, Server(control, device, options, path, report).run());
+  return send_error(control, Server(control, device, options, path, report).run());
 }
 
 namespace {
@@ -305,7 +305,7 @@ Status run_with_peers(Control& control, Device& device, const Options& options, 
     if (!row) return fail(row.error());
     if (p.mode == Mode::kLatency) ROCI_TRY(linger(control, options.qp_timeout));
   } else if (p.mode == Mode::kBandwidth) {
-    ROCI_TRY(serve_silently(control, e, p, traffic));
+    ROCI_TRY(serve_one_sided(control, e, p, traffic));
   } else if (auto served = serve_latency(control, e, p, traffic); !served) {
     return fail(served.error());
   }

@@ -14,10 +14,10 @@
 #include "net/runtime_folder.hpp"
 #include "net/stats_file.hpp"
 #include "port/port_config.hpp"
-#include "roci-run/nets.hpp"
+#include "roci-run/environment.hpp"
+#include "roci-run/networks.hpp"
 #include "roci-run/program.hpp"
 #include "roci-run/stats_tables.hpp"
-#include "roci-run/surroundings.hpp"
 
 namespace roci::run {
 namespace {
@@ -71,7 +71,7 @@ Status join_net(const Options& options, NetConfig net, bool exactly, const std::
   control.profile = net.congestion_control.profile;
   control.base_rtt = net.congestion_control.base_rtt;
   ROCI_TRY(check_congestion_control(control));
-  if (net.sender_places && net.needs_switch())
+  if (net.sender_placement && net.needs_switch())
     return fail(
         "placement: sender requires a network without a switch, and fault injection requires a switch");
   const bool described = exactly || options.has_faults();
@@ -124,7 +124,7 @@ Status set_up(const Options& options) {
       ROCI_TRY(use_device(options, *file->device));
     }
   }
-  return set_surroundings(*programs, device_name);
+  return set_environment(*programs, device_name);
 }
 
 int run_with_stats(const std::vector<std::string>& command) {
@@ -149,15 +149,15 @@ int run_with_stats(const std::vector<std::string>& command) {
   return exit_code;
 }
 
-int say(const Result<std::string>& text) {
+int print_result(const Result<std::string>& text) {
   if (!text) return complain(text.error());
   std::fputs(text->c_str(), stdout);
   return 0;
 }
 
 int run(const Options& options) {
-  if (options.list) return say(nets_table());
-  if (!options.stop.empty()) return say(stop_net(options.stop));
+  if (options.list) return print_result(networks_table());
+  if (!options.stop.empty()) return print_result(stop_network(options.stop));
   if (options.command.empty()) return complain({"PROGRAM is missing; see 'roci-run --help'"});
   if (options.command.front().starts_with('-'))
     return complain(

@@ -15,14 +15,14 @@ bool CommandSlot::withdraw(Command& command) {
   return posted_.compare_exchange_strong(mine, nullptr, std::memory_order_relaxed);
 }
 
-bool CommandSlot::deliver(Command::Step step, Nanos patience) {
+bool CommandSlot::deliver(Command::Step step, Nanos timeout) {
   constexpr Nanos kNap = 100us;
   const std::lock_guard lock(senders_);
   Command command{std::move(step)};
   if (!post(command)) return false;
   if (wakeup_ != nullptr) wakeup_->wake(Waiter::kApplication);
   for (Nanos waited{0}; !command.done(); waited += kNap) {
-    if (waited >= patience && withdraw(command)) return false;
+    if (waited >= timeout && withdraw(command)) return false;
     std::this_thread::sleep_for(kNap);
   }
   return true;

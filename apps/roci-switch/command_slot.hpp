@@ -41,8 +41,8 @@ class CommandSlot final : public Poller {
   bool withdraw(Command& command);
 
   // Posts a change and waits until it is done; callers are serialized. False if the polling thread does not take the
-  // command within `patience`; then nothing was changed.
-  bool deliver(Command::Step step, Nanos patience);
+  // command within `timeout`; then nothing was changed.
+  bool deliver(Command::Step step, Nanos timeout);
 
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override;

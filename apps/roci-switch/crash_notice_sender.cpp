@@ -14,13 +14,13 @@ constexpr Nanos kPause = 1ms;
 
 Nanos CrashNoticeSender::work(Nanos now) {
   if (folder_.empty()) return kNever;
-  if (!gone_ && now >= next_look_) {
+  if (!exited_ && now >= next_look_) {
     look();
     next_look_ = now + kPeriod;
   }
-  if (!gone_) return next_look_;
-  say_some();
-  if (!gone_) next_look_ = now;  // search for further files at once
+  if (!exited_) return next_look_;
+  send_some();
+  if (!exited_) next_look_ = now;  // search for further files at once
   return now + kPause;
 }
 
@@ -32,39 +32,40 @@ void CrashNoticeSender::look() {
     if (dot == 0 || dot == std::string::npos) continue;  // temporary, or not a crash notification
     const auto port = process_.find_port(name.substr(0, dot));
     if (!port) continue;
-    auto words = CrashNoticeReader::take(entry.path());
-    if (!words) {
+    auto notices = CrashNoticeReader::take(entry.path());
+    if (!notices) {
       if (complained_.insert(name).second)
-        std::fprintf(stderr, "roci-switch: %s\n", words.error().message.c_str());
-    } else if (*words) {
-      gone_.emplace(
-          ExitedProcess{entry.path(), name.substr(0, dot), name.substr(dot + 1), *port, std::move(**words)});
+        std::fprintf(stderr, "roci-switch: %s\n", notices.error().message.c_str());
+    } else if (*notices) {
+      exited_.emplace(ExitedProcess{entry.path(), name.substr(0, dot), name.substr(dot + 1), *port,
+                                    std::move(**notices)});
       return;
     }
   }
 }
 
-void CrashNoticeSender::say_some() {
+void CrashNoticeSender::send_some() {
   std::vector<std::vector<uint8_t>> frames;
   while (frames.size() < kAtOnce) {
-    const auto frame = gone_->words.next();
+    const auto frame = exited_->notices.next();
     if (frame.empty()) break;
     frames.emplace_back(frame.begin(), frame.end());
   }
-  gone_->said += frames.size();
-  const Status inserted = process_.insert(gone_->port, frames);
+  exited_->sent_frames += frames.size();
+  const Status inserted = process_.insert(exited_->port, frames);
   if (!inserted)
-    std::fprintf(stderr, "roci-switch: crash notifications of process %s: %s\n", gone_->pid.c_str(),
+    std::fprintf(stderr, "roci-switch: crash notifications of process %s: %s\n", exited_->pid.c_str(),
                  inserted.error().message.c_str());
   if (inserted && frames.size() == kAtOnce) return;
-  if (gone_->said > 0) {
+  if (exited_->sent_frames > 0) {
     std::printf("roci-switch: '%s': process %s at %s has exited; crash notifications sent (%zu frames)\n",
-                process_.name().c_str(), gone_->pid.c_str(), gone_->port_name.c_str(), gone_->said);
+                process_.name().c_str(), exited_->pid.c_str(), exited_->port_name.c_str(),
+                exited_->sent_frames);
     std::fflush(stdout);
   }
   std::error_code ignored;
-  std::filesystem::remove(gone_->file, ignored);
-  gone_.reset();
+  std::filesystem::remove(exited_->file, ignored);
+  exited_.reset();
 }
 
 }  // namespace roci

@@ -27,17 +27,17 @@ class CrashNoticeSender {
     std::filesystem::path file;
     std::string port_name, pid;
     size_t port;
-    CrashNoticeReader words;
-    size_t said = 0;
+    CrashNoticeReader notices;
+    size_t sent_frames = 0;
   };
 
   // Finds the file of one exited process, if there is one.
   void look();
-  void say_some();
+  void send_some();
 
   SwitchProcess& process_;
   const std::filesystem::path folder_;
-  std::optional<ExitedProcess> gone_;
+  std::optional<ExitedProcess> exited_;
   Nanos next_look_{0};
   std::set<std::string> complained_;  // unreadable files, reported once
 };

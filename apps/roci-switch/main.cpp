@@ -84,7 +84,7 @@ class Users {
 class Terminal {
  public:
   Terminal() : had_(is_there()) {}
-  [[nodiscard]] bool gone() const { return had_ && !is_there(); }
+  [[nodiscard]] bool was_closed() const { return had_ && !is_there(); }
 
  private:
   static bool is_there() {
@@ -101,11 +101,12 @@ bool hangups_are_ignored() {
 }
 
 void reload(SwitchProcess& process, const std::string& path) {
-  if (const auto said = process.reload(); said) {
-    std::printf("roci-switch: '%s' reloaded %s: %s\n", process.name().c_str(), path.c_str(), said->c_str());
+  if (const auto applied = process.reload(); applied) {
+    std::printf("roci-switch: '%s' reloaded %s: %s\n", process.name().c_str(), path.c_str(),
+                applied->c_str());
     std::fflush(stdout);
   } else {
-    std::fprintf(stderr, "roci-switch: %s (no change was applied to '%s')\n", said.error().message.c_str(),
+    std::fprintf(stderr, "roci-switch: %s (no change was applied to '%s')\n", applied.error().message.c_str(),
                  process.name().c_str());
   }
 }
@@ -145,7 +146,7 @@ void serve(const Options& options, const sigset_t& signals, SwitchProcess& proce
     const int signal = sigtimedwait(&signals, nullptr, &span);
     if (signal <= 0) continue;
     if (signal != SIGHUP) return;
-    if (!outlives_terminal && terminal.gone()) return;
+    if (!outlives_terminal && terminal.was_closed()) return;
     reload(process, options.config);
   }
 }

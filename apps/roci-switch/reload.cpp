@@ -45,7 +45,7 @@ void compare_switch(FirstDifference& d, const SwitchConfig& a, const SwitchConfi
          std::pair{b.mac_table_size, b.mac_ageing});
   d.look("switch.interfaces", a.interfaces, b.interfaces);
   d.look("switch.routes", a.routes, b.routes);
-  d.look("switch.neighbours", a.neighbours, b.neighbours);
+  d.look("switch.neighbours", a.neighbors, b.neighbors);
 }
 
 void compare_class(FirstDifference& d, const std::string& where, const ClassConfig& a, const ClassConfig& b) {
@@ -156,9 +156,9 @@ Result<Reload> plan_reload(const SwitchFile& running, const SwitchFile& wanted) 
     plan.faults.emplace_back(i, wanted.faults[i]);
     faults.add(name + ": " + describe(wanted.faults[i]));
   }
-  if (!marking.empty()) plan.said = "marking of " + marking.text();
-  if (!faults.empty()) plan.said += (plan.said.empty() ? "" : "; ") + ("faults of " + faults.text());
-  if (plan.said.empty()) plan.said = "no change";
+  if (!marking.empty()) plan.summary = "marking of " + marking.text();
+  if (!faults.empty()) plan.summary += (plan.summary.empty() ? "" : "; ") + ("faults of " + faults.text());
+  if (plan.summary.empty()) plan.summary = "no change";
   return plan;
 }
 

@@ -13,7 +13,7 @@ namespace roci {
 struct Reload {
   std::vector<std::pair<size_t, ClassConfigs>> marking;  // ports with changed curves
   std::vector<std::pair<size_t, PortFaults>> faults;     // ports with changed faults
-  std::string said;                                      // message that describes all changes
+  std::string summary;                                   // message that describes all changes
 };
 
 // Computes the changes from `running` to `wanted`. The error names the first key that cannot change.

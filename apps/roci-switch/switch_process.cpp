@@ -11,7 +11,7 @@ namespace roci {
 namespace {
 
 // The polling thread polls its command slot every round, unless the process is stopped or gets no CPU time.
-constexpr Nanos kPatience = 5s;
+constexpr Nanos kCommandTimeout = 5s;
 
 }  // namespace
 
@@ -63,18 +63,18 @@ Status SwitchProcess::open() {
 Status SwitchProcess::open_pool() {
   constexpr uint32_t kSpare = 2048;
   uint32_t count = kSpare;
-  uint16_t room = 2048;
+  uint16_t space = 2048;
   for (size_t i = 0; i < file_.devices.size(); ++i) {
     const EthdevConfig& device = file_.devices[i];
     count += file_.sw.ports[i].queue_frames + device.rx_descriptors + device.tx_descriptors;
     if (file_.injection.enabled) count += FaultyPort::kMaxHeld;
-    room = std::max(room, EthdevPort::data_room_for(device.device, device.mtu));
+    space = std::max(space, EthdevPort::data_room_for(device.device, device.mtu));
   }
   for (const SwitchShaperConfig& shaper : file_.sw.shapers) count += shaper.queue_frames;
-  auto pool = MbufPool::create(file_.sw.name, count, room);
+  auto pool = MbufPool::create(file_.sw.name, count, space);
   if (!pool) {
     return fail(
-        pool.error().message + " (" + std::to_string(count) + " buffers of " + std::to_string(room) +
+        pool.error().message + " (" + std::to_string(count) + " buffers of " + std::to_string(space) +
             " bytes are required; increase eal.memory or reduce the ports' queue_frames and descriptors)",
         pool.error().code);
   }
@@ -122,7 +122,7 @@ Result<std::string> SwitchProcess::reload() {
   if (!plan) return fail(plan.error().within(path_));
   ROCI_TRY(apply(*plan));
   file_ = *wanted;
-  return plan->said;
+  return plan->summary;
 }
 
 Status SwitchProcess::set_faults(size_t port, const PortFaults& faults) {
@@ -157,7 +157,7 @@ Status SwitchProcess::apply(const Reload& change) {
       steps[next]();
       return ++next < steps.size();
     };
-    if (!command_slots_[worker]->deliver(step, kPatience)) {
+    if (!command_slots_[worker]->deliver(step, kCommandTimeout)) {
       return fail("worker " + std::to_string(worker) + " did not respond in time; its ports were not changed",
                   EBUSY);
     }
@@ -183,7 +183,7 @@ Status SwitchProcess::insert(size_t port, std::span<const std::vector<uint8_t>> 
     if (start == nullptr || !switch_->insert(port, frame)) rte_pktmbuf_free(frame);
     return ++next < frames.size();
   };
-  if (!frames.empty() && !command_slots_[switch_->worker_of(port)]->deliver(step, kPatience))
+  if (!frames.empty() && !command_slots_[switch_->worker_of(port)]->deliver(step, kCommandTimeout))
     return fail("the worker of port '" + file_.sw.ports[port].name + "' did not respond in time", EBUSY);
   return {};
 }

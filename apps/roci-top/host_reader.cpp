@@ -11,7 +11,7 @@ namespace {
 // Limits for the replies of other processes.
 constexpr size_t kMaxPages = 512;
 constexpr size_t kMaxCounters = 4096;
-constexpr size_t kQuestionBytes = 900;  // DPDK's limit is less than 1024
+constexpr size_t kCommandBytes = 900;  // DPDK's limit is less than 1024
 constexpr uint64_t kQpnEnd = 1U << 24;
 
 // Converts a reply with columns: calls row(values) for each element of the column "qpn"; missing values are omitted.
@@ -48,8 +48,8 @@ Status read_counters(TelemetryClient& client, HostSample& host) {
 }
 
 // Reads the numbers and activity of queue pairs, up to kMaxLookedAt.
-Result<std::vector<ActivitySeen>> read_activity(TelemetryClient& client, HostSample& host) {
-  std::vector<ActivitySeen> all;
+Result<std::vector<ActivitySample>> read_activity(TelemetryClient& client, HostSample& host) {
+  std::vector<ActivitySample> all;
   uint64_t from = 0;
   do {
     const auto answer = client.request("/roci/device/activity," + host.name + "," + std::to_string(from));
@@ -72,20 +72,19 @@ Result<std::vector<ActivitySeen>> read_activity(TelemetryClient& client, HostSam
 
 // "/roci/device/queue_pair,NAME,QPN,QPN…" with as many of `numbers`, from `first`, as fit into a request. Advances
 // `first` past them.
-std::string queue_pair_question(const std::string& name, const std::vector<uint32_t>& numbers,
-                                size_t& first) {
-  std::string question = "/roci/device/queue_pair," + name;
-  while (first < numbers.size() && question.size() < kQuestionBytes)
-    question += "," + std::to_string(numbers[first++]);
-  return question;
+std::string queue_pair_command(const std::string& name, const std::vector<uint32_t>& numbers, size_t& first) {
+  std::string command = "/roci/device/queue_pair," + name;
+  while (first < numbers.size() && command.size() < kCommandBytes)
+    command += "," + std::to_string(numbers[first++]);
+  return command;
 }
 
 Status read_queue_pairs(TelemetryClient& client, const QueuePairChoice::Chosen& chosen, HostSample& host) {
   size_t done = 0;
-  for (size_t pages = 0; done < chosen.asked.size() && pages < kMaxPages; ++pages) {
+  for (size_t pages = 0; done < chosen.requested.size() && pages < kMaxPages; ++pages) {
     const size_t begin = done;
-    const std::string question = queue_pair_question(host.name, chosen.asked, done);
-    const auto answer = client.request(question);
+    const std::string command = queue_pair_command(host.name, chosen.requested, done);
+    const auto answer = client.request(command);
     if (!answer) return fail(answer.error());
     const Nanos at = steady_now();
     if (!answer->is_object()) break;
@@ -120,7 +119,7 @@ Status read_host(TelemetryClient& client, QueuePairChoice& choice, HostSample& h
 
 }  // namespace
 
-Status read_hosts(TelemetryClient& client, QueuePairChoice& choice, ProcessSeen& seen) {
+Status read_hosts(TelemetryClient& client, QueuePairChoice& choice, ProcessSample& seen) {
   const auto names = read_names(client, "/roci/device/list", false);
   if (!names) return fail(names.error());
   for (const std::string& name : *names) {

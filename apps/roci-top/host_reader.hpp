@@ -10,6 +10,6 @@
 namespace roci::top {
 
 // Fails if the process does not reply.
-Status read_hosts(TelemetryClient& client, QueuePairChoice& choice, ProcessSeen& seen);
+Status read_hosts(TelemetryClient& client, QueuePairChoice& choice, ProcessSample& seen);
 
 }  // namespace roci::top

@@ -14,7 +14,7 @@ constexpr size_t kNumber = 8;        // column width including a leading space
 constexpr size_t kPacketsFrom = 88;  // minimum terminal width for packet rates
 
 struct Row {
-  const ProcessSeen* process;
+  const ProcessSample* process;
   const HostSample* now;
   const HostSample* before;  // null if there is no earlier sample
 
@@ -114,12 +114,12 @@ std::string states_of(const HostSample& host) {
 
 void add_details(std::vector<Line>& lines, const Row& row, const Look& look) {
   const HostSample& host = *row.now;
-  std::string who = host.info.text("addresses");
-  who += (who.empty() ? "" : "; ") + row.process->program + " " + std::to_string(row.process->pid) +
-         ", prefix " + row.process->prefix;
+  std::string details = host.info.text("addresses");
+  details += (details.empty() ? "" : "; ") + row.process->program + " " + std::to_string(row.process->pid) +
+             ", prefix " + row.process->prefix;
   if (const uint64_t workers = host.info.number("workers"); workers > 1)
-    who += ", " + std::to_string(workers) + " workers";
-  lines.push_back({fitted("  " + who, look.width)});
+    details += ", " + std::to_string(workers) + " workers";
+  lines.push_back({fitted("  " + details, look.width)});
   if (host.info.number("link_up") == 0)
     lines.push_back({fitted("  link down", look.width), Line::Style::kAlert});
   if (const uint64_t size = host.info.number("port/ring_size"); size != 0) {
@@ -147,7 +147,7 @@ void add_details(std::vector<Line>& lines, const Row& row, const Look& look) {
 
 std::vector<Row> rows_of(const Snapshot& now, const Snapshot& before, Sort sort) {
   std::vector<Row> rows;
-  for (const ProcessSeen& process : now.processes) {
+  for (const ProcessSample& process : now.processes) {
     for (const HostSample& host : process.hosts)
       rows.push_back({&process, &host, now.at == before.at ? nullptr : before.find(process, host)});
   }

@@ -73,7 +73,7 @@ json port_json(const PortSample& port, const PortSample* before) {
   return out;
 }
 
-json switch_json(const SwitchSeen& sw, const SwitchSeen* before) {
+json switch_json(const SwitchSample& sw, const SwitchSample* before) {
   json out = counted_json(sw.info, before == nullptr ? nullptr : &before->info);
   out["name"] = sw.name;
   for (const auto& [kind, events] : sw.events)
@@ -115,9 +115,9 @@ json host_json(const HostSample& host, const HostSample* before) {
 
 json to_json(const Snapshot& now, const Snapshot& before) {
   json processes = json::array();
-  for (const ProcessSeen& process : now.processes) {
+  for (const ProcessSample& process : now.processes) {
     json switches = json::array();
-    for (const SwitchSeen& sw : process.switches)
+    for (const SwitchSample& sw : process.switches)
       switches.push_back(switch_json(sw, now.at == before.at ? nullptr : before.find(process, sw)));
     json hosts = json::array();
     for (const HostSample& host : process.hosts)

@@ -92,8 +92,8 @@ class Live {
     look_.width = terminal_.width();
     std::vector<Line> lines = render(now_, before_, look_);
     if (lines.empty()) lines.push_back({fitted("no Rocinante process found; waiting", look_.width)});
-    const size_t room = std::max<size_t>(terminal_.height(), 2) - 1;  // lines below the title
-    scroll_ = lines.size() > room ? std::min(scroll_, lines.size() - room) : 0;
+    const size_t space = std::max<size_t>(terminal_.height(), 2) - 1;  // lines below the title
+    scroll_ = lines.size() > space ? std::min(scroll_, lines.size() - space) : 0;
     lines.erase(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(scroll_));
     lines.insert(lines.begin(), {fitted(title(), look_.width), Line::Style::kTitle});
     terminal_.draw(lines);

@@ -23,7 +23,7 @@ struct Options {
 };
 
 constexpr size_t kShownQueuePairs = 64;  // default
-constexpr Nanos kShortLook = 100ms;      // interval of the first activity samples
+constexpr Nanos kShortInterval = 100ms;  // interval of the first activity samples
 
 void print_table(const Snapshot& now, const Snapshot& before) {
   for (const Line& line : render(now, before, {.width = output_width()})) {
@@ -40,7 +40,7 @@ bool print_json(const Snapshot& now, const Snapshot& before) {
   return std::fflush(stdout) == 0;
 }
 
-Error nobody(const Options& options, const std::filesystem::path& folder, size_t silent) {
+Error no_process_error(const Options& options, const std::filesystem::path& folder, size_t silent) {
   std::string sentence = "no Rocinante process found";
   if (!options.prefix.empty()) sentence += " whose DPDK prefix starts with '" + options.prefix + "'";
   if (silent > 0) sentence += " (" + std::to_string(silent) + " not responding)";
@@ -51,7 +51,7 @@ Error nobody(const Options& options, const std::filesystem::path& folder, size_t
 }
 
 bool has_more_queue_pairs(const Snapshot& snapshot) {
-  return std::ranges::any_of(snapshot.processes, [](const ProcessSeen& process) {
+  return std::ranges::any_of(snapshot.processes, [](const ProcessSample& process) {
     return std::ranges::any_of(process.hosts,
                                [](const HostSample& host) { return host.chosen < host.looked_at; });
   });
@@ -62,12 +62,12 @@ Status run(const Options& options) {
   Processes processes{folder, options.prefix,
                       options.queue_pairs.value_or(options.json ? kMaxLookedAt : kShownQueuePairs)};
   Snapshot before = processes.look();
-  if (before.processes.empty()) return fail(nobody(options, folder, before.silent));
+  if (before.processes.empty()) return fail(no_process_error(options, folder, before.silent));
   const Nanos interval{static_cast<int64_t>(options.interval * 1e9)};
   if (!options.once && !options.json) return run_live(processes, std::move(before), interval);
   // The busiest queue pairs can only be determined from two samples.
   if (has_more_queue_pairs(before)) {
-    std::this_thread::sleep_for(kShortLook);
+    std::this_thread::sleep_for(kShortInterval);
     before = processes.look();
   }
   for (;;) {

@@ -13,14 +13,15 @@ namespace roci::top {
 namespace {
 
 // Time without requests after a process did not reply, so that it does not delay every snapshot.
-constexpr Nanos kLeftAlone = 5s;
+constexpr Nanos kRetryInterval = 5s;
 
 // Readers of the object types of a process: they add all objects to `seen`, or return an error. A process that does not
 // have the command has no such objects.
-using Reader = Status (*)(TelemetryClient& client, QueuePairChoice& choice, ProcessSeen& seen);
-constexpr std::array<Reader, 2> kKinds = {
-    [](TelemetryClient& client, QueuePairChoice&, ProcessSeen& seen) { return read_switches(client, seen); },
-    read_hosts};
+using Reader = Status (*)(TelemetryClient& client, QueuePairChoice& choice, ProcessSample& seen);
+constexpr std::array<Reader, 2> kKinds = {[](TelemetryClient& client, QueuePairChoice&, ProcessSample& seen) {
+                                            return read_switches(client, seen);
+                                          },
+                                          read_hosts};
 
 std::string program_of(int pid) {
   std::string name;
@@ -45,14 +46,14 @@ void Processes::find_sockets() {
   std::erase_if(known_, [](const auto& entry) { return !entry.second.seen; });
 }
 
-std::optional<bool> Processes::ask(const std::filesystem::path& socket, Known& known, ProcessSeen& seen) {
+std::optional<bool> Processes::query(const std::filesystem::path& socket, Known& known, ProcessSample& seen) {
   if (!known.client) {
     if (steady_now() < known.not_before) return std::nullopt;
     auto made = TelemetryClient::connect(socket);
     if (!made) {
       // No listener: the socket of a process that was killed.
       if (made.error().code == ECONNREFUSED || made.error().code == ENOENT) return false;
-      known.not_before = steady_now() + kLeftAlone;
+      known.not_before = steady_now() + kRetryInterval;
       return std::nullopt;
     }
     known.client = std::move(*made);
@@ -64,7 +65,7 @@ std::optional<bool> Processes::ask(const std::filesystem::path& socket, Known& k
   for (const Reader read : kKinds) {
     if (read(*known.client, known.choice, seen)) continue;
     known.client.reset();
-    known.not_before = steady_now() + kLeftAlone;
+    known.not_before = steady_now() + kRetryInterval;
     return std::nullopt;
   }
   return !seen.switches.empty() || !seen.hosts.empty();
@@ -75,8 +76,8 @@ Snapshot Processes::look() {
   Snapshot snapshot;
   snapshot.at = steady_now();
   for (auto& [socket, known] : known_) {
-    ProcessSeen seen;
-    const std::optional<bool> answered = ask(socket, known, seen);
+    ProcessSample seen;
+    const std::optional<bool> answered = query(socket, known, seen);
     if (!answered) ++snapshot.silent;
     if (answered.value_or(false)) snapshot.processes.push_back(std::move(seen));
   }

@@ -1,7 +1,7 @@
 // The processes of this user with a DPDK telemetry socket, found in DPDK's runtime folders, and their samples.
 //
 // Each process is queried for all object types: switches (switch_reader.hpp) and hosts (host_reader.hpp). A new type is
-// added to the table in processes.cpp and to ProcessSeen.
+// added to the table in processes.cpp and to ProcessSample.
 #pragma once
 
 #include <filesystem>
@@ -38,7 +38,7 @@ class Processes {
 
   void find_sockets();
   // Whether the process has hosts or switches; nothing if it does not reply.
-  std::optional<bool> ask(const std::filesystem::path& socket, Known& known, ProcessSeen& seen);
+  std::optional<bool> query(const std::filesystem::path& socket, Known& known, ProcessSample& seen);
 
   std::filesystem::path folder_;
   std::string prefix_;

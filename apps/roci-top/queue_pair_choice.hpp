@@ -16,7 +16,7 @@ namespace roci::top {
 // Maximum number of queue pairs of a host that are sampled to find the busiest.
 inline constexpr size_t kMaxLookedAt = 16'384;
 
-struct ActivitySeen {
+struct ActivitySample {
   uint32_t number = 0;
   uint32_t psns = 0;  // increases by 1 per packet, modulo 2^24
   Nanos at{0};        // differs between queue pairs: sampling a large number takes several requests
@@ -30,15 +30,15 @@ class QueuePairChoice {
   [[nodiscard]] size_t most() const { return most_; }
 
   struct Chosen {
-    std::vector<uint32_t> shown;  // sorted
-    std::vector<uint32_t> asked;  // `shown` and those that will be shown next; sorted
+    std::vector<uint32_t> shown;      // sorted
+    std::vector<uint32_t> requested;  // `shown` and those that will be shown next; sorted
   };
   // `all`: sorted by number. At the first sample no rates are known, so the lowest numbers are selected.
-  Chosen choose(const std::string& host, std::vector<ActivitySeen> all);
+  Chosen choose(const std::string& host, std::vector<ActivitySample> all);
 
  private:
   struct Before {
-    std::vector<ActivitySeen> all;
+    std::vector<ActivitySample> all;
     std::vector<uint32_t> chosen;
   };
   size_t most_;

@@ -132,7 +132,7 @@ Line line_of(const std::string& name, const Look& look, Line::Style style, Text 
 }
 
 // "queue pairs of client in roci-perf 7: 64 of 10,000, the busiest"
-std::string title(const ProcessSeen& process, const HostSample& host, bool responses) {
+std::string title(const ProcessSample& process, const HostSample& host, bool responses) {
   const uint64_t all = host.info.number("queue_pairs");
   std::string text = "queue pairs of " + host.name + " in " + process.program + " " +
                      std::to_string(process.pid) + ": " + grouped(host.chosen);
@@ -167,7 +167,7 @@ std::vector<QueuePairRow> rows_of(const HostSample& host, const HostSample* befo
 
 }  // namespace
 
-void add_queue_pairs(std::vector<Line>& lines, const ProcessSeen& process, const HostSample& host,
+void add_queue_pairs(std::vector<Line>& lines, const ProcessSample& process, const HostSample& host,
                      const HostSample* before, const Look& look) {
   const std::vector<QueuePairRow> rows = rows_of(host, before, look.sort);
   if (rows.empty()) return;

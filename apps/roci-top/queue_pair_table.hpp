@@ -10,7 +10,7 @@
 namespace roci::top {
 
 // Adds nothing for a host without queue pairs. `before`: null if the host has no earlier sample.
-void add_queue_pairs(std::vector<Line>& lines, const ProcessSeen& process, const HostSample& host,
+void add_queue_pairs(std::vector<Line>& lines, const ProcessSample& process, const HostSample& host,
                      const HostSample* before, const Look& look);
 
 }  // namespace roci::top

@@ -28,9 +28,9 @@ std::string Counted::text(const std::string& name) const {
 namespace {
 
 template <class Thing>
-const Thing* find_in(const Snapshot& snapshot, const ProcessSeen& process,
-                     std::vector<Thing> ProcessSeen::*things, const std::string& name) {
-  for (const ProcessSeen& p : snapshot.processes) {
+const Thing* find_in(const Snapshot& snapshot, const ProcessSample& process,
+                     std::vector<Thing> ProcessSample::*things, const std::string& name) {
+  for (const ProcessSample& p : snapshot.processes) {
     if (p.prefix != process.prefix || p.pid != process.pid) continue;
     const auto found = std::ranges::find(p.*things, name, &Thing::name);
     if (found != (p.*things).end()) return &*found;
@@ -40,12 +40,12 @@ const Thing* find_in(const Snapshot& snapshot, const ProcessSeen& process,
 
 }  // namespace
 
-const SwitchSeen* Snapshot::find(const ProcessSeen& process, const SwitchSeen& sw) const {
-  return find_in(*this, process, &ProcessSeen::switches, sw.name);
+const SwitchSample* Snapshot::find(const ProcessSample& process, const SwitchSample& sw) const {
+  return find_in(*this, process, &ProcessSample::switches, sw.name);
 }
 
-const HostSample* Snapshot::find(const ProcessSeen& process, const HostSample& host) const {
-  return find_in(*this, process, &ProcessSeen::hosts, host.name);
+const HostSample* Snapshot::find(const ProcessSample& process, const HostSample& host) const {
+  return find_in(*this, process, &ProcessSample::hosts, host.name);
 }
 
 const QueuePairSample* find_queue_pair(const HostSample* host, const QueuePairSample& qp) {
@@ -55,7 +55,7 @@ const QueuePairSample* find_queue_pair(const HostSample* host, const QueuePairSa
   return found == host->queue_pairs.end() || key(*found) != key(qp) ? nullptr : &*found;
 }
 
-const PortSample* find_port(const SwitchSeen* sw, const std::string& name, size_t likely) {
+const PortSample* find_port(const SwitchSample* sw, const std::string& name, size_t likely) {
   if (sw == nullptr) return nullptr;
   if (likely < sw->ports.size() && sw->ports[likely].name == name) return &sw->ports[likely];
   const auto found = std::ranges::find(sw->ports, name, &PortSample::name);

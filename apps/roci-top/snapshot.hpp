@@ -30,7 +30,7 @@ struct PortSample {
   std::map<unsigned, Counted> classes;  // classes with activity
 };
 
-struct SwitchSeen {
+struct SwitchSample {
   std::string name;
   Counted info;
   std::map<std::string, Counted> events;  // by last word of the request: cnm, cnp, responses, senders
@@ -55,22 +55,22 @@ struct HostSample {
   std::vector<QueuePairSample> queue_pairs;  // by number, requests first
 };
 
-struct ProcessSeen {
+struct ProcessSample {
   std::string prefix;  // DPDK's --file-prefix
   int pid = 0;
   std::string program;
-  std::vector<SwitchSeen> switches;
+  std::vector<SwitchSample> switches;
   std::vector<HostSample> hosts;
 };
 
 struct Snapshot {
   Nanos at{0};
-  std::vector<ProcessSeen> processes;  // by prefix
-  size_t silent = 0;                   // processes that do not reply
+  std::vector<ProcessSample> processes;  // by prefix
+  size_t silent = 0;                     // processes that do not reply
 
   // The same switch or host in another snapshot; null if it is not there.
-  [[nodiscard]] const SwitchSeen* find(const ProcessSeen& process, const SwitchSeen& sw) const;
-  [[nodiscard]] const HostSample* find(const ProcessSeen& process, const HostSample& host) const;
+  [[nodiscard]] const SwitchSample* find(const ProcessSample& process, const SwitchSample& sw) const;
+  [[nodiscard]] const HostSample* find(const ProcessSample& process, const HostSample& host) const;
 };
 // The reply with this name or number; null if there is none.
 template <class Key>
@@ -79,7 +79,7 @@ const Counted* find(const std::map<Key, Counted>& answers, const Key& key) {
   return found == answers.end() ? nullptr : &found->second;
 }
 const QueuePairSample* find_queue_pair(const HostSample* host, const QueuePairSample& qp);
-const PortSample* find_port(const SwitchSeen* sw, const std::string& name, size_t likely);
+const PortSample* find_port(const SwitchSample* sw, const std::string& name, size_t likely);
 
 // Increase of a counter per second between two samples; 0 without an earlier sample, or if the counter decreased.
 double per_second(const Counted& now, const Counted* before, const std::string& name);

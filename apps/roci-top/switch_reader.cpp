@@ -24,7 +24,7 @@ Status read_port(TelemetryClient& client, const std::string& of, PortSample& por
   return {};
 }
 
-Status read_switch(TelemetryClient& client, SwitchSeen& sw) {
+Status read_switch(TelemetryClient& client, SwitchSample& sw) {
   ROCI_TRY(read_counted(client, "/roci/switch/info," + sw.name, sw.info));
   for (const char* kind : kEvents)
     ROCI_TRY(read_counted(client, std::string{"/roci/switch/"} + kind + "," + sw.name, sw.events[kind]));
@@ -40,11 +40,11 @@ Status read_switch(TelemetryClient& client, SwitchSeen& sw) {
 
 }  // namespace
 
-Status read_switches(TelemetryClient& client, ProcessSeen& seen) {
+Status read_switches(TelemetryClient& client, ProcessSample& seen) {
   const auto names = read_names(client, "/roci/switch/list", false);
   if (!names) return fail(names.error());
   for (const std::string& name : *names) {
-    SwitchSeen& sw = seen.switches.emplace_back();
+    SwitchSample& sw = seen.switches.emplace_back();
     sw.name = name;
     if (Status s = read_switch(client, sw); !s) return s;
   }

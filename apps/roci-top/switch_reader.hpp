@@ -8,6 +8,6 @@
 namespace roci::top {
 
 // Fails if the process does not reply.
-Status read_switches(TelemetryClient& client, ProcessSeen& seen);
+Status read_switches(TelemetryClient& client, ProcessSample& seen);
 
 }  // namespace roci::top

@@ -143,7 +143,7 @@ void add_class_details(std::vector<Line>& lines, const PortRow& row, const Layou
 }
 
 // Port indices in the requested order.
-std::vector<size_t> order_of(const SwitchSeen& sw, const SwitchSeen* before, Sort sort) {
+std::vector<size_t> order_of(const SwitchSample& sw, const SwitchSample* before, Sort sort) {
   std::vector<std::pair<double, size_t>> keys;
   for (size_t i = 0; i < sw.ports.size(); ++i) {
     const PortSample* old = find_port(before, sw.ports[i].name, i);
@@ -170,7 +170,8 @@ bool worth_showing(const PortSample& port) {
   });
 }
 
-void add_ports(std::vector<Line>& lines, const SwitchSeen& sw, const SwitchSeen* before, const Look& look) {
+void add_ports(std::vector<Line>& lines, const SwitchSample& sw, const SwitchSample* before,
+               const Look& look) {
   size_t longest = 0;
   for (const PortSample& port : sw.ports) longest = std::max(longest, port.name.size());
   const Layout layout{look, longest};
@@ -192,22 +193,22 @@ void add_ports(std::vector<Line>& lines, const SwitchSeen& sw, const SwitchSeen*
   }
 }
 
-void add_switch_details(std::vector<Line>& lines, const SwitchSeen& sw, const SwitchSeen* before,
+void add_switch_details(std::vector<Line>& lines, const SwitchSample& sw, const SwitchSample* before,
                         const Look& look) {
   for (const auto& [kind, events] : sw.events) {
     const PortRow row{"", &events, before == nullptr ? nullptr : find(before->events, kind), 0, false};
-    if (const std::string said = grown(row, ""); !said.empty())
-      lines.push_back({fitted("  " + kind + "/s: " + said, look.width)});
+    if (const std::string text = grown(row, ""); !text.empty())
+      lines.push_back({fitted("  " + kind + "/s: " + text, look.width)});
   }
   const PortRow info{"", &sw.info, before == nullptr ? nullptr : &before->info, 0, false};
-  if (const std::string said = grown(info, ""); !said.empty())
-    lines.push_back({fitted("  whole switch/s: " + said, look.width)});
+  if (const std::string text = grown(info, ""); !text.empty())
+    lines.push_back({fitted("  whole switch/s: " + text, look.width)});
 }
 
 }  // namespace
 
-void add_switch(std::vector<Line>& lines, const ProcessSeen& process, const SwitchSeen& sw,
-                const SwitchSeen* before, const Look& look) {
+void add_switch(std::vector<Line>& lines, const ProcessSample& process, const SwitchSample& sw,
+                const SwitchSample* before, const Look& look) {
   const std::string title = "switch " + sw.name + " in " + process.program + " " +
                             std::to_string(process.pid) + ", DPDK prefix " + process.prefix;
   lines.push_back({fitted(title, look.width), Line::Style::kTitle});

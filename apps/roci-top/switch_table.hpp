@@ -10,7 +10,7 @@
 namespace roci::top {
 
 // `before`: null if the switch has no earlier sample.
-void add_switch(std::vector<Line>& lines, const ProcessSeen& process, const SwitchSeen& sw,
-                const SwitchSeen* before, const Look& look);
+void add_switch(std::vector<Line>& lines, const ProcessSample& process, const SwitchSample& sw,
+                const SwitchSample* before, const Look& look);
 
 }  // namespace roci::top

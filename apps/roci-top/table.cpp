@@ -16,14 +16,14 @@ const char* sort_name(Sort sort) {
 std::vector<Line> render(const Snapshot& now, const Snapshot& before, const Look& look) {
   std::vector<Line> lines;
   add_hosts(lines, now, before, look);
-  for (const ProcessSeen& process : now.processes) {
-    for (const SwitchSeen& sw : process.switches) {
+  for (const ProcessSample& process : now.processes) {
+    for (const SwitchSample& sw : process.switches) {
       if (!lines.empty()) lines.emplace_back();
       add_switch(lines, process, sw, before.find(process, sw), look);
     }
   }
   if (!look.queue_pairs) return lines;
-  for (const ProcessSeen& process : now.processes) {
+  for (const ProcessSample& process : now.processes) {
     for (const HostSample& host : process.hosts)
       add_queue_pairs(lines, process, host, before.find(process, host), look);
   }

@@ -40,9 +40,9 @@ Result<TelemetryClient> TelemetryClient::connect(const std::string& path) {
   path.copy(address.sun_path, path.size());
   TelemetryClient made{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
   if (made.fd_ < 0) return fail(system_error("a socket cannot be created"));
-  const timeval patience{0, kPatienceMillis * 1000};
-  setsockopt(made.fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  setsockopt(made.fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);  // also limits connect()
+  const timeval timeout{0, kTimeoutMillis * 1000};
+  setsockopt(made.fd_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+  setsockopt(made.fd_, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);  // also limits connect()
   if (::connect(made.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return fail(system_error(path));
   const auto greeting = made.receive();
@@ -54,12 +54,12 @@ Result<TelemetryClient> TelemetryClient::connect(const std::string& path) {
   return made;
 }
 
-Result<nlohmann::json> TelemetryClient::request(const std::string& question) {
-  if (send(fd_, question.data(), question.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(question.size()))
+Result<nlohmann::json> TelemetryClient::request(const std::string& command) {
+  if (send(fd_, command.data(), command.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(command.size()))
     return fail(system_error("the request cannot be sent"));
   auto answer = receive();
   if (!answer) return answer;
-  if (answer->size() != 1) return fail("the response to " + question + " is invalid");
+  if (answer->size() != 1) return fail("the response to " + command + " is invalid");
   return std::move(*answer->begin());
 }
 

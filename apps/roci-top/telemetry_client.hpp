@@ -8,10 +8,10 @@
 
 namespace roci::top {
 
-// Telemetry client. Owned by one thread. Requests fail after kPatienceMillis without a reply.
+// Telemetry client. Owned by one thread. Requests fail after kTimeoutMillis without a reply.
 class TelemetryClient {
  public:
-  static constexpr int kPatienceMillis = 500;
+  static constexpr int kTimeoutMillis = 500;
 
   static Result<TelemetryClient> connect(const std::string& path);
   TelemetryClient(TelemetryClient&& other) noexcept;
@@ -21,7 +21,7 @@ class TelemetryClient {
   [[nodiscard]] int pid() const { return pid_; }
   // Returns the contents of the reply without the outer object that DPDK adds; null for a command that the process does
   // not have.
-  Result<nlohmann::json> request(const std::string& question);
+  Result<nlohmann::json> request(const std::string& command);
 
  private:
   explicit TelemetryClient(int fd) : fd_(fd) {}

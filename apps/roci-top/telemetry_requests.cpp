@@ -7,11 +7,10 @@ namespace roci::top {
 // Limit for replies of other processes; more than exist in practice.
 constexpr size_t kMaxNames = 1024;
 
-Result<std::vector<std::string>> read_names(TelemetryClient& client, const std::string& question,
-                                            bool paged) {
+Result<std::vector<std::string>> read_names(TelemetryClient& client, const std::string& command, bool paged) {
   std::vector<std::string> names;
   for (;;) {
-    const auto answer = client.request(paged ? question + "," + std::to_string(names.size()) : question);
+    const auto answer = client.request(paged ? command + "," + std::to_string(names.size()) : command);
     if (!answer) return fail(answer.error());
     if (!answer->is_array()) return names;
     const size_t before = names.size();
@@ -22,8 +21,8 @@ Result<std::vector<std::string>> read_names(TelemetryClient& client, const std::
   }
 }
 
-Status read_counted(TelemetryClient& client, const std::string& question, Counted& counted) {
-  const auto answer = client.request(question);
+Status read_counted(TelemetryClient& client, const std::string& command, Counted& counted) {
+  const auto answer = client.request(command);
   if (!answer) return fail(answer.error());
   counted = Counted::from(*answer, steady_now());
   return {};

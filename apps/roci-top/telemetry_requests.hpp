@@ -11,8 +11,8 @@
 namespace roci::top {
 
 // Reads a list of names; in pages if `paged`.
-Result<std::vector<std::string>> read_names(TelemetryClient& client, const std::string& question, bool paged);
+Result<std::vector<std::string>> read_names(TelemetryClient& client, const std::string& command, bool paged);
 // Reads the numbers and texts of a map.
-Status read_counted(TelemetryClient& client, const std::string& question, Counted& counted);
+Status read_counted(TelemetryClient& client, const std::string& command, Counted& counted);
 
 }  // namespace roci::top

@@ -71,7 +71,7 @@ Result<std::unique_ptr<Terminal>> Terminal::open() {
     return fail("standard output is not a terminal; use --once or --json");
   std::unique_ptr<Terminal> made{new Terminal};
   made->keys_ = isatty(STDIN_FILENO) != 0 && tcgetattr(STDIN_FILENO, &made->before_) == 0;
-  made->colours_ = std::getenv("NO_COLOR") == nullptr;
+  made->colors_ = std::getenv("NO_COLOR") == nullptr;
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : kSignals) sigaddset(&signals, signal);
@@ -121,7 +121,7 @@ void Terminal::draw(const std::vector<Line>& lines) {
     if (lines[i].style != Line::Style::kHeading) text = text.substr(0, text.find_last_not_of(' ') + 1);
     // Erase before writing: after a full line the cursor is still on its last character.
     out += "\x1b[" + std::to_string(i + 1) + ";1H\x1b[K";
-    out += style_code(lines[i].style, colours_);
+    out += style_code(lines[i].style, colors_);
     out += text;
     out += "\x1b[0m";
   }

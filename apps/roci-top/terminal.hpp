@@ -47,7 +47,7 @@ class Terminal {
 
   bool keys_ = false;  // the standard input is a terminal
   bool entered_ = false;
-  bool colours_ = true;
+  bool colors_ = true;
   int signals_ = -1;
   std::string typed_;  // typed and not yet processed
   termios before_{};

@@ -60,15 +60,15 @@ std::string short_number(double value, bool binary) {
 
 std::string bar(uint64_t now, uint64_t peak, uint64_t limit, size_t width) {
   if (width < 3) return std::string(width, ' ');
-  const size_t room = width - 2;
+  const size_t space = width - 2;
   // A nonzero value has at least one cell.
   const auto cells = [&](uint64_t value) -> size_t {
     if (value == 0) return 0;
-    if (limit == 0) return room;
+    if (limit == 0) return space;
     const double part = static_cast<double>(value) / static_cast<double>(limit);
-    return std::clamp<size_t>(static_cast<size_t>(std::lround(part * static_cast<double>(room))), 1, room);
+    return std::clamp<size_t>(static_cast<size_t>(std::lround(part * static_cast<double>(space))), 1, space);
   };
-  std::string inside(room, ' ');
+  std::string inside(space, ' ');
   std::fill_n(inside.begin(), cells(now), '#');
   if (const size_t most = cells(std::max(now, peak)); most > cells(now)) inside[most - 1] = '|';
   return "[" + inside + "]";

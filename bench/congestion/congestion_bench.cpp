@@ -154,7 +154,7 @@ void dedicated(benchmark::State& state, const roci_cc_plugin* plugin, Nanos gap)
   state.counters["delay_p99_ns"] = static_cast<double>(percentile(counts, 0.99));
   state.counters["full_per_event"] =
       benchmark::Counter(static_cast<double>(full), benchmark::Counter::kAvgIterations);
-  core.forget(*flow);
+  core.remove(*flow);
   flow->destroy();
 }
 

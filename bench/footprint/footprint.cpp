@@ -60,9 +60,9 @@ struct FreshHost {
     config.progress = progress;
     config.idle = when_idle;
     pool = must(MbufPool::create("footprint", 2 * kRing, EthdevPort::data_room_for("net_ring", kMtu)));
-    auto [ours, theirs] = must(make_ring_pair("footprint", pool, kMtu, kRing));
-    other_end = std::move(theirs);
-    device = must(Device::create(std::move(ours), config));
+    auto [local, remote] = must(make_ring_pair("footprint", pool, kMtu, kRing));
+    other_end = std::move(remote);
+    device = must(Device::create(std::move(local), config));
   }
   std::shared_ptr<MbufPool> pool;
   std::unique_ptr<Port> other_end;

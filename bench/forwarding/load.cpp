@@ -176,7 +176,7 @@ class Load {
     constexpr unsigned kRounds = 16;  // between two reads of the clock
     Slice slice;
     const auto begin = Clock::now();
-    for (auto heard = begin; slice.span < span;) {
+    for (auto last_received = begin; slice.span < span;) {
       const uint64_t before = slice.received;
       for (unsigned i = 0; i < kRounds; ++i) {
         slice.received += out_.receive(kReturned);
@@ -184,8 +184,8 @@ class Load {
       }
       const auto now = Clock::now();
       slice.span = now - begin;
-      slice.silence = std::max(slice.silence, now - heard);
-      if (slice.received > before) heard = now;
+      slice.silence = std::max(slice.silence, now - last_received);
+      if (slice.received > before) last_received = now;
     }
     return slice;
   }

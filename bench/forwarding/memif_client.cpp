@@ -166,21 +166,21 @@ Result<bool> MemifClient::handshake(const std::string& path) {
                                                 .offset = offset(which),
                                                 .log2_size = kLog2Size});
   };
-  std::vector<std::pair<Message, int>> said{
+  std::vector<std::pair<Message, int>> messages{
       {message(Type::kInit, MemifInit{}), -1},
       {message(Type::kAddRegion, MemifAddRegion{.index = 0, .size = memory_bytes_}), memory_file_},
       {ring(to_server_, kRingOfClientsFrames, 0), to_server_event_},
   };
   for (size_t i = 0; i < from_server_.size(); ++i)
-    said.emplace_back(ring(from_server_[i].ring, 0, i), from_server_[i].event);
-  said.emplace_back(message(Type::kConnect, MemifConnect{}), -1);
-  auto heard = expect(socket_, Type::kHello);
-  for (const auto& [text, file] : said) {
-    if (!heard || !*heard) break;
+    messages.emplace_back(ring(from_server_[i].ring, 0, i), from_server_[i].event);
+  messages.emplace_back(message(Type::kConnect, MemifConnect{}), -1);
+  auto reply = expect(socket_, Type::kHello);
+  for (const auto& [text, file] : messages) {
+    if (!reply || !*reply) break;
     ROCI_TRY(send_message(socket_, text, file));
-    heard = expect(socket_, text.type == Type::kConnect ? Type::kConnected : Type::kAck);
+    reply = expect(socket_, text.type == Type::kConnect ? Type::kConnected : Type::kAck);
   }
-  return heard;
+  return reply;
 }
 
 bool MemifClient::connected() const {

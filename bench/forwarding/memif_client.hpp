@@ -42,8 +42,8 @@ class MemifClient {
   // Offers the frames of the next `most` buffers, if the ring has space. Returns their number, or 0.
   uint16_t send(uint16_t most) {
     const uint16_t head = to_server_->head;
-    const auto room = static_cast<uint16_t>(kSize - static_cast<uint16_t>(head - taken()));
-    if (room < most) return 0;
+    const auto space = static_cast<uint16_t>(kSize - static_cast<uint16_t>(head - taken()));
+    if (space < most) return 0;
     publish(to_server_->head, static_cast<uint16_t>(head + most));
     return most;
   }

@@ -50,9 +50,9 @@ uint32_t sum_in_place(uint8_t* to, const uint8_t* from, size_t bytes) {
   std::memcpy(to, &from, sizeof from);
   return crc32_gzip_refl(0, from, bytes);
 }
-uint32_t one_pass_from_outside(uint8_t* to, const uint8_t* said, size_t bytes) {
+uint32_t one_pass_from_outside(uint8_t* to, const uint8_t* pointer_bytes, size_t bytes) {
   const uint8_t* from = nullptr;
-  std::memcpy(&from, said, sizeof from);
+  std::memcpy(&from, pointer_bytes, sizeof from);
   return copy_crc(0, to, from, bytes);
 }
 

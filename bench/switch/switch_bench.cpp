@@ -161,7 +161,7 @@ Traffic routed(bool v4, uint32_t routes, uint8_t hops) {
   std::vector<IpAddress> via;
   for (uint8_t i = 0; i < hops; ++i) {
     via.push_back(behind(static_cast<uint8_t>(2 + i)));
-    config.neighbours.push_back({via.back(), hop});
+    config.neighbors.push_back({via.back(), hop});
   }
   for (uint32_t i = 0; i < routes; ++i)
     config.routes.push_back({{network(v4, i), static_cast<uint8_t>(v4 ? 24 : 64)}, via});

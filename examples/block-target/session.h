@@ -42,7 +42,7 @@ struct session {
   char* data; /* BT_MAX_BLOCKS blocks per context */
   /* The greeting. */
   struct bt_hello hello;
-  size_t heard; /* received bytes of `hello` */
+  size_t hello_bytes; /* received bytes of `hello` */
   bool greeted;
   long long since;   /* start of the session, ms */
   const char* ended; /* reason of the session's end, or NULL */

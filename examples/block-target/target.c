@@ -74,18 +74,19 @@ static int accept_initiators(struct target* t) {
 }
 
 /* Reads a session's TCP connection: the hello, afterwards only its close. */
-static void hear(struct target* t, struct session* s) {
+static void read_hello(struct target* t, struct session* s) {
   if (s->greeted) {
     if (tcp_is_closed(s->fd)) s->ended = "it disconnected";
     return;
   }
-  const int got = tcp_receive_some(s->fd, (char*)&s->hello + s->heard, sizeof s->hello - s->heard);
+  const int got =
+      tcp_receive_some(s->fd, (char*)&s->hello + s->hello_bytes, sizeof s->hello - s->hello_bytes);
   if (got < 0) {
     s->ended = "it disconnected before its hello message";
     return;
   }
-  s->heard += (size_t)got;
-  if (s->heard == sizeof s->hello) {
+  s->hello_bytes += (size_t)got;
+  if (s->hello_bytes == sizeof s->hello) {
     const int status = session_greet(s, t->endpoint, t->depth);
     if (status != 0) {
       refuse(s->fd, -status);
@@ -152,7 +153,7 @@ int target_run(struct target* t, const volatile sig_atomic_t* stop) {
     const int status = accept_initiators(t);
     if (status != 0) return status;
     for (uint32_t i = 0; i < t->count; i++) {
-      if (t->sessions[i]->ended == NULL) hear(t, t->sessions[i]);
+      if (t->sessions[i]->ended == NULL) read_hello(t, t->sessions[i]);
     }
   }
   return 0;

@@ -86,15 +86,15 @@ roci::Status Client::set_up() {
 }
 
 roci::Status Client::greet() {
-  const auto patience = static_cast<int>(config_.patience.count());
+  const auto connect_timeout = static_cast<int>(config_.connect_timeout.count());
   const std::string where = config_.host + " port " + config_.port;
-  fd_ = tcp_connect(config_.host.c_str(), config_.port.c_str(), patience);
+  fd_ = tcp_connect(config_.host.c_str(), config_.port.c_str(), connect_timeout);
   if (fd_ < 0) return roci::fail("no server at " + where + ": " + std::strerror(-fd_), -fd_);
   auto own = endpoint_of(device_, *queue_pair_, random_psn());
   if (!own) return roci::fail(own.error());
   const ClientHello hello{kMagic, *own};
-  int status = tcp_send(fd_, &hello, sizeof hello, patience);
-  if (status == 0) status = tcp_receive(fd_, &server_, sizeof server_, patience);
+  int status = tcp_send(fd_, &hello, sizeof hello, connect_timeout);
+  if (status == 0) status = tcp_receive(fd_, &server_, sizeof server_, connect_timeout);
   if (status != 0) return roci::fail(where + " sent no greeting: " + std::strerror(-status), -status);
   if (server_.magic != kMagic) return roci::fail(where + " is not a server of this version", EPROTO);
   if (server_.refused != 0) {
@@ -102,7 +102,7 @@ roci::Status Client::greet() {
     return roci::fail(where + " rejected the client: " + std::strerror(code), code);
   }
   if (!std::has_single_bit(server_.buckets)) return roci::fail(where + " reported an invalid table", EPROTO);
-  ROCI_TRY(device_.resolve(server_.endpoint.gid, config_.patience));
+  ROCI_TRY(device_.resolve(server_.endpoint.gid, config_.connect_timeout));
   return kv::connect(*queue_pair_, *own, server_.endpoint, config_.timeout);
 }
 
@@ -129,14 +129,14 @@ roci::Result<std::string> Client::get(std::string_view key) {
 roci::Status Client::put(std::string_view key, std::string_view value) {
   ROCI_TRY(check_key(key));
   ROCI_TRY(check_value(value));
-  const auto status = ask(Operation::kPut, key, value);
+  const auto status = send_request(Operation::kPut, key, value);
   if (!status) return roci::fail(status.error());
   return outcome(*status);
 }
 
 roci::Status Client::remove(std::string_view key) {
   ROCI_TRY(check_key(key));
-  const auto status = ask(Operation::kRemove, key, {});
+  const auto status = send_request(Operation::kRemove, key, {});
   if (!status) return roci::fail(status.error());
   return outcome(*status);
 }
@@ -146,7 +146,7 @@ roci::Status Client::read_bucket(uint64_t bucket) {
   return wait(1);
 }
 
-roci::Result<Status> Client::ask(Operation operation, std::string_view key, std::string_view value) {
+roci::Result<Status> Client::send_request(Operation operation, std::string_view key, std::string_view value) {
   const Request request{operation, ++next_id_, static_cast<uint32_t>(key.size()),
                         static_cast<uint32_t>(value.size())};
   char* out = buffers_.request.data();

@@ -18,8 +18,8 @@ namespace kv {
 struct ClientConfig {
   std::string host = "127.0.0.1";
   std::string port = "7471";
-  std::chrono::milliseconds patience{10'000};  // for the server to start, and to answer the greeting
-  uint8_t timeout = 0;                         // ibv_qp_attr::timeout
+  std::chrono::milliseconds connect_timeout{10'000};  // for the server to start, and to answer the greeting
+  uint8_t timeout = 0;                                // ibv_qp_attr::timeout
 };
 
 class Client {
@@ -51,7 +51,7 @@ class Client {
   roci::Status set_up();
   roci::Status greet();
   roci::Status read_bucket(uint64_t bucket);
-  roci::Result<Status> ask(Operation operation, std::string_view key, std::string_view value);
+  roci::Result<Status> send_request(Operation operation, std::string_view key, std::string_view value);
   roci::Status post_receive();
   roci::Status post(ibv_wr_opcode opcode, const void* bytes, size_t length, uint64_t remote);
   // Waits for `count` completions.

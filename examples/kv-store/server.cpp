@@ -81,7 +81,7 @@ roci::Status Server::run(const std::atomic<bool>& stop) {
     }
     ROCI_TRY(accept_clients());
     // end() removes the session from the map.
-    for (auto next = sessions_.begin(); next != sessions_.end();) hear(*(next++)->second);
+    for (auto next = sessions_.begin(); next != sessions_.end();) read_hello(*(next++)->second);
   }
   return {};
 }
@@ -109,12 +109,12 @@ roci::Status Server::accept_clients() {
 }
 
 // Reads a session's TCP connection: the hello, afterwards only its close.
-void Server::hear(Session& session) {
+void Server::read_hello(Session& session) {
   if (session.greeted()) {
     if (tcp_is_closed(session.fd()) != 0) end(session, "it disconnected");
     return;
   }
-  const auto whole = session.hear_hello();
+  const auto whole = session.receive_hello();
   if (!whole) return end(session, whole.error().message);
   if (*whole) return greet(session);
   if (std::chrono::steady_clock::now() - session.since() > kHelloTimeout) end(session, "no hello message");

@@ -41,7 +41,7 @@ class Server {
   Server(roci::Device& device, const ServerConfig& config);
   roci::Status set_up();
   roci::Status accept_clients();
-  void hear(Session& session);
+  void read_hello(Session& session);
   void greet(Session& session);
   roci::Result<bool> serve_completions();  // returns whether there was a completion
   void serve(Session& session, uint32_t slot, uint32_t length);

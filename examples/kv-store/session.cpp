@@ -29,12 +29,12 @@ roci::Result<std::unique_ptr<Session>> Session::open(int fd, roci::ProtectionDom
 
 Session::~Session() { close(fd_); }
 
-roci::Result<bool> Session::hear_hello() {
+roci::Result<bool> Session::receive_hello() {
   char* bytes = reinterpret_cast<char*>(&hello_);
-  const int got = tcp_receive_some(fd_, bytes + heard_, sizeof hello_ - heard_);
+  const int got = tcp_receive_some(fd_, bytes + hello_bytes_, sizeof hello_ - hello_bytes_);
   if (got < 0) return roci::fail("it disconnected before its hello message", -got);
-  heard_ += static_cast<size_t>(got);
-  return heard_ == sizeof hello_;
+  hello_bytes_ += static_cast<size_t>(got);
+  return hello_bytes_ == sizeof hello_;
 }
 
 ibv_sge Session::piece(const void* bytes, size_t length) const {

@@ -29,7 +29,7 @@ class Session {
 
   // Receives available bytes of the client's hello. Returns true when it is complete. ECONNRESET if the client has
   // closed the connection.
-  roci::Result<bool> hear_hello();
+  roci::Result<bool> receive_hello();
   [[nodiscard]] const ClientHello& hello() const { return hello_; }
   [[nodiscard]] bool greeted() const { return greeted_; }
   void set_greeted() { greeted_ = true; }
@@ -50,7 +50,7 @@ class Session {
   int fd_;
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   ClientHello hello_{};
-  size_t heard_ = 0;  // received bytes of hello_
+  size_t hello_bytes_ = 0;  // received bytes of hello_
   bool greeted_ = false;
   std::vector<Slot> slots_;
   std::unique_ptr<roci::MemoryRegion> region_;

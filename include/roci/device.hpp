@@ -47,10 +47,10 @@ struct DeviceConfig {
   // IP addresses of the port with prefix length ("10.0.0.1/24", "fd00::1/64"). GID 0 is the link-local address derived
   // from the MAC; the addresses follow in this order, from GID 1.
   std::vector<std::string> addresses;
-  std::vector<std::string> gateways;              // default gateways, at most one per IP version
-  std::map<std::string, std::string> neighbours;  // static entries, IP to MAC
-  uint16_t vlan = 0;                              // 1 to 4094; 0: untagged
-  uint8_t priority = 0;                           // PCP of the VLAN tag, 0 to 7
+  std::vector<std::string> gateways;             // default gateways, at most one per IP version
+  std::map<std::string, std::string> neighbors;  // static entries, IP to MAC
+  uint16_t vlan = 0;                             // 1 to 4094; 0: untagged
+  uint8_t priority = 0;                          // PCP of the VLAN tag, 0 to 7
   Progress progress = Progress::kApplication;
   // kDedicated: idle policy of its threads. kApplication: idle policy of the helper thread. With kSleep the helper
   // polls as long as there is work, then sleeps for `takeover`; it runs with the highest priority that the system
@@ -287,7 +287,7 @@ class QueuePair {
   template <class Change>
   [[nodiscard]] Status change_group(const ibv_gid& group, Change change);
   [[nodiscard]] Status modify_with_token(const ibv_qp_attr& attr, int mask);
-  void meet_peer();
+  void negotiate_with_peer();
   [[nodiscard]] Status change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mask);
 
   std::shared_ptr<Host> host_;

@@ -19,13 +19,13 @@ bool CongestionPoint::is_weight(double weight) {
   return weight >= 1 / kMaxWeight && weight <= kMaxWeight && std::frexp(weight, &exponent) == 0.5;
 }
 
-uint64_t CongestionPoint::mean_distance(uint8_t quantised) const {
-  return base_ * kParts[quantised >> 3 & 7U] / kWhole;
+uint64_t CongestionPoint::mean_distance(uint8_t quantized) const {
+  return base_ * kParts[quantized >> 3 & 7U] / kWhole;
 }
 
 // Within 15 % of the mean, so that sampling does not synchronize with flows that send periodically.
-int64_t CongestionPoint::distance(uint8_t quantised) {
-  return static_cast<int64_t>(rng_.around(mean_distance(quantised)));
+int64_t CongestionPoint::distance(uint8_t quantized) {
+  return static_cast<int64_t>(rng_.around(mean_distance(quantized)));
 }
 
 QcnFeedback CongestionPoint::sample(uint64_t queue) {
@@ -35,11 +35,11 @@ QcnFeedback CongestionPoint::sample(uint64_t queue) {
   // -Fb, in units of 1/kWeightUnit bytes.
   const int64_t congestion = feedback.offset * kWeightUnit + weight_ * feedback.delta;
   if (congestion >= limit_) {
-    feedback.quantised = kMaxFeedback;
+    feedback.quantized = kMaxFeedback;
   } else if (congestion > 0) {
-    feedback.quantised = static_cast<uint8_t>(congestion * kMaxFeedback / limit_);
+    feedback.quantized = static_cast<uint8_t>(congestion * kMaxFeedback / limit_);
   }
-  left_ = distance(feedback.quantised);
+  left_ = distance(feedback.quantized);
   return feedback;
 }
 

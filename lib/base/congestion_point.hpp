@@ -15,11 +15,11 @@ struct CongestionPointConfig {
 
 // Feedback for the sender of a sampled frame.
 struct QcnFeedback {
-  uint8_t quantised = 0;  // 1 to 63; 0: no congestion
+  uint8_t quantized = 0;  // 1 to 63; 0: no congestion
   int64_t offset = 0;     // bytes: queue length above the set point
   int64_t delta = 0;      // bytes: growth of the queue since the previous sample
 
-  [[nodiscard]] bool is_congested() const { return quantised != 0; }
+  [[nodiscard]] bool is_congested() const { return quantized != 0; }
 };
 
 // Congestion point of one queue, such as a traffic class of a switch port. Owned by the owner of the queue.
@@ -47,13 +47,13 @@ class CongestionPoint {
   static constexpr double kMaxWeight = 1024;
   static bool is_weight(double weight);
 
-  // Mean distance in bytes to the next sample after a feedback of `quantised`, before random variation.
-  [[nodiscard]] uint64_t mean_distance(uint8_t quantised) const;
+  // Mean distance in bytes to the next sample after a feedback of `quantized`, before random variation.
+  [[nodiscard]] uint64_t mean_distance(uint8_t quantized) const;
 
  private:
   static constexpr int64_t kWeightUnit = 1024;  // of weight_ and limit_
 
-  int64_t distance(uint8_t quantised);
+  int64_t distance(uint8_t quantized);
 
   int64_t qeq_;
   uint64_t base_;

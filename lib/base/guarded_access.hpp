@@ -153,7 +153,7 @@ using ByteRun = uint8_t[kBytes];
   ROCI_GUARDED_STORE("movdqu", "x", value, to);
 }
 // For loops: stop after the first fault, since each further fault would raise another signal.
-[[gnu::always_inline]] inline bool guarded_store_went(uint8_t* to, __m128i value) {
+[[gnu::always_inline]] inline bool try_guarded_store(uint8_t* to, __m128i value) {
   ROCI_RETURN_GUARDED_STORE("movdqu", "x", value, to);
 }
 

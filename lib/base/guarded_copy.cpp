@@ -50,7 +50,7 @@ ROCI_ANY_ADDRESS void copy_short(uint8_t* to, const uint8_t* from, size_t length
 [[gnu::always_inline]] ROCI_AVX inline void store_32(uint8_t* to, __m256i value) {
   ROCI_GUARDED_STORE("vmovdqu", "x", value, to);
 }
-[[gnu::always_inline]] ROCI_AVX inline bool store_32_went(uint8_t* to, __m256i value) {
+[[gnu::always_inline]] ROCI_AVX inline bool try_store_32(uint8_t* to, __m256i value) {
   ROCI_RETURN_GUARDED_STORE("vmovdqu", "x", value, to);
 }
 
@@ -61,7 +61,7 @@ ROCI_AVX ROCI_ANY_ADDRESS void copy_wide(uint8_t* to, const uint8_t* from, size_
   const uint8_t* const from_last = from + length - kStep;
   for (; to < to_last; to += kStep, from += kStep) {
     const __m256i a = load_32(from), b = load_32(from + 32), c = load_32(from + 64), d = load_32(from + 96);
-    if (!store_32_went(to, a)) return;
+    if (!try_store_32(to, a)) return;
     store_32(to + 32, b);
     store_32(to + 64, c);
     store_32(to + 96, d);
@@ -87,7 +87,7 @@ ROCI_ANY_ADDRESS void guarded_copy(uint8_t* to, const uint8_t* from, size_t leng
     guarded_load(from + 16, b);
     guarded_load(from + 32, c);
     guarded_load(from + 48, d);
-    if (!guarded_store_went(to, a)) return;
+    if (!try_guarded_store(to, a)) return;
     guarded_store(to + 16, b);
     guarded_store(to + 32, c);
     guarded_store(to + 48, d);

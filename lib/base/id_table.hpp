@@ -58,7 +58,7 @@ class IdTable {
   // table during the whole iteration are visited exactly once, unless the table grows: then the iteration restarts.
   class Walk {
    public:
-    [[nodiscard]] bool begun() const { return slots_ != 0; }
+    [[nodiscard]] bool started() const { return slots_ != 0; }
 
    private:
     friend class IdTable;

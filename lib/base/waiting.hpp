@@ -31,26 +31,26 @@ class Backoff {
 // Detects contention for the processor on which the calling thread polls: in the last milliseconds, the thread has
 // waited for a processor for more than a quarter of the time. Empty polls then delay the threads that it waits for. One
 // object per thread.
-class Crowd {
+class CpuContention {
  public:
-  [[nodiscard]] bool is_crowded(Nanos now) {
+  [[nodiscard]] bool is_contended(Nanos now) {
     if (now - checked_ >= kWindow) {
       const Nanos waited = own_wait_time();
       const bool counts = checked_ != Nanos{0} && now - checked_ < 8 * kWindow;
-      if (counts && (waited - waited_) * 4 > now - checked_) until_ = now + kLasts;
-      crowded_ = now < until_;
+      if (counts && (waited - waited_) * 4 > now - checked_) until_ = now + kHold;
+      contended_ = now < until_;
       checked_ = now;
       waited_ = waited;
     }
-    return crowded_;
+    return contended_;
   }
 
  private:
-  static constexpr Nanos kWindow{4'000'000}, kLasts{50'000'000};
+  static constexpr Nanos kWindow{4'000'000}, kHold{50'000'000};
 
   Nanos checked_{0}, waited_{0};
   Nanos until_{0};
-  bool crowded_ = false;
+  bool contended_ = false;
 };
 
 // For loops that poll without a way to block: sleeps briefly at intervals while the processor is contended. One object
@@ -61,7 +61,7 @@ class EmptyPolls {
   void note(bool found, Nanos now) {
     if (found) {
       empty_ = 0;
-    } else if (++empty_ % kBetweenChecks == 0 && crowd_.is_crowded(now)) {
+    } else if (++empty_ % kBetweenChecks == 0 && contention_.is_contended(now)) {
       std::this_thread::sleep_for(kRest);
     }
   }
@@ -71,7 +71,7 @@ class EmptyPolls {
   static constexpr std::chrono::microseconds kRest{20};
 
   uint32_t empty_ = 0;
-  Crowd crowd_;
+  CpuContention contention_;
 };
 
 }  // namespace roci

@@ -9,9 +9,9 @@ namespace roci::cm {
 namespace {
 
 constexpr uint8_t kDisconnectTries = 1;  // a peer that does not answer DREQ is regarded as disconnected
-constexpr Nanos kCrowdedPatience{5'000'000'000};
+constexpr Nanos kOverloadTimeout{5'000'000'000};
 constexpr uint32_t kMaxUnknownPeersAnswered = 1024;  // more unanswered connections get no crash notification
-constexpr Nanos kNotNowWait{1'000'000};              // retransmission after a send that was not possible
+constexpr Nanos kSendRetryDelay{1'000'000};          // retransmission after a send that was not possible
 // Time for which SIDR_REPs are kept. A peer that did not receive one retransmits every 4.3 s, as Linux does.
 constexpr Nanos kAnswerMemory = 2 * duration_of(20);
 
@@ -21,20 +21,20 @@ SipKey secret_from(IdSource& ids) {
   return out;
 }
 
-bool hears(const Listener& listener, const IpAddress& to) {
+bool accepts_address(const Listener& listener, const IpAddress& to) {
   if (!listener.address.is_zero()) return listener.address == to;
   return to.is_v4() ? listener.ipv4 : listener.ipv6;
 }
 
 // Returns true if a request could match both listeners.
-bool both_hear(const Listener& a, const Listener& b) {
-  if (!a.address.is_zero()) return hears(b, a.address);
-  if (!b.address.is_zero()) return hears(a, b.address);
+bool overlap(const Listener& a, const Listener& b) {
+  if (!a.address.is_zero()) return accepts_address(b, a.address);
+  if (!b.address.is_zero()) return accepts_address(a, b.address);
   return (a.ipv4 && b.ipv4) || (a.ipv6 && b.ipv6);
 }
 
 // Message to which a REJ in this state refers.
-CmAnswered answered_by_rejecting(State state) {
+CmAnswered rejected_message(State state) {
   if (state == State::kRequestReceived) return CmAnswered::kRequest;
   if (state == State::kReplyReceived) return CmAnswered::kReply;
   return CmAnswered::kOther;
@@ -75,7 +75,7 @@ Agent::~Agent() {
 Status Agent::listen(Listener& listener) {
   const auto [first, last] = listeners_.equal_range(listener.service);
   for (auto at = first; at != last; ++at) {
-    if (both_hear(*at->second, listener)) return fail("service ID already in use", EADDRINUSE);
+    if (overlap(*at->second, listener)) return fail("service ID already in use", EADDRINUSE);
   }
   listeners_.emplace(listener.service, &listener);
   return {};
@@ -87,19 +87,19 @@ void Agent::ignore(Listener& listener) {
   if (found != last) listeners_.erase(found);
   if (listener.unanswered == 0) return;
   by_id_.for_each([&](uint32_t, Connection& connection) {
-    if (connection.listener_ == &listener) settle(connection);
+    if (connection.listener_ == &listener) mark_answered(connection);
   });
 }
 
 Listener* Agent::find_listener(uint64_t service, const IpAddress& address) {
   const auto [first, last] = listeners_.equal_range(service);
   for (auto at = first; at != last; ++at) {
-    if (hears(*at->second, address)) return at->second;
+    if (accepts_address(*at->second, address)) return at->second;
   }
   return nullptr;
 }
 
-bool Agent::has_room_for(const Listener& listener) {
+bool Agent::has_space_for(const Listener& listener) {
   if (listener.unanswered < listener.backlog && unanswered_ < limits_.unanswered &&
       unready_ < limits_.unready && by_id_.size() < limits_.connections)
     return true;
@@ -113,7 +113,7 @@ void Agent::accept_into(Listener& listener, Connection& connection) {
   ++unanswered_;
 }
 
-void Agent::settle(Connection& connection) {
+void Agent::mark_answered(Connection& connection) {
   if (connection.listener_ == nullptr) return;
   --connection.listener_->unanswered;
   --unanswered_;
@@ -136,28 +136,28 @@ Connection* Agent::make(const Route& route, EventHandler* handler) {
 }
 
 void Agent::free(Connection& connection) {
-  go(connection, State::kIdle);
+  set_state(connection, State::kIdle);
   by_id_.erase(connection.local_id_);
   delete &connection;
 }
 
 // Removes the connection from the tables that its new state does not use.
-void Agent::go(Connection& connection, State state) {
-  const auto is_unready = [](State s) { return s == State::kReplySent || s == State::kServiceAnswered; };
+void Agent::set_state(Connection& connection, State state) {
+  const auto is_unready = [](State s) { return s == State::kReplySent || s == State::kServiceReplySent; };
   if (is_unready(connection.state_)) --unready_;
   if (is_unready(state)) ++unready_;
   connection.state_ = state;
   timers_.cancel(connection);
-  if (state != State::kRequestReceived && state != State::kServiceAskedOfUs) settle(connection);
-  keep_crash_notice(connection);
+  if (state != State::kRequestReceived && state != State::kServiceRequestReceived) mark_answered(connection);
+  store_crash_notice(connection);
   if (state != State::kIdle) return;
-  const auto forget = [&](RemoteTable& table, uint32_t number) {
+  const auto erase_entry = [&](RemoteTable& table, uint32_t number) {
     const auto found = table.find({connection.route_.remote, number});
     if (found != table.end() && found->second == &connection) table.erase(found);
   };
-  forget(by_remote_id_, connection.remote_id_);
-  forget(services_, connection.remote_id_);
-  forget(by_remote_qp_, connection.remote_qp_.value());
+  erase_entry(by_remote_id_, connection.remote_id_);
+  erase_entry(services_, connection.remote_id_);
+  erase_entry(by_remote_qp_, connection.remote_qp_.value());
 }
 
 std::optional<CmMad> Agent::crash_notice(const Connection& connection) const {
@@ -171,7 +171,7 @@ std::optional<CmMad> Agent::crash_notice(const Connection& connection) const {
       return CmMad{connection.transaction_, 0,
                    CmRejected{.local_id = local,
                               .remote_id = remote,
-                              .answered = answered_by_rejecting(connection.state_),
+                              .answered = rejected_message(connection.state_),
                               .reason = CmRejected::kConsumer}};
     case State::kEstablished:
       return CmMad{
@@ -184,30 +184,30 @@ std::optional<CmMad> Agent::crash_notice(const Connection& connection) const {
   }
 }
 
-void Agent::keep_crash_notice(Connection& connection) {
-  if (!sender_.keeps()) {
-    connection.crash_notice_ = Sender::kNotKept;
+void Agent::store_crash_notice(Connection& connection) {
+  if (!sender_.stores()) {
+    connection.crash_notice_ = Sender::kNotStored;
     return;
   }
   // Connections of a flood of requests get no crash notification: their peers may not exist, and each requires writing
   // a frame.
-  const bool is_strangers =
+  const bool from_unknown_peer =
       connection.state_ == State::kRequestReceived || connection.state_ == State::kReplySent;
   const bool is_flooded = unanswered_ + unready_ > kMaxUnknownPeersAnswered;
-  if (const auto mad = is_strangers && is_flooded ? std::nullopt : crash_notice(connection); mad) {
-    connection.crash_notice_ = sender_.keep(connection.crash_notice_, connection.route_, build_cm_mad(*mad));
-  } else if (connection.crash_notice_ != Sender::kNotKept) {
-    sender_.forget(connection.crash_notice_);
-    connection.crash_notice_ = Sender::kNotKept;
+  if (const auto mad = from_unknown_peer && is_flooded ? std::nullopt : crash_notice(connection); mad) {
+    connection.crash_notice_ = sender_.store(connection.crash_notice_, connection.route_, build_cm_mad(*mad));
+  } else if (connection.crash_notice_ != Sender::kNotStored) {
+    sender_.remove(connection.crash_notice_);
+    connection.crash_notice_ = Sender::kNotStored;
   }
 }
 
 void Agent::enter_time_wait(Connection& connection, Nanos now) {
-  go(connection, State::kTimeWait);
+  set_state(connection, State::kTimeWait);
   timers_.schedule(connection, now + 2 * duration_of(connection.lifetime_));
 }
 
-bool Agent::tell(Connection& connection, EventKind kind, const CmMad* mad, Nanos now) {
+bool Agent::report(Connection& connection, EventKind kind, const CmMad* mad, Nanos now) {
   if (connection.orphan_) return true;
   if (connection.handler_->on_event(connection, {kind, mad})) return true;
   destroy(connection, now);
@@ -215,14 +215,14 @@ bool Agent::tell(Connection& connection, EventKind kind, const CmMad* mad, Nanos
 }
 
 void Agent::end(Connection& connection, EventKind kind, const CmMad* mad, Nanos now) {
-  go(connection, State::kIdle);
+  set_state(connection, State::kIdle);
   if (connection.orphan_) return free(connection);
-  tell(connection, kind, mad, now);
+  report(connection, kind, mad, now);
 }
 
 // ---------------------------------------------------------------------------------------------- Transmission
 
-void Agent::put(Connection& connection, const CmMessage& message, uint32_t options) {
+void Agent::set_message(Connection& connection, const CmMessage& message, uint32_t options) {
   connection.message_ = build_cm_mad({connection.transaction_, options, message});
 }
 
@@ -230,21 +230,22 @@ bool Agent::send(Connection& connection, Nanos now) {
   return sender_.send(connection.route_, connection.message_, now);
 }
 
-void Agent::insist(Connection& connection, uint8_t tries, Nanos now) {
-  const Nanos whole = connection.answer_time();
+void Agent::send_until_answered(Connection& connection, uint8_t tries, Nanos now) {
+  const Nanos whole = connection.response_time();
   connection.give_up_ = now + (tries + 1) * whole;
-  connection.patience_end_ = connection.give_up_ + kMaxDelay;
+  connection.final_deadline_ = connection.give_up_ + kMaxDelay;
   connection.resumes_ = now;
   connection.wait_ = std::min(limits_.first_retry, whole);
-  timers_.schedule(connection, send(connection, now) ? now + connection.wait_ : now + kNotNowWait);
+  timers_.schedule(connection, send(connection, now) ? now + connection.wait_ : now + kSendRetryDelay);
 }
 
 void Agent::send_once(Connection& connection, const CmMessage& message, Nanos now) {
-  put(connection, message, 0);
+  set_message(connection, message, 0);
   send(connection, now);
 }
 
-void Agent::answer_stranger(const Route& route, uint64_t transaction, const CmMessage& message, Nanos now) {
+void Agent::reply_unknown_peer(const Route& route, uint64_t transaction, const CmMessage& message,
+                               Nanos now) {
   if (!answers_.allow(now)) return;
   const auto mad = build_cm_mad({transaction, 0, message});
   sender_.send(route, mad, now);
@@ -255,13 +256,14 @@ bool Agent::poll(Nanos now) {
 }
 
 void Agent::on_timer(Connection& connection, Nanos now) {
-  if (connection.state_ == State::kTimeWait) return end(connection, EventKind::kTimeWaitOver, nullptr, now);
-  if (connection.state_ == State::kServiceAnswered)
-    return connection.orphan_ ? free(connection) : go(connection, State::kIdle);
+  if (connection.state_ == State::kTimeWait)
+    return end(connection, EventKind::kTimeWaitExpired, nullptr, now);
+  if (connection.state_ == State::kServiceReplySent)
+    return connection.orphan_ ? free(connection) : set_state(connection, State::kIdle);
   if (now < connection.give_up_) {
-    if (!send(connection, now)) return timers_.schedule(connection, now + kNotNowWait);
+    if (!send(connection, now)) return timers_.schedule(connection, now + kSendRetryDelay);
     ++counts_.retries;
-    const Nanos whole = connection.answer_time();
+    const Nanos whole = connection.response_time();
     connection.wait_ = std::min(2 * connection.wait_, whole);
     return timers_.schedule(connection, std::min(now + connection.wait_, connection.give_up_));
   }
@@ -282,9 +284,9 @@ void Agent::on_timer(Connection& connection, Nanos now) {
     }
     case State::kDisconnectSent:
       enter_time_wait(connection, now);
-      tell(connection, EventKind::kDisconnected, nullptr, now);
+      report(connection, EventKind::kDisconnected, nullptr, now);
       return;
-    case State::kServiceAsked:
+    case State::kServiceRequestSent:
       return end(connection, EventKind::kServiceTimeout, nullptr, now);
     default:
       return;  // no response is expected in other states
@@ -305,9 +307,9 @@ Result<Connection*> Agent::connect(const Route& route, CmRequest request, uint32
   connection->tries_ = request.max_cm_retries;
   request.local_id = connection->local_id_;
   request.ca_guid = ca_guid_;
-  go(*connection, State::kRequestSent);
-  put(*connection, request, options);
-  insist(*connection, connection->tries_, now);
+  set_state(*connection, State::kRequestSent);
+  set_message(*connection, request, options);
+  send_until_answered(*connection, connection->tries_, now);
   return connection;
 }
 
@@ -317,11 +319,11 @@ Status Agent::accept(Connection& connection, CmReply reply, uint32_t options, Na
   reply.local_id = connection.local_id_;
   reply.remote_id = connection.remote_id_;
   reply.ca_guid = ca_guid_;
-  go(connection, State::kReplySent);
-  put(connection, reply, options);
-  insist(connection, connection.tries_, now);
+  set_state(connection, State::kReplySent);
+  set_message(connection, reply, options);
+  send_until_answered(connection, connection.tries_, now);
   // With many unready connections most peers do not exist. They also chose the timeout, so it is limited here.
-  if (is_crowded()) connection.give_up_ = std::min(connection.give_up_, now + kCrowdedPatience);
+  if (is_overloaded()) connection.give_up_ = std::min(connection.give_up_, now + kOverloadTimeout);
   return {};
 }
 
@@ -330,7 +332,7 @@ Status Agent::ready(Connection& connection, const CmReady& message, Nanos now) {
   CmReady ready = message;
   ready.local_id = connection.local_id_;
   ready.remote_id = connection.remote_id_;
-  go(connection, State::kEstablished);
+  set_state(connection, State::kEstablished);
   send_once(connection, ready, now);
   return {};
 }
@@ -355,19 +357,19 @@ Status Agent::reject(Connection& connection, CmRejected message, Nanos now) {
     default:
       return fail(wrong_state());
   }
-  message.answered = answered_by_rejecting(connection.state_);
+  message.answered = rejected_message(connection.state_);
   message.local_id = connection.local_id_;
   message.remote_id = connection.remote_id_;
   send_once(connection, message, now);
-  go(connection, State::kIdle);
+  set_state(connection, State::kIdle);
   return {};
 }
 
 Status Agent::established(Connection& connection, Nanos now) {
   if (connection.state_ == State::kEstablished) return fail("the connection is already established", EISCONN);
   if (connection.state_ != State::kReplySent) return fail(wrong_state());
-  go(connection, State::kEstablished);
-  tell(connection, EventKind::kReady, nullptr, now);
+  set_state(connection, State::kEstablished);
+  report(connection, EventKind::kReady, nullptr, now);
   return {};
 }
 
@@ -379,13 +381,13 @@ Status Agent::disconnect(Connection& connection, CmDisconnect message, Nanos now
   message.remote_queue_pair = connection.remote_qp_;
   // also if the peer initiated the connection
   connection.transaction_ = transaction_of(connection.local_id_);
-  go(connection, State::kDisconnectSent);
-  put(connection, message, 0);
-  insist(connection, std::min(kDisconnectTries, connection.tries_), now);
+  set_state(connection, State::kDisconnectSent);
+  set_message(connection, message, 0);
+  send_until_answered(connection, std::min(kDisconnectTries, connection.tries_), now);
   return {};
 }
 
-Status Agent::answer_disconnect(Connection& connection, const CmDisconnected& message, Nanos now) {
+Status Agent::reply_disconnect(Connection& connection, const CmDisconnected& message, Nanos now) {
   if (connection.state_ != State::kDisconnectReceived) return fail(wrong_state());
   CmDisconnected answer = message;
   answer.local_id = connection.local_id_;
@@ -395,8 +397,9 @@ Status Agent::answer_disconnect(Connection& connection, const CmDisconnected& me
   return {};
 }
 
-Result<Connection*> Agent::ask(const Route& route, CmServiceRequest request, uint8_t lifetime,
-                               uint8_t response_timeout, uint8_t tries, EventHandler& handler, Nanos now) {
+Result<Connection*> Agent::request_service(const Route& route, CmServiceRequest request, uint8_t lifetime,
+                                           uint8_t response_timeout, uint8_t tries, EventHandler& handler,
+                                           Nanos now) {
   if (by_id_.size() >= limits_.connections) return fail("connection limit reached", ENOMEM);
   Connection* connection = make(route, &handler);
   connection->active_ = true;
@@ -404,21 +407,21 @@ Result<Connection*> Agent::ask(const Route& route, CmServiceRequest request, uin
   connection->response_timeout_ = response_timeout;
   connection->tries_ = tries;
   request.request_id = connection->local_id_;
-  go(*connection, State::kServiceAsked);
-  put(*connection, request, 0);
-  insist(*connection, tries, now);
+  set_state(*connection, State::kServiceRequestSent);
+  set_message(*connection, request, 0);
+  send_until_answered(*connection, tries, now);
   return connection;
 }
 
-Status Agent::answer(Connection& connection, CmServiceReply reply, uint32_t options, Nanos now) {
-  if (connection.state_ != State::kServiceAskedOfUs) return fail(wrong_state());
+Status Agent::reply_service(Connection& connection, CmServiceReply reply, uint32_t options, Nanos now) {
+  if (connection.state_ != State::kServiceRequestReceived) return fail(wrong_state());
   reply.request_id = connection.remote_id_;
-  put(connection, reply, options);
+  set_message(connection, reply, options);
   send(connection, now);
-  if (is_crowded()) {  // if the reply is lost, the user gets the repeated request
-    go(connection, State::kIdle);
+  if (is_overloaded()) {  // if the reply is lost, the user gets the repeated request
+    set_state(connection, State::kIdle);
   } else {
-    go(connection, State::kServiceAnswered);
+    set_state(connection, State::kServiceReplySent);
     timers_.schedule(connection, now + kAnswerMemory);
   }
   return {};
@@ -428,8 +431,8 @@ void Agent::destroy(Connection& connection, Nanos now) {
   connection.orphan_ = true;
   switch (connection.state_) {
     case State::kRequestSent: {
-      const CmRejected gone{.local_id = connection.local_id_, .reason = CmRejected::kTimeout};
-      send_once(connection, gone, now);
+      const CmRejected timeout_reject{.local_id = connection.local_id_, .reason = CmRejected::kTimeout};
+      send_once(connection, timeout_reject, now);
       return free(connection);
     }
     case State::kRequestReceived:
@@ -441,23 +444,23 @@ void Agent::destroy(Connection& connection, Nanos now) {
       static_cast<void>(disconnect(connection, {}, now));
       return;
     case State::kDisconnectReceived:
-      static_cast<void>(answer_disconnect(connection, {}, now));
+      static_cast<void>(reply_disconnect(connection, {}, now));
       return;
-    case State::kServiceAskedOfUs:
-      static_cast<void>(answer(connection, {.status = CmServiceReply::kRejected}, 0, now));
+    case State::kServiceRequestReceived:
+      static_cast<void>(reply_service(connection, {.status = CmServiceReply::kRejected}, 0, now));
       if (connection.state_ == State::kIdle) free(connection);
       return;
     case State::kDisconnectSent:
     case State::kTimeWait:
-    case State::kServiceAnswered:
+    case State::kServiceReplySent:
       return;  // freed by a timer or after a response
     case State::kIdle:
-    case State::kServiceAsked:
+    case State::kServiceRequestSent:
       return free(connection);
   }
 }
 
-void Agent::leave(Nanos now) {
+void Agent::destroy_all(Nanos now) {
   std::vector<Connection*> all;
   all.reserve(by_id_.size());
   by_id_.for_each([&](uint32_t, Connection& connection) { all.push_back(&connection); });

@@ -3,10 +3,10 @@
 //
 //   active    connect() ─REQ─► kRequestSent ─REP─► kReply ── ready() ─RTU─► kEstablished
 //   passive   listen()  ◄─REQ─ kRequest ── accept() ─REP─► kReplySent ◄─RTU─ kReady, kEstablished
-//   either    disconnect() ─DREQ─► kDisconnectSent ─DREP─► kDisconnected, kTimeWait ──► kTimeWaitOver
-//             ◄─DREQ─ kDisconnect ── answer_disconnect() ─DREP─► kTimeWait ──► kTimeWaitOver
-//   datagrams ask() ─SIDR_REQ─► ◄─SIDR_REP─ kServiceReply
-//             listen() ◄─SIDR_REQ─ kServiceRequest ── answer() ─SIDR_REP─►
+//   either    disconnect() ─DREQ─► kDisconnectSent ─DREP─► kDisconnected, kTimeWait ──► kTimeWaitExpired
+//             ◄─DREQ─ kDisconnect ── reply_disconnect() ─DREP─► kTimeWait ──► kTimeWaitExpired
+//   datagrams request_service() ─SIDR_REQ─► ◄─SIDR_REP─ kServiceReply
+//             listen() ◄─SIDR_REQ─ kServiceRequest ── reply_service() ─SIDR_REP─►
 //
 // Received messages are not trusted. Tables are bounded, responses to unknown peers are rate limited, and a message
 // that does not match the state of its connection changes nothing.
@@ -41,16 +41,16 @@ class Sender {
   Sender& operator=(const Sender&) = delete;
   virtual ~Sender() = default;
   // Sends a datagram from queue pair 1 to queue pair 1. False: not possible now; the agent retransmits soon
-  // (kNotNowWait).
+  // (kSendRetryDelay).
   virtual bool send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) = 0;
 
   // Stores a crash notification, which the peer receives if this process exits without sending it. The storage must
-  // outlive the process. `kept` is the entry to replace, or kNotKept. Returns the entry, or kNotKept if the message
+  // outlive the process. `kept` is the entry to replace, or kNotStored. Returns the entry, or kNotStored if the message
   // cannot be stored.
-  static constexpr uint32_t kNotKept = ~0U;
-  [[nodiscard]] virtual bool keeps() const = 0;  // whether crash notifications are stored at all
-  virtual uint32_t keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) = 0;
-  virtual void forget(uint32_t kept) = 0;
+  static constexpr uint32_t kNotStored = ~0U;
+  [[nodiscard]] virtual bool stores() const = 0;  // whether crash notifications are stored at all
+  virtual uint32_t store(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) = 0;
+  virtual void remove(uint32_t kept) = 0;
 };
 
 enum class State : uint8_t {
@@ -60,12 +60,12 @@ enum class State : uint8_t {
   kReplySent,        // REP was sent; an MRA may have been received
   kReplyReceived,    // until the user calls ready() or reject()
   kEstablished,
-  kDisconnectSent,      // DREQ
-  kDisconnectReceived,  // until the user calls answer_disconnect()
-  kTimeWait,            // until its IDs and queue pair may be reused
-  kServiceAsked,        // SIDR_REQ was sent
-  kServiceAskedOfUs,    // SIDR_REQ was received; until the user calls answer()
-  kServiceAnswered,     // SIDR_REP was sent; retransmitted for a repeated SIDR_REQ
+  kDisconnectSent,          // DREQ
+  kDisconnectReceived,      // until the user calls reply_disconnect()
+  kTimeWait,                // until its IDs and queue pair may be reused
+  kServiceRequestSent,      // SIDR_REQ was sent
+  kServiceRequestReceived,  // SIDR_REQ was received; until the user calls reply_service()
+  kServiceReplySent,        // SIDR_REP was sent; retransmitted for a repeated SIDR_REQ
 };
 
 enum class EventKind : uint8_t {
@@ -78,10 +78,10 @@ enum class EventKind : uint8_t {
   kDisconnect,      // CmDisconnect
   // CmDisconnected, or null: no response to DREQ, the peer gave up, or it reused its queue pair
   kDisconnected,
-  kTimeWaitOver,    // the connection is kIdle, its numbers can be reused
-  kServiceRequest,  // CmServiceRequest; event of a listener, with a new connection
-  kServiceReply,    // CmServiceReply
-  kServiceTimeout,  // no response to SIDR_REQ
+  kTimeWaitExpired,  // the connection is kIdle, its numbers can be reused
+  kServiceRequest,   // CmServiceRequest; event of a listener, with a new connection
+  kServiceReply,     // CmServiceReply
+  kServiceTimeout,   // no response to SIDR_REQ
 };
 
 class Connection;
@@ -119,7 +119,7 @@ constexpr Nanos duration_of(uint8_t code) {
 }
 
 // Limits of the times that a peer can specify.
-inline constexpr Nanos kShortestAnswer{10'000'000}, kMaxAnswer{60'000'000'000};
+inline constexpr Nanos kMinResponseTime{10'000'000}, kMaxResponseTime{60'000'000'000};
 inline constexpr Nanos kMaxDelay{600'000'000'000};  // sum of the delays by MRAs of a REQ or a REP
 
 class Agent;
@@ -144,9 +144,9 @@ class Connection final : private Timer {
   }
   // Time to wait for a response: the round trip and the response time of the peer (IBTA 12.9.8). Limited, because the
   // peer specifies the codes.
-  [[nodiscard]] Nanos answer_time() const {
-    return std::clamp(2 * duration_of(lifetime_) + duration_of(response_timeout_), kShortestAnswer,
-                      kMaxAnswer);
+  [[nodiscard]] Nanos response_time() const {
+    return std::clamp(2 * duration_of(lifetime_) + duration_of(response_timeout_), kMinResponseTime,
+                      kMaxResponseTime);
   }
 
   State state_ = State::kIdle;
@@ -160,14 +160,14 @@ class Connection final : private Timer {
   Qpn local_qp_, remote_qp_;
   uint64_t transaction_ = 0;
   Route route_;
-  Nanos wait_{0};          // time until the next retransmission
-  Nanos give_up_{0};       // time of the timeout without a response
-  Nanos patience_end_{0};  // upper limit of give_up_, independent of delays that the peer requests
+  Nanos wait_{0};            // time until the next retransmission
+  Nanos give_up_{0};         // time of the timeout without a response
+  Nanos final_deadline_{0};  // upper limit of give_up_, independent of delays that the peer requests
   // End of the delay that the peer requested with an MRA. Until then the timeout does not run.
   Nanos resumes_{0};
   EventHandler* handler_ = nullptr;
   Listener* listener_ = nullptr;  // while the user has not answered the request
-  uint32_t crash_notice_ = Sender::kNotKept;
+  uint32_t crash_notice_ = Sender::kNotStored;
   // The message to retransmit: REQ, REP, RTU, DREQ, DREP, SIDR_REQ or SIDR_REP.
   std::array<uint8_t, kMadBytes> message_{};
 };
@@ -220,19 +220,20 @@ class Agent {
   // Reports that a packet of the connection arrived before RTU; the handler gets kReady. EISCONN: already established.
   Status established(Connection& connection, Nanos now);
   Status disconnect(Connection& connection, CmDisconnect message, Nanos now);
-  Status answer_disconnect(Connection& connection, const CmDisconnected& message, Nanos now);
+  Status reply_disconnect(Connection& connection, const CmDisconnected& message, Nanos now);
 
   // `lifetime` and `response_timeout` are time codes; `tries` is the number of retransmissions.
-  Result<Connection*> ask(const Route& route, CmServiceRequest request, uint8_t lifetime,
-                          uint8_t response_timeout, uint8_t tries, EventHandler& handler, Nanos now);
-  Status answer(Connection& connection, CmServiceReply reply, uint32_t options, Nanos now);
+  Result<Connection*> request_service(const Route& route, CmServiceRequest request, uint8_t lifetime,
+                                      uint8_t response_timeout, uint8_t tries, EventHandler& handler,
+                                      Nanos now);
+  Status reply_service(Connection& connection, CmServiceReply reply, uint32_t options, Nanos now);
 
   // The pointer becomes invalid, and no further events occur. The agent still sends the message that the state requires
   // (REJ, DREQ, DREP or SIDR_REP).
   void destroy(Connection& connection, Nanos now);
 
   // Destroys all connections.
-  void leave(Nanos now);
+  void destroy_all(Nanos now);
 
   // `payload` is the payload of a datagram to queue pair 1. `route` is the route of the response.
   void on_mad(const Route& route, std::span<const uint8_t> payload, Nanos now);
@@ -263,31 +264,31 @@ class Agent {
   }
   Connection* make(const Route& route, EventHandler* handler);
   void free(Connection& connection);
-  void go(Connection& connection, State state);
+  void set_state(Connection& connection, State state);
   // Message for the peer if the connection ends now, as a kernel sends it for a process that has exited.
   [[nodiscard]] std::optional<CmMad> crash_notice(const Connection& connection) const;
-  void keep_crash_notice(Connection& connection);
+  void store_crash_notice(Connection& connection);
   void enter_time_wait(Connection& connection, Nanos now);
   // Reports an event to the user, unless the connection is an orphan. False: the connection was destroyed.
-  bool tell(Connection& connection, EventKind kind, const CmMad* mad, Nanos now);
+  bool report(Connection& connection, EventKind kind, const CmMad* mad, Nanos now);
   // Reports the last event of the connection, which becomes kIdle. Frees an orphan.
   void end(Connection& connection, EventKind kind, const CmMad* mad, Nanos now);
 
-  void put(Connection& connection, const CmMessage& message, uint32_t options);
+  void set_message(Connection& connection, const CmMessage& message, uint32_t options);
   bool send(Connection& connection, Nanos now);
-  // Sends the message set by put(), and retransmits it until a response or the timeout.
-  void insist(Connection& connection, uint8_t tries, Nanos now);
+  // Sends the message set by set_message(), and retransmits it until a response or the timeout.
+  void send_until_answered(Connection& connection, uint8_t tries, Nanos now);
   void send_once(Connection& connection, const CmMessage& message, Nanos now);
-  void answer_stranger(const Route& route, uint64_t transaction, const CmMessage& message, Nanos now);
+  void reply_unknown_peer(const Route& route, uint64_t transaction, const CmMessage& message, Nanos now);
   void on_timer(Connection& connection, Nanos now);
-  void settle(Connection& connection);  // the connection is no longer unanswered
+  void mark_answered(Connection& connection);  // the connection is no longer unanswered
 
   [[nodiscard]] Connection* find(uint32_t local_id, const Route& route) const;
   [[nodiscard]] Connection* find_remote(const RemoteTable& table, const Route& route, uint32_t number) const;
   bool claim_queue_pair(Connection& connection, Nanos now);
   Listener* find_listener(uint64_t service, const IpAddress& address);
-  bool has_room_for(const Listener& listener);
-  [[nodiscard]] bool is_crowded() const { return unready_ > limits_.unready / 2; }
+  bool has_space_for(const Listener& listener);
+  [[nodiscard]] bool is_overloaded() const { return unready_ > limits_.unready / 2; }
   void accept_into(Listener& listener, Connection& connection);
 
   void on(const Route& route, const CmMad& mad, const CmRequest& message, Nanos now);
@@ -301,7 +302,7 @@ class Agent {
   void on(const Route& route, const CmMad& mad, const CmServiceReply& message, Nanos now);
   void on(const Route& route, const CmMad& mad, const CmLoadPath& message, Nanos now);
   void on(const Route& route, const CmMad& mad, const CmPathAnswer& message, Nanos now);
-  void on_request_again(Connection& connection, Nanos now);
+  void on_repeated_request(Connection& connection, Nanos now);
 
   Sender& sender_;
   IdSource& ids_;

@@ -9,7 +9,7 @@
 namespace roci::cm {
 namespace {
 
-constexpr uint8_t kPatience = 20;  // time code of the MRA delay while a user has not answered: 4.3 s
+constexpr uint8_t kMraTimeout = 20;  // time code of the MRA delay while a user has not answered: 4.3 s
 
 }  // namespace
 
@@ -42,7 +42,7 @@ bool Agent::claim_queue_pair(Connection& connection, Nanos now) {
   Connection& other = *at->second;
   if (other.state_ == State::kTimeWait) {  // the peer reuses the number
     at->second = &connection;
-    end(other, EventKind::kTimeWaitOver, nullptr, now);
+    end(other, EventKind::kTimeWaitExpired, nullptr, now);
     return true;
   }
   static_cast<void>(disconnect(other, {}, now));
@@ -51,14 +51,14 @@ bool Agent::claim_queue_pair(Connection& connection, Nanos now) {
 
 void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, Nanos now) {
   if (Connection* known = find_remote(by_remote_id_, route, message.local_id))
-    return on_request_again(*known, now);
+    return on_repeated_request(*known, now);
   CmRejected refusal{.remote_id = message.local_id, .answered = CmAnswered::kRequest};
   Listener* listener = find_listener(message.service_id, route.local);
   if (listener == nullptr) {
     refusal.reason = CmRejected::kInvalidServiceId;
-    return answer_stranger(route, mad.transaction, refusal, now);
+    return reply_unknown_peer(route, mad.transaction, refusal, now);
   }
-  if (!has_room_for(*listener)) return;
+  if (!has_space_for(*listener)) return;
   Connection* connection = make(route, nullptr);
   connection->transaction_ = mad.transaction;
   connection->remote_id_ = message.local_id;
@@ -69,7 +69,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, N
   connection->tries_ = message.max_cm_retries;
   if (!claim_queue_pair(*connection, now)) {
     refusal.reason = CmRejected::kStaleConnection;
-    answer_stranger(route, mad.transaction, refusal, now);
+    reply_unknown_peer(route, mad.transaction, refusal, now);
     return free(*connection);
   }
   by_remote_id_.emplace(RemoteKey{route.remote, message.local_id}, connection);
@@ -77,20 +77,20 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, N
   listener = find_listener(message.service_id, route.local);
   if (listener == nullptr) return free(*connection);
   connection->state_ = State::kRequestReceived;
-  keep_crash_notice(*connection);
+  store_crash_notice(*connection);
   connection->handler_ = listener->handler;
   accept_into(*listener, *connection);
   connection->user = listener->user;
-  tell(*connection, EventKind::kRequest, &mad, now);
+  report(*connection, EventKind::kRequest, &mad, now);
 }
 
-void Agent::on_request_again(Connection& connection, Nanos now) {
+void Agent::on_repeated_request(Connection& connection, Nanos now) {
   ++counts_.repeated;
   switch (connection.state_) {
     case State::kRequestReceived: {
-      CmAcknowledged patience;
-      patience.service_timeout = kPatience;
-      static_cast<void>(delay(connection, patience, now));
+      CmAcknowledged delay_message;
+      delay_message.service_timeout = kMraTimeout;
+      static_cast<void>(delay(connection, delay_message, now));
       return;
     }
     case State::kReplySent:
@@ -114,8 +114,8 @@ void Agent::on(const Route& route, const CmMad&, const CmAcknowledged& message, 
   // Extends the timeout by the requested delay plus the remaining time. MRAs add no retransmissions except one at the
   // end of each delay.
   const Nanos left =
-      std::max(connection->give_up_ - std::max(now, connection->resumes_), connection->answer_time());
-  const Nanos end = connection->patience_end_;
+      std::max(connection->give_up_ - std::max(now, connection->resumes_), connection->response_time());
+  const Nanos end = connection->final_deadline_;
   const Nanos then =
       std::min(now + duration_of(message.service_timeout) + 2 * duration_of(connection->lifetime_), end);
   connection->resumes_ = then;
@@ -127,9 +127,9 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRejected& message, 
   // A peer that timed out before it received a message from this host knows only its own ID.
   Connection* connection = message.remote_id != 0 ? find(message.remote_id, route)
                                                   : find_remote(by_remote_id_, route, message.local_id);
-  const bool ours = connection != nullptr && (connection->remote_id_ == message.local_id ||
-                                              message.local_id == 0 || connection->remote_id_ == 0);
-  if (!ours) {
+  const bool matches = connection != nullptr && (connection->remote_id_ == message.local_id ||
+                                                 message.local_id == 0 || connection->remote_id_ == 0);
+  if (!matches) {
     ++counts_.unexpected;
     return;
   }
@@ -145,7 +145,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRejected& message, 
       [[fallthrough]];
     case State::kDisconnectSent:
       enter_time_wait(*connection, now);
-      tell(*connection, EventKind::kDisconnected, nullptr, now);
+      report(*connection, EventKind::kDisconnected, nullptr, now);
       return;
     default:
       break;
@@ -187,8 +187,8 @@ void Agent::on(const Route& route, const CmMad& mad, const CmReply& message, Nan
     const CmMad as_if_refused{mad.transaction, 0, refusal};
     return end(*connection, EventKind::kRejected, &as_if_refused, now);
   }
-  go(*connection, State::kReplyReceived);
-  tell(*connection, EventKind::kReply, &mad, now);
+  set_state(*connection, State::kReplyReceived);
+  report(*connection, EventKind::kReply, &mad, now);
 }
 
 void Agent::on(const Route& route, const CmMad& mad, const CmReady& message, Nanos now) {
@@ -205,19 +205,20 @@ void Agent::on(const Route& route, const CmMad& mad, const CmReady& message, Nan
     ++counts_.unexpected;
     return;
   }
-  go(*connection, State::kEstablished);
-  tell(*connection, EventKind::kReady, &mad, now);
+  set_state(*connection, State::kEstablished);
+  report(*connection, EventKind::kReady, &mad, now);
 }
 
 void Agent::on(const Route& route, const CmMad& mad, const CmDisconnect& message, Nanos now) {
   Connection* connection = find(message.remote_id, route);
-  const bool ours = connection != nullptr && connection->remote_id_ == message.local_id &&
-                    connection->state_ != State::kIdle;
-  if (!ours) {
+  const bool matches = connection != nullptr && connection->remote_id_ == message.local_id &&
+                       connection->state_ != State::kIdle;
+  if (!matches) {
     // The connection may have existed before.
     ++counts_.unexpected;
-    return answer_stranger(route, mad.transaction,
-                           CmDisconnected{.local_id = message.remote_id, .remote_id = message.local_id}, now);
+    return reply_unknown_peer(route, mad.transaction,
+                              CmDisconnected{.local_id = message.remote_id, .remote_id = message.local_id},
+                              now);
   }
   if (message.remote_queue_pair != connection->local_qp_) {
     ++counts_.unexpected;
@@ -228,11 +229,11 @@ void Agent::on(const Route& route, const CmMad& mad, const CmDisconnect& message
     case State::kReplyReceived:
     case State::kEstablished:
       connection->transaction_ = mad.transaction;
-      go(*connection, State::kDisconnectReceived);
+      set_state(*connection, State::kDisconnectReceived);
       if (connection->orphan_) {
-        static_cast<void>(answer_disconnect(*connection, {}, now));
+        static_cast<void>(reply_disconnect(*connection, {}, now));
       } else {
-        tell(*connection, EventKind::kDisconnect, &mad, now);
+        report(*connection, EventKind::kDisconnect, &mad, now);
       }
       return;
     case State::kDisconnectSent: {  // both peers disconnect at the same time
@@ -240,7 +241,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmDisconnect& message
       connection->transaction_ = mad.transaction;
       send_once(*connection, answer, now);
       enter_time_wait(*connection, now);
-      tell(*connection, EventKind::kDisconnected, nullptr, now);
+      report(*connection, EventKind::kDisconnected, nullptr, now);
       return;
     }
     case State::kTimeWait: {
@@ -264,37 +265,37 @@ void Agent::on(const Route& route, const CmMad& mad, const CmDisconnected& messa
     return;
   }
   enter_time_wait(*connection, now);
-  tell(*connection, EventKind::kDisconnected, &mad, now);
+  report(*connection, EventKind::kDisconnected, &mad, now);
 }
 
 void Agent::on(const Route& route, const CmMad& mad, const CmServiceRequest& message, Nanos now) {
   if (Connection* known = find_remote(services_, route, message.request_id)) {
     ++counts_.repeated;
-    if (known->state_ == State::kServiceAnswered) send(*known, now);
+    if (known->state_ == State::kServiceReplySent) send(*known, now);
     return;
   }
   Listener* listener = find_listener(message.service_id, route.local);
   if (listener == nullptr) {
-    return answer_stranger(route, mad.transaction,
-                           CmServiceReply{.request_id = message.request_id,
-                                          .status = CmServiceReply::kUnsupported,
-                                          .service_id = message.service_id},
-                           now);
+    return reply_unknown_peer(route, mad.transaction,
+                              CmServiceReply{.request_id = message.request_id,
+                                             .status = CmServiceReply::kUnsupported,
+                                             .service_id = message.service_id},
+                              now);
   }
-  if (!has_room_for(*listener)) return;
+  if (!has_space_for(*listener)) return;
   Connection* connection = make(route, listener->handler);
   connection->transaction_ = mad.transaction;
   connection->remote_id_ = message.request_id;
-  connection->state_ = State::kServiceAskedOfUs;
+  connection->state_ = State::kServiceRequestReceived;
   services_.emplace(RemoteKey{route.remote, message.request_id}, connection);
   accept_into(*listener, *connection);
   connection->user = listener->user;
-  tell(*connection, EventKind::kServiceRequest, &mad, now);
+  report(*connection, EventKind::kServiceRequest, &mad, now);
 }
 
 void Agent::on(const Route& route, const CmMad& mad, const CmServiceReply& message, Nanos now) {
   Connection* connection = find(message.request_id, route);
-  if (connection == nullptr || connection->state_ != State::kServiceAsked) {
+  if (connection == nullptr || connection->state_ != State::kServiceRequestSent) {
     ++counts_.unexpected;
     return;
   }
@@ -306,7 +307,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmLoadPath& message, 
   ++counts_.unexpected;
   const Connection* connection = find(message.remote_id, route);
   if (connection == nullptr || connection->state_ != State::kEstablished) return;
-  answer_stranger(
+  reply_unknown_peer(
       route, mad.transaction,
       CmPathAnswer{
           .local_id = message.remote_id, .remote_id = message.local_id, .status = CmPathAnswer::kUnsupported},

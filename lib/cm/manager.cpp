@@ -6,7 +6,7 @@
 namespace roci::cm {
 namespace {
 
-constexpr Nanos kLookAgain{1'000'000};  // interval of checks for an address resolution
+constexpr Nanos kCheckInterval{1'000'000};  // interval of checks for an address resolution
 
 // Nearest time code.
 uint8_t code_of(Nanos time) {
@@ -19,7 +19,7 @@ uint8_t code_of(Nanos time) {
 
 Manager::Manager(Host& host, uint64_t ca_guid, const ConnectionManagerConfig& config, const Limits& limits)
     : host_(host),
-      patience_{.response_timeout = code_of(config.response_timeout), .retries = config.retries},
+      timeouts_{.response_timeout = code_of(config.response_timeout), .retries = config.retries},
       agent_(*this, host.ids(), ca_guid, limits) {
   Worker& first = host_.worker(0);
   const std::scoped_lock guard(first.token());
@@ -33,61 +33,64 @@ Manager::~Manager() {
 }
 
 bool Manager::poll(Nanos now) {
-  const bool said = agent_.poll(now);
-  return looks_.advance(now, [&](Timer& timer) { look_for(static_cast<AddressQuery&>(timer), now); }) > 0 ||
-         said;
+  const bool worked = agent_.poll(now);
+  return query_timers_.advance(
+             now, [&](Timer& timer) { check_resolution(static_cast<AddressQuery&>(timer), now); }) > 0 ||
+         worked;
 }
 
-Nanos Manager::next_deadline() const { return std::min(agent_.next_deadline(), looks_.next_deadline()); }
+Nanos Manager::next_deadline() const {
+  return std::min(agent_.next_deadline(), query_timers_.next_deadline());
+}
 
 // An unreachable peer is handled like one that does not respond, so only kLater is a failure.
 bool Manager::send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) {
   return host_.worker(0).management().send(route, mad, now) != MadSent::kLater;
 }
 
-uint32_t Manager::keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) {
-  static_assert(kMaxMadFrame <= CrashNoticeSlot::kMaxBytes && kNotKept == CrashNoticeFile::kNone);
+uint32_t Manager::store(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) {
+  static_assert(kMaxMadFrame <= CrashNoticeSlot::kMaxBytes && kNotStored == CrashNoticeFile::kNone);
   std::array<uint8_t, kMaxMadFrame> frame;
   const uint32_t length = host_.worker(0).management().write(route, mad, frame, host_.time_of_call());
-  return crash_notice_->keep(kept, std::span(frame).first(length));
+  return crash_notice_->store(kept, std::span(frame).first(length));
 }
 
-void Manager::forget(uint32_t kept) {
-  if (crash_notice_ != nullptr) crash_notice_->forget(kept);
+void Manager::remove(uint32_t kept) {
+  if (crash_notice_ != nullptr) crash_notice_->remove(kept);
 }
 
-void Manager::leave_words_in(std::unique_ptr<CrashNoticeFile> file) {
+void Manager::store_crash_notices_in(std::unique_ptr<CrashNoticeFile> file) {
   with([&](Agent&, Nanos) { crash_notice_ = std::move(file); });
 }
 
-void Manager::look_for(AddressQuery& query, Nanos now) {
-  switch (host_.worker(0).neighbours().resolve(query.address_, now).result) {
+void Manager::check_resolution(AddressQuery& query, Nanos now) {
+  switch (host_.worker(0).neighbors().resolve(query.address_, now).result) {
     case Resolution::kResolved:
-      return query.on_answer({});
+      return query.on_resolved({});
     case Resolution::kFailed:
-      return query.on_answer(fail(query.address_.to_string() + " does not answer", EHOSTUNREACH));
+      return query.on_resolved(fail(query.address_.to_string() + " does not answer", EHOSTUNREACH));
     case Resolution::kPending:
       break;
   }
   if (now >= query.give_up_)
-    return query.on_answer(fail(query.address_.to_string() + " did not answer in time", ETIMEDOUT));
-  looks_.schedule(query, std::min(now + kLookAgain, query.give_up_));
+    return query.on_resolved(fail(query.address_.to_string() + " did not answer in time", ETIMEDOUT));
+  query_timers_.schedule(query, std::min(now + kCheckInterval, query.give_up_));
 }
 
 void Manager::resolve(AddressQuery& query, const IpAddress& address, Nanos timeout) {
   with([&](Agent&, Nanos now) {
     query.address_ = address;
     query.give_up_ = now + timeout;
-    looks_.schedule(query, now);
+    query_timers_.schedule(query, now);
   });
 }
 
 void Manager::give_up(AddressQuery& query) {
-  with([&](Agent&, Nanos) { looks_.cancel(query); });
+  with([&](Agent&, Nanos) { query_timers_.cancel(query); });
 }
 
 void Manager::leave() {
-  with([](Agent& agent, Nanos now) { agent.leave(now); });
+  with([](Agent& agent, Nanos now) { agent.destroy_all(now); });
 }
 
 Status Manager::listen(Listener& listener) {
@@ -101,9 +104,9 @@ void Manager::ignore(Listener& listener) {
 Status Manager::connect(const Route& route, const CmRequest& request, uint32_t options, EventHandler& handler,
                         Connection*& made) {
   return with([&](Agent& agent, Nanos now) -> Status {
-    const auto begun = agent.connect(route, request, options, handler, now);
-    if (!begun) return fail(begun.error());
-    made = *begun;
+    const auto started = agent.connect(route, request, options, handler, now);
+    if (!started) return fail(started.error());
+    made = *started;
     return {};
   });
 }
@@ -128,23 +131,23 @@ Status Manager::disconnect(Connection& connection, const CmDisconnect& message) 
   return with([&](Agent& agent, Nanos now) { return agent.disconnect(connection, message, now); });
 }
 
-Status Manager::answer_disconnect(Connection& connection, const CmDisconnected& message) {
-  return with([&](Agent& agent, Nanos now) { return agent.answer_disconnect(connection, message, now); });
+Status Manager::reply_disconnect(Connection& connection, const CmDisconnected& message) {
+  return with([&](Agent& agent, Nanos now) { return agent.reply_disconnect(connection, message, now); });
 }
 
-Status Manager::ask(const Route& route, const CmServiceRequest& request, EventHandler& handler,
-                    Connection*& made) {
+Status Manager::request_service(const Route& route, const CmServiceRequest& request, EventHandler& handler,
+                                Connection*& made) {
   return with([&](Agent& agent, Nanos now) -> Status {
-    const auto asked = agent.ask(route, request, kPacketLifetime, patience_.response_timeout,
-                                 patience_.retries, handler, now);
-    if (!asked) return fail(asked.error());
-    made = *asked;
+    const auto requested = agent.request_service(route, request, kPacketLifetime, timeouts_.response_timeout,
+                                                 timeouts_.retries, handler, now);
+    if (!requested) return fail(requested.error());
+    made = *requested;
     return {};
   });
 }
 
-Status Manager::answer(Connection& connection, const CmServiceReply& reply, uint32_t options) {
-  return with([&](Agent& agent, Nanos now) { return agent.answer(connection, reply, options, now); });
+Status Manager::reply_service(Connection& connection, const CmServiceReply& reply, uint32_t options) {
+  return with([&](Agent& agent, Nanos now) { return agent.reply_service(connection, reply, options, now); });
 }
 
 void Manager::destroy(Connection& connection) {

@@ -35,13 +35,13 @@ class Manager final : public Service, private ManagementClass, private Sender {
   }
 
   // Stores crash notifications for peers in `file`, for the case that this process is killed. Null: stops storing them.
-  void leave_words_in(std::unique_ptr<CrashNoticeFile> file);
+  void store_crash_notices_in(std::unique_ptr<CrashNoticeFile> file);
 
   // Process exit: notifies connected and connecting peers. A peer that does not receive the message detects the exit by
   // timeout.
   void leave();
 
-  [[nodiscard]] Patience patience() const override { return patience_; }
+  [[nodiscard]] TimeoutSettings timeouts() const override { return timeouts_; }
   void expect_block() override { host_.expect_block(); }
   Status listen(Listener& listener) override;
   void ignore(Listener& listener) override;
@@ -52,10 +52,10 @@ class Manager final : public Service, private ManagementClass, private Sender {
   Status reject(Connection& connection, const CmRejected& message) override;
   Status established(Connection& connection) override;
   Status disconnect(Connection& connection, const CmDisconnect& message) override;
-  Status answer_disconnect(Connection& connection, const CmDisconnected& message) override;
-  Status ask(const Route& route, const CmServiceRequest& request, EventHandler& handler,
-             Connection*& made) override;
-  Status answer(Connection& connection, const CmServiceReply& reply, uint32_t options) override;
+  Status reply_disconnect(Connection& connection, const CmDisconnected& message) override;
+  Status request_service(const Route& route, const CmServiceRequest& request, EventHandler& handler,
+                         Connection*& made) override;
+  Status reply_service(Connection& connection, const CmServiceReply& reply, uint32_t options) override;
   void destroy(Connection& connection) override;
   void resolve(AddressQuery& query, const IpAddress& address, Nanos timeout) override;
   void give_up(AddressQuery& query) override;
@@ -64,23 +64,23 @@ class Manager final : public Service, private ManagementClass, private Sender {
   void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) override {
     agent_.on_mad(back, mad, now);
   }
-  [[nodiscard]] bool is_from_stranger(const MadHeader& mad) const override {
+  [[nodiscard]] bool is_from_unknown_peer(const MadHeader& mad) const override {
     const uint16_t attribute = mad.attribute.get();
     return attribute == CmRequest::kAttribute || attribute == CmServiceRequest::kAttribute;
   }
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override;
   bool send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;
-  [[nodiscard]] bool keeps() const override { return crash_notice_ != nullptr; }
-  uint32_t keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) override;
-  void forget(uint32_t kept) override;
-  void look_for(AddressQuery& query, Nanos now);
+  [[nodiscard]] bool stores() const override { return crash_notice_ != nullptr; }
+  uint32_t store(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) override;
+  void remove(uint32_t kept) override;
+  void check_resolution(AddressQuery& query, Nanos now);
 
   Host& host_;
-  const Patience patience_;
+  const TimeoutSettings timeouts_;
   std::unique_ptr<CrashNoticeFile> crash_notice_;  // null: no crash notification if the process is killed
   Agent agent_;
-  TimingWheel looks_;  // timers of address queries
+  TimingWheel query_timers_;  // timers of address queries
 };
 
 }  // namespace roci::cm

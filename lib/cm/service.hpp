@@ -13,7 +13,7 @@ class AddressQuery : private Timer {
   AddressQuery() = default;
   virtual ~AddressQuery() = default;
   // Called once, in the same context as events. Errors: no response in time, or no network for the address.
-  virtual void on_answer(Status found) = 0;
+  virtual void on_resolved(Status found) = 0;
 
  private:
   friend class Manager;
@@ -24,7 +24,7 @@ class AddressQuery : private Timer {
 inline constexpr uint8_t kPacketLifetime = 16;  // time code of 0.27 s, as the Linux kernel uses for Ethernet
 
 // Timeouts and retransmissions for peers.
-struct Patience {
+struct TimeoutSettings {
   uint8_t response_timeout = 20;  // time code
   uint8_t retries = 15;
 };
@@ -37,7 +37,7 @@ class Service {
   Service& operator=(const Service&) = delete;
   virtual ~Service() = default;
 
-  [[nodiscard]] virtual Patience patience() const = 0;
+  [[nodiscard]] virtual TimeoutSettings timeouts() const = 0;
 
   // The caller calls it before it blocks for an event, and stops polling.
   virtual void expect_block() = 0;
@@ -52,10 +52,10 @@ class Service {
   virtual Status reject(Connection& connection, const CmRejected& message) = 0;
   virtual Status established(Connection& connection) = 0;
   virtual Status disconnect(Connection& connection, const CmDisconnect& message) = 0;
-  virtual Status answer_disconnect(Connection& connection, const CmDisconnected& message) = 0;
-  virtual Status ask(const Route& route, const CmServiceRequest& request, EventHandler& handler,
-                     Connection*& made) = 0;
-  virtual Status answer(Connection& connection, const CmServiceReply& reply, uint32_t options) = 0;
+  virtual Status reply_disconnect(Connection& connection, const CmDisconnected& message) = 0;
+  virtual Status request_service(const Route& route, const CmServiceRequest& request, EventHandler& handler,
+                                 Connection*& made) = 0;
+  virtual Status reply_service(Connection& connection, const CmServiceReply& reply, uint32_t options) = 0;
   virtual void destroy(Connection& connection) = 0;
 
   // Resolves the next hop to this address.

@@ -14,7 +14,7 @@ namespace {
 // Names of NIC drivers and perftest for built-in algorithms, and names of algorithms that are not available.
 struct Alias {
   std::string_view name;
-  std::string_view ours;  // empty: not available
+  std::string_view builtin_name;  // empty: not available
   std::string_view why;
 };
 constexpr std::array kAliases{
@@ -143,12 +143,12 @@ Result<const roci_cc_plugin*> Algorithms::find(std::string_view name) const {
   std::ranges::replace(wanted, '-', '_');
   for (const Alias& alias : kAliases) {
     if (alias.name != wanted) continue;
-    if (alias.ours.empty()) {
+    if (alias.builtin_name.empty()) {
       return fail(
           "congestion control '" + std::string(name) + "' is not available: " + std::string(alias.why),
           EOPNOTSUPP);
     }
-    wanted = alias.ours;
+    wanted = alias.builtin_name;
   }
   if (const auto at = known_.find(wanted); at != known_.end()) return at->second.plugin;
   std::string names;

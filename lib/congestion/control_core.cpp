@@ -51,7 +51,7 @@ bool ControlCore::poll(Nanos now) {
   const std::scoped_lock guard(round_);
   bool worked = runner_.advance(now, [this](ControlFlow& flow) { links_[flow.worker]->decided.add(flow); });
   for (const auto& link : links_) {
-    for (uint32_t left = kInARow; left > 0; --left) {
+    for (uint32_t left = kMaxConsecutive; left > 0; --left) {
       const EventRing::Record* record = link->events.front();
       if (record == nullptr) break;
       take(*link, *record, now);
@@ -87,11 +87,11 @@ void ControlCore::take(Link& link, const EventRing::Record& record, Nanos now) {
   link.decided.add(flow);
 }
 
-void ControlCore::forget(uint32_t worker) {
+void ControlCore::remove(uint32_t worker) {
   EventRing& events = links_[worker]->events;
   while (const EventRing::Record* record = events.front()) {
     if (record->what == EventRing::Kind::kEnd) {
-      forget(*record->flow);
+      remove(*record->flow);
       links_[worker]->ended.add(*record->flow);
     }
     events.pop();

@@ -122,8 +122,8 @@ class ControlCore final : public Poller {
   [[nodiscard]] FlowList& decided_for(uint32_t worker) { return links_[worker]->decided; }
   [[nodiscard]] EndedFlows& ended_for(uint32_t worker) { return links_[worker]->ended; }
   // For a worker that is destroyed while the core is stopped: removes all its flows from the core.
-  void forget(uint32_t worker);
-  void forget(ControlFlow& flow) { runner_.stop(flow); }
+  void remove(uint32_t worker);
+  void remove(ControlFlow& flow) { runner_.stop(flow); }
   // May be called by any thread: recorded events and decisions.
   [[nodiscard]] std::vector<TraceRecord> trace() const {
     const std::scoped_lock guard(round_);
@@ -140,7 +140,7 @@ class ControlCore final : public Poller {
 
  private:
   // Maximum number of consecutive events of one worker, before the other workers have their turn.
-  static constexpr uint32_t kInARow = 64;
+  static constexpr uint32_t kMaxConsecutive = 64;
   struct Link {
     explicit Link(uint32_t ring) : events(ring) {}
     EventRing events;

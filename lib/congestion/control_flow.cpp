@@ -9,7 +9,7 @@
 namespace roci {
 namespace {
 
-constexpr size_t state_room(const Profile& profile) {
+constexpr size_t rounded_state_bytes(const Profile& profile) {
   return (profile.plugin->state_bytes + size_t{7}) & ~size_t{7};
 }
 
@@ -51,12 +51,12 @@ ControlFlow::ControlFlow(const Profile& of, const roci_cc_flow& about, uint32_t 
     : profile(of), info(about), id(number) {
   decision.window = decision.rate = ROCI_CC_NO_LIMIT;
   read_ = decision;
-  std::memset(tail(), 0, state_room(of));
+  std::memset(tail(), 0, rounded_state_bytes(of));
   std::uninitialized_value_construct_n(numbers(), of.plugin->state_count + of.plugin->reason_count);
 }
 
 size_t ControlFlow::bytes_of(const Profile& profile) {
-  return sizeof(ControlFlow) + state_room(profile) +
+  return sizeof(ControlFlow) + rounded_state_bytes(profile) +
          (size_t{profile.plugin->state_count} + profile.plugin->reason_count) * sizeof(std::atomic<uint64_t>);
 }
 
@@ -73,7 +73,7 @@ void ControlFlow::destroy() {
 }
 
 std::atomic<uint64_t>* ControlFlow::numbers() const {
-  return reinterpret_cast<std::atomic<uint64_t>*>(tail() + state_room(profile));
+  return reinterpret_cast<std::atomic<uint64_t>*>(tail() + rounded_state_bytes(profile));
 }
 
 std::span<std::atomic<uint64_t>> ControlFlow::state_nanos() const {

@@ -67,8 +67,8 @@ class ControlFlow final : public Timer {
   // May be read by any thread.
   PublishedDecision published;
   // Total requests of the plugin. Counts, because a decision may be replaced before it is read.
-  std::atomic<uint32_t> probes_asked{0};
-  std::atomic<uint32_t> telemetry_asked{0};
+  std::atomic<uint32_t> probes_requested{0};
+  std::atomic<uint32_t> telemetry_requested{0};
   std::atomic<uint64_t> events{0};
   std::atomic<uint32_t> last_kinds{0};
   std::atomic<uint16_t> last_reason{0};  // of the last event that changed the decision
@@ -80,8 +80,8 @@ class ControlFlow final : public Timer {
   // Owned by the worker.
   void* owner = nullptr;  // set by the engine; null if the queue pair has released the flow
   uint32_t worker = 0;
-  uint32_t probes_made = 0;  // requests of probes_asked that were executed
-  uint32_t telemetry_made = 0;
+  uint32_t probes_executed = 0;  // requests of probes_requested that were executed
+  uint32_t telemetry_executed = 0;
   uint32_t direction() const { return info.direction; }
   // Newest decision. If the core is preempted while it writes one, the previous decision stays in force; the core
   // announces the flow when the write is complete.

@@ -13,8 +13,8 @@ void count_requests(ControlFlow& flow) {
   const auto one = [](std::atomic<uint32_t>& number) {
     number.store(number.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   };
-  if ((flow.decision.requests & ROCI_CC_SEND_PROBE) != 0) one(flow.probes_asked);
-  if ((flow.decision.requests & ROCI_CC_TELEMETRY_NEXT) != 0) one(flow.telemetry_asked);
+  if ((flow.decision.requests & ROCI_CC_SEND_PROBE) != 0) one(flow.probes_requested);
+  if ((flow.decision.requests & ROCI_CC_TELEMETRY_NEXT) != 0) one(flow.telemetry_requested);
 }
 
 }  // namespace

@@ -168,7 +168,7 @@ class Reader {
   explicit Reader(const Algorithms& algorithms) : algorithms_(algorithms) {}
 
   Status line(const std::string& text);
-  [[nodiscard]] bool begun() const { return begun_; }
+  [[nodiscard]] bool started() const { return started_; }
   std::unique_ptr<RecordedTrace> take() { return std::move(trace_); }
 
  private:
@@ -182,7 +182,7 @@ class Reader {
   const Algorithms& algorithms_;
   std::unique_ptr<RecordedTrace> trace_ = std::make_unique<RecordedTrace>();
   std::map<uint32_t, KnownFlow> flows_;
-  bool begun_ = false;
+  bool started_ = false;
 };
 
 Status Reader::line(const std::string& text) {
@@ -194,10 +194,10 @@ Status Reader::line(const std::string& text) {
     const Json* version = find(in, "version");
     if (version == nullptr || *version != 1U)
       return fail("unsupported trace version; supported is version 1");
-    begun_ = true;
+    started_ = true;
     return {};
   }
-  if (!begun_) return fail("a congestion control trace must start with " + std::string(kFirstLine));
+  if (!started_) return fail("a congestion control trace must start with " + std::string(kFirstLine));
   auto flow = read_number(in, "flow", sizeof(uint32_t));
   if (!flow) return fail(flow.error());
   if (*type == "event") return read_event(in, static_cast<uint32_t>(*flow));
@@ -375,7 +375,7 @@ Result<std::unique_ptr<RecordedTrace>> read_trace(std::istream& in, const Algori
     if (Status s = reader.line(line); !s) return fail(s.error().within("line " + std::to_string(number)));
   }
   if (in.bad()) return fail("cannot be read", EIO);
-  if (!reader.begun())
+  if (!reader.started())
     return fail("empty; a congestion control trace must start with " + std::string(kFirstLine));
   return reader.take();
 }

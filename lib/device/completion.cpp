@@ -48,8 +48,8 @@ CompletionQueue::CompletionQueue(std::shared_ptr<Host> host, std::shared_ptr<Com
 
 CompletionQueue::~CompletionQueue() {
   const std::scoped_lock guard(host_->all_workers());
-  ring_->disown();
-  host_->events().forget(EventSource::kCompletionQueue, number());
+  ring_->abandon_events();
+  host_->events().remove(EventSource::kCompletionQueue, number());
   host_->release(LimitedObject::kCompletionQueue);
 }
 

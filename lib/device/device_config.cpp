@@ -39,7 +39,7 @@ Status read_addresses(ConfigNode& node, DeviceConfig& device) {
     std::string address, mac;
     ROCI_TRY(item.required("address", address, text_of<IpAddress>));
     ROCI_TRY(item.required("mac", mac, text_of<MacAddress>));
-    if (!device.neighbours.emplace(address, mac).second) return item.error("address", "is given twice");
+    if (!device.neighbors.emplace(address, mac).second) return item.error("address", "is given twice");
     return {};
   });
 }

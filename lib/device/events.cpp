@@ -48,7 +48,7 @@ std::optional<AsyncEvent> EventQueue::take() {
   return event;
 }
 
-void EventQueue::forget(EventSource source, uint32_t number) {
+void EventQueue::remove(EventSource source, uint32_t number) {
   const std::scoped_lock guard(lock_);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < count_; ++i) {
@@ -91,8 +91,8 @@ void EventRouter::assign(EventSource source, uint32_t number, const std::shared_
   assigned_[{source, number}] = queue;
 }
 
-void EventRouter::forget(EventSource source, uint32_t number) {
-  queue_of(source, number)->forget(source, number);
+void EventRouter::remove(EventSource source, uint32_t number) {
+  queue_of(source, number)->remove(source, number);
   const std::scoped_lock guard(mutex_);
   assigned_.erase({source, number});
 }

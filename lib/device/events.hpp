@@ -29,7 +29,7 @@ class EventQueue final : public EventSink {
   // Returns the oldest event; nullopt when the queue is empty.
   std::optional<AsyncEvent> take();
   // Called when the object is destroyed. Removes its events.
-  void forget(EventSource source, uint32_t number);
+  void remove(EventSource source, uint32_t number);
   // For poll(2): readable while events are queued. Callers must not read it.
   [[nodiscard]] int fd() const { return fd_; }
 
@@ -58,7 +58,7 @@ class EventRouter final : public EventSink {
   Result<std::shared_ptr<EventQueue>> add_user();
   void assign(EventSource source, uint32_t number, const std::shared_ptr<EventQueue>& queue);
   // Called when the object is destroyed. Removes its events and its assignment.
-  void forget(EventSource source, uint32_t number);
+  void remove(EventSource source, uint32_t number);
 
  private:
   std::shared_ptr<EventQueue> queue_of(EventSource source, uint32_t number);

@@ -19,46 +19,46 @@ namespace {
 // Registers the calling thread with DPDK, which provides mempool caches to registered threads only. Without a free
 // lcore id, the thread works without a cache.
 void register_dpdk_thread() {
-  struct Introduction {
-    Introduction() : mine(rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0) {}
-    ~Introduction() {
+  struct DpdkRegistration {
+    DpdkRegistration() : mine(rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0) {}
+    ~DpdkRegistration() {
       if (mine) rte_thread_unregister();
     }
     bool mine;
   };
-  static const thread_local Introduction introduction;
+  static const thread_local DpdkRegistration registration;
   // Allocates the thread-local variable now: the fault handler must not be the first to access it.
   asm volatile("" : : "r"(&memory_faults) : "memory");
 }
 
-Result<NeighbourConfig> read_addresses(const Port& port, const DeviceConfig& config) {
-  NeighbourConfig neighbours;
-  neighbours.mac = port.mac();
-  neighbours.vlan_id = config.vlan;
-  neighbours.addresses.push_back({IpAddress::link_local(port.mac()), 64});
+Result<NeighborConfig> read_addresses(const Port& port, const DeviceConfig& config) {
+  NeighborConfig neighbors;
+  neighbors.mac = port.mac();
+  neighbors.vlan_id = config.vlan;
+  neighbors.addresses.push_back({IpAddress::link_local(port.mac()), 64});
   for (const std::string& text : config.addresses) {
     auto network = IpNetwork::parse(text);
     if (!network) return fail(network.error().within("device " + config.name + ": addresses"));
     if (network->address.is_multicast() || network->address.is_zero()) {
       return fail("device " + config.name + ": addresses: " + text + " is not a unicast host address");
     }
-    neighbours.addresses.push_back(*network);
+    neighbors.addresses.push_back(*network);
   }
   for (const std::string& text : config.gateways) {
     auto gateway = IpAddress::parse(text);
     if (!gateway) return fail(gateway.error().within("device " + config.name + ": gateways"));
-    auto& place = gateway->is_v4() ? neighbours.gateway_v4 : neighbours.gateway_v6;
+    auto& place = gateway->is_v4() ? neighbors.gateway_v4 : neighbors.gateway_v6;
     if (place)
       return fail("device " + config.name + ": gateways: " + text +
                   " is a duplicate; one gateway per IP version is allowed");
     place = *gateway;
   }
-  for (const auto& [ip_text, mac_text] : config.neighbours) {
+  for (const auto& [ip_text, mac_text] : config.neighbors) {
     auto ip = IpAddress::parse(ip_text);
     if (!ip) return fail(ip.error().within("device " + config.name + ": neighbours"));
     auto mac = MacAddress::parse(mac_text);
     if (!mac) return fail(mac.error().within("device " + config.name + ": neighbours: " + ip_text));
-    neighbours.static_entries.push_back({*ip, *mac});
+    neighbors.static_entries.push_back({*ip, *mac});
   }
   if (config.vlan > 4094) {
     return fail("device " + config.name + ": vlan " + std::to_string(config.vlan) +
@@ -68,7 +68,7 @@ Result<NeighbourConfig> read_addresses(const Port& port, const DeviceConfig& con
     return fail("device " + config.name + ": priority " + std::to_string(config.priority) +
                 " is out of range; 0 to 7 is allowed");
   }
-  return neighbours;
+  return neighbors;
 }
 
 uint16_t frame_bytes_of(uint16_t mtu) {
@@ -153,11 +153,11 @@ Status check_congestion(const DeviceConfig& config) {
 // Sets omitted options. The device's clock is the system's monotonic one, and a round of a worker takes time, except
 // under Progress::kExternal, where the caller provides the time.
 DeviceConfig completed(DeviceConfig config) {
-  constexpr Nanos kTurn{1'000};
+  constexpr Nanos kRoundTime{1'000};
   const bool real_time = config.progress != Progress::kExternal;
   if (config.congestion.cnm_key && !config.congestion.time_of_day && real_time)
     config.congestion.time_of_day = std::chrono::system_clock::now().time_since_epoch() - monotonic_now();
-  if (!config.congestion_control.burst) config.congestion_control.burst = real_time ? kTurn : Nanos{0};
+  if (!config.congestion_control.burst) config.congestion_control.burst = real_time ? kRoundTime : Nanos{0};
   return config;
 }
 
@@ -211,10 +211,10 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
       log().info("device {}: {}; access to registered memory that was unmapped terminates the process",
                  config.name, guarded.error().message);
   }
-  auto neighbours = read_addresses(*port, config);
-  if (!neighbours) return fail(neighbours.error());
+  auto neighbors = read_addresses(*port, config);
+  if (!neighbors) return fail(neighbors.error());
   std::vector<Gid> gids;
-  for (const IpNetwork& network : neighbours->addresses) gids.push_back(network.address);
+  for (const IpNetwork& network : neighbors->addresses) gids.push_back(network.address);
   const uint16_t mtu = port->capabilities().mtu;
   if (buffers == nullptr) {
     // DPDK caches up to 384 free buffers per thread. One thread's cache must not leave the others without buffers.
@@ -234,12 +234,12 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
   if (!events) return fail(events.error().within("device " + config.name));
   host->events_ = std::make_unique<EventRouter>(std::move(*events));
   ROCI_TRY(host->make_control());
-  ROCI_TRY(host->make_workers(*neighbours));
+  ROCI_TRY(host->make_workers(*neighbors));
   ROCI_TRY(host->start_progress());
   return host;
 }
 
-Status Host::make_workers(const NeighbourConfig& neighbours) {
+Status Host::make_workers(const NeighborConfig& neighbors) {
   if (hand_over_.queues() < config_.workers) {
     log().info(
         "device {}: port {} has {} queues for {} workers; workers without a queue use another worker's queue",
@@ -251,31 +251,31 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
         "frames received in full bursts instead",
         config_.name, port_->name());
   }
-  NeighbourConfig each = neighbours;
+  NeighborConfig each = neighbors;
   // Each worker has its own table and sends its own requests. Together they send at most as many as a single worker.
-  each.solicitations_per_second = std::max(1U, neighbours.solicitations_per_second / config_.workers);
-  const WorkerContext surroundings{*port_,
-                                   memory_,
-                                   groups_,
-                                   *events_,
-                                   hand_over_,
-                                   flows_,
-                                   tx_pool_,
-                                   config_.extensions,
-                                   config_.telemetry,
-                                   flow_control_,
-                                   config_.congestion,
-                                   congestion_flows_,
-                                   config_.congestion_control,
-                                   control_cores_,
-                                   arena_,
-                                   ids_,
-                                   config_.check_before_placing,
-                                   config_.packets_per_turn,
-                                   config_.header_only};
+  each.solicitations_per_second = std::max(1U, neighbors.solicitations_per_second / config_.workers);
+  const WorkerContext worker_context{*port_,
+                                     memory_,
+                                     groups_,
+                                     *events_,
+                                     hand_over_,
+                                     flows_,
+                                     tx_pool_,
+                                     config_.extensions,
+                                     config_.telemetry,
+                                     flow_control_,
+                                     config_.congestion,
+                                     congestion_flows_,
+                                     config_.congestion_control,
+                                     control_cores_,
+                                     arena_,
+                                     ids_,
+                                     config_.check_before_placing,
+                                     config_.packets_per_turn,
+                                     config_.header_only};
   for (uint32_t i = 0; i < config_.workers; ++i) {
     const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
-    auto worker = Worker::create(name, i, surroundings, each);
+    auto worker = Worker::create(name, i, worker_context, each);
     if (!worker) return fail(worker.error());
     // Queue pairs may be connected before the first round. Without begin(), their flows and their waits for a peer
     // would start at time 0.
@@ -441,7 +441,7 @@ Result<bool> Host::resolve_once(const Gid& peer) {
   bool all = true;
   for (const auto& worker : workers_) {
     const std::scoped_lock guard(worker->token());
-    const Resolution result = worker->neighbours().resolve(peer, time_of_call()).result;
+    const Resolution result = worker->neighbors().resolve(peer, time_of_call()).result;
     if (result == Resolution::kFailed) {
       return fail(
           "device " + config_.name + ": " + peer.to_string() + " does not answer (no ARP or ND reply)",
@@ -452,10 +452,10 @@ Result<bool> Host::resolve_once(const Gid& peer) {
   return all;
 }
 
-std::shared_ptr<const PeerRecord> Host::want_peer(const RocePath& path) {
+std::shared_ptr<const PeerRecord> Host::request_peer(const RocePath& path) {
   Worker& first = worker(0);
   const std::scoped_lock guard(first.token());
-  return first.peers().want(path, time_of_call());
+  return first.peers().request_capabilities(path, time_of_call());
 }
 
 Nanos Host::time_of_call() const {

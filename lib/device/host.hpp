@@ -139,7 +139,7 @@ class alignas(64) Host final : public Poller {
 
   Status resolve(const Gid& peer, Nanos timeout);
   // Starts the capability exchange with the peer, unless its result is known. Acquires the first worker's token.
-  std::shared_ptr<const PeerRecord> want_peer(const RocePath& path);
+  std::shared_ptr<const PeerRecord> request_peer(const RocePath& path);
 
   std::atomic<uint32_t> next_pd{1};
   std::atomic<uint32_t> next_cq{1};
@@ -167,7 +167,7 @@ class alignas(64) Host final : public Poller {
   Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids,
        std::shared_ptr<MbufPool> tx_pool);
   Status make_control();
-  Status make_workers(const NeighbourConfig& neighbours);
+  Status make_workers(const NeighborConfig& neighbors);
   Status start_control_cores();
   Status start_progress();
   [[nodiscard]] uint32_t least_loaded() const;

@@ -18,7 +18,7 @@ namespace roci {
 namespace {
 
 constexpr Nanos kMaxWait{1'000'000};  // between two polls of a host without work
-constexpr unsigned kLooks = 16;       // polls without work after which the interval grows
+constexpr unsigned kChecks = 16;      // polls without work after which the interval grows
 constexpr Nanos kShortestLinger{2'000};
 constexpr Nanos kMaxLinger{50'000};
 constexpr int kHighestPriority = -20;
@@ -46,10 +46,10 @@ PollingHelper::~PollingHelper() {
 
 void PollingHelper::run() {
   if (host_.config().idle == IdlePolicy::kSleep) {
-    be_prompt();
-    nap();
+    raise_priority();
+    sleep_briefly();
   } else {
-    stand_in();
+    poll_for_application();
   }
 }
 
@@ -58,7 +58,7 @@ bool PollingHelper::is_silent() const {
 }
 
 // Drives the host when the application has been silent for `takeover`, until it polls again.
-void PollingHelper::stand_in() {
+void PollingHelper::poll_for_application() {
   const Nanos takeover = host_.config().takeover;
   Nanos wait = takeover;
   EmptyPolls empty_polls;
@@ -90,7 +90,7 @@ void PollingHelper::stand_in() {
 // the helper wait for the end of the application's time slice, or keep the application off its core. Therefore the
 // helper polls in short busy periods and sleeps for `takeover` in between. The sleep gets longer while there is no work
 // or the application polls itself.
-void PollingHelper::nap() {
+void PollingHelper::sleep_briefly() {
   const Nanos takeover = host_.config().takeover;
   Nanos wait = takeover;
   unsigned in_vain = 0;
@@ -105,7 +105,7 @@ void PollingHelper::nap() {
     if (worked) {
       in_vain = 0;
       wait = takeover;
-    } else if (++in_vain >= kLooks) {
+    } else if (++in_vain >= kChecks) {
       wait = std::max(takeover, std::min(2 * wait, kMaxWait));
     }
   }
@@ -122,11 +122,11 @@ bool PollingHelper::busy_period() {
   Nanos now = monotonic_now();
   const Nanos usual = now + kFirstOfAll, end = now + kMaxPeriod;
   Nanos last_work = now;
-  bool first_of_all = prompt_;
+  bool first_of_all = may_raise_priority_;
   while (now < end && is_silent()) {
     if (first_of_all && now > usual) {
       first_of_all = false;
-      set_priority(usual_);
+      set_priority(application_nice_);
     }
     const bool worked = host_.drive_as_helper();
     now = monotonic_now();
@@ -137,17 +137,18 @@ bool PollingHelper::busy_period() {
       break;
     }
   }
-  if (prompt_ && !first_of_all) prompt_ = set_priority(kHighestPriority);
+  if (may_raise_priority_ && !first_of_all) may_raise_priority_ = set_priority(kHighestPriority);
   return true;
 }
 
 // Requests exact timer wake-ups and the highest priority that the system permits, to run next to threads that never
 // sleep.
-void PollingHelper::be_prompt() {
+void PollingHelper::raise_priority() {
   prctl(PR_SET_TIMERSLACK, 1UL);
-  usual_ = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
-  prompt_ = set_priority(kHighestPriority);
-  if (!prompt_) log().info("the priority of the helper thread cannot be raised: {}", std::strerror(errno));
+  application_nice_ = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
+  may_raise_priority_ = set_priority(kHighestPriority);
+  if (!may_raise_priority_)
+    log().info("the priority of the helper thread cannot be raised: {}", std::strerror(errno));
 }
 
 }  // namespace roci

@@ -23,18 +23,18 @@ class PollingHelper {
  private:
   void run();
   [[nodiscard]] bool is_silent() const;
-  void stand_in();
-  void nap();
+  void poll_for_application();
+  void sleep_briefly();
   bool busy_period();
-  void be_prompt();
+  void raise_priority();
 
   Host& host_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;
-  Nanos linger_{0};      // how long busy_period() polls without work
-  bool prompt_ = false;  // the raised priority is permitted
-  int usual_ = 0;        // nice value of the application
+  Nanos linger_{0};                  // how long busy_period() polls without work
+  bool may_raise_priority_ = false;  // the raised priority is permitted
+  int application_nice_ = 0;         // nice value of the application
   std::thread thread_;
 };
 

@@ -173,7 +173,7 @@ QueuePair::~QueuePair() {
   if (srq_ != nullptr) --srq_->users;
   if (xrc_domain_ != nullptr) --xrc_domain_->users;
   host_->memory().unbind_windows_of(attached_->core.number());
-  host_->events().forget(EventSource::kQueuePair, qp_num());
+  host_->events().remove(EventSource::kQueuePair, qp_num());
 }
 
 uint32_t QueuePair::qp_num() const { return attached_->core.number().value(); }
@@ -264,19 +264,19 @@ Status QueuePair::change_group(const ibv_gid& group, Change change) {
 Status QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   ROCI_TRY(modify_with_token(attr, mask));
   if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RTR && attached_->core.config.type == IBV_QPT_RC)
-    meet_peer();
+    negotiate_with_peer();
   return {};
 }
 
 // Until set_peer(), packets with an extension block are refused. The first worker's token is acquired without the own
 // worker's token, since tokens must be acquired in the order of the workers.
-void QueuePair::meet_peer() {
+void QueuePair::negotiate_with_peer() {
   if (host_->config().extensions.mode == ExtensionMode::kOff) return;
   Worker& worker = *attached_->worker;
   worker.token().lock();
   const RocePath path = attached_->core.attributes.path;
   worker.token().unlock();
-  auto peer = host_->want_peer(path);
+  auto peer = host_->request_peer(path);
   const std::scoped_lock guard(worker.token());
   worker.set_peer(*attached_, std::move(peer));
 }
@@ -377,7 +377,7 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
   if (to == from) {
     if (from == IBV_QPS_SQD && (mask & IBV_QP_AV) != 0) {
       core.change_path();
-      attached_->neighbour = NeighbourRef();  // of the previous peer
+      attached_->neighbor = NeighborRef();  // of the previous peer
       attached_->worker->enter_congestion(*attached_);
       attached_->worker->make_ready(*attached_);
     }
@@ -396,7 +396,7 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       core.to_ready_to_receive((mask & IBV_QP_RQ_PSN) != 0 ? Psn{attr.rq_psn} : Psn{});
       core.extensions_undecided =
           attached_->core.config.type == IBV_QPT_RC && host_->config().extensions.mode != ExtensionMode::kOff;
-      attached_->neighbour = NeighbourRef();  // of the previous peer
+      attached_->neighbor = NeighborRef();  // of the previous peer
       attached_->worker->enter_congestion(*attached_);
       if (!attached_->worker->control_congestion(*attached_, profile_)) {
         core.to_error();

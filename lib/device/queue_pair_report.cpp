@@ -10,11 +10,11 @@ namespace {
 
 // Work per acquisition of a worker's token: some ten microseconds each.
 constexpr size_t kSlotsAtOnce = 16384;  // table slots of 16 bytes, contiguous
-constexpr size_t kGlancesAtOnce = 128;  // one or two cache misses each
+constexpr size_t kPeeksAtOnce = 128;    // one or two cache misses each
 constexpr size_t kReportsAtOnce = 16;   // with allocations
 
 // Sleeps between two acquisitions of a token, so that other threads can acquire it.
-void give_way() { std::this_thread::sleep_for(std::chrono::microseconds{10}); }
+void yield_to_workers() { std::this_thread::sleep_for(std::chrono::microseconds{10}); }
 
 // Calls visit(AttachedQueuePair&) with the worker's token held, for each existing number, `at_once` per acquisition.
 template <class Visit>
@@ -26,7 +26,7 @@ void visit_each(Host& host, std::span<const uint32_t> numbers, size_t at_once, V
     Worker& worker = host.worker_of(Qpn{number});
     if (&worker != held || ++done == at_once) {
       if (guard.owns_lock()) guard.unlock();
-      if (&worker == held) give_way();
+      if (&worker == held) yield_to_workers();
       guard = std::unique_lock<WorkerToken>(worker.token());
       held = &worker;
       done = 0;
@@ -101,7 +101,7 @@ std::vector<uint32_t> queue_pair_numbers(Host& host, uint32_t from, size_t most)
     Worker::QueuePairWalk walk;
     for (bool more = true; more;) {
       numbers.reserve(numbers.size() + kSlotsAtOnce);  // before the token is acquired
-      if (walk.begun()) give_way();
+      if (walk.started()) yield_to_workers();
       const std::scoped_lock guard(worker.token());
       more = worker.walk_queue_pairs(walk, kSlotsAtOnce, [&](uint32_t number) {
         if (number >= from) numbers.push_back(number);
@@ -118,7 +118,7 @@ std::vector<uint32_t> queue_pair_numbers(Host& host, uint32_t from, size_t most)
 std::vector<QueuePairActivity> queue_pair_activity(Host& host, std::span<const uint32_t> numbers) {
   std::vector<QueuePairActivity> out;
   out.reserve(numbers.size());
-  visit_each(host, numbers, kGlancesAtOnce, [&out](AttachedQueuePair& qp) {
+  visit_each(host, numbers, kPeeksAtOnce, [&out](AttachedQueuePair& qp) {
     const QueuePairCore& core = qp.core;
     const uint32_t psns = core.send_psn().value() + core.receive_psn().value();
     out.push_back({core.number().value(), core.config.type, core.state(), psns & Psn::kMask});
@@ -151,7 +151,7 @@ std::vector<std::pair<std::string, uint64_t>> numbers_of(const CongestionFlowRep
 std::vector<std::pair<uint32_t, uint32_t>> queue_pair_flows(Host& host, std::span<const uint32_t> numbers) {
   std::vector<std::pair<uint32_t, uint32_t>> out;
   out.reserve(numbers.size());
-  visit_each(host, numbers, kGlancesAtOnce, [&out](AttachedQueuePair& qp) {
+  visit_each(host, numbers, kPeeksAtOnce, [&out](AttachedQueuePair& qp) {
     if (const uint32_t there = CongestionControl::directions(qp.core); there != 0)
       out.emplace_back(qp.core.number().value(), there);
   });

@@ -40,7 +40,7 @@ SharedReceiveQueue::~SharedReceiveQueue() {
   const std::scoped_lock guard(host_->all_workers());
   static_cast<void>(ring_->arm(0));  // no user is left for the event
   if (xrc_ != nullptr) leave_domain();
-  host_->events().forget(EventSource::kSharedReceiveQueue, number());
+  host_->events().remove(EventSource::kSharedReceiveQueue, number());
   host_->release(LimitedObject::kSharedReceiveQueue);
 }
 

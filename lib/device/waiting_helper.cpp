@@ -21,15 +21,15 @@ constexpr Nanos kSlice = 100us;
 // Processor time without a poll after which the application is considered to do other work.
 constexpr Nanos kElsewhere = 100us;
 // First and longest interval of the checks whether the application polls.
-constexpr Nanos kFirstLook{500'000}, kLastLook{2'000'000};
+constexpr Nanos kFirstCheck{500'000}, kLastCheck{2'000'000};
 constexpr Nanos kTrusted{20'000'000};  // time of polling after which patience is reset
 constexpr uint32_t kRoundsWithoutWakes = 4;
 constexpr Nanos kSendRetryInterval{50'000};  // retry interval for frames that could not be sent
 constexpr Nanos kMaxSleep = 1s;
-constexpr uint32_t kCrowdCheck = 64;  // rounds without work between two checks for contention
-constexpr Nanos kCrowdRest = 1ms;
+constexpr uint32_t kContentionCheck = 64;  // rounds without work between two checks for contention
+constexpr Nanos kContentionSleep = 1ms;
 
-thread_local Crowd crowd;  // per polling thread of the application
+thread_local CpuContention contention;  // per polling thread of the application
 
 }  // namespace
 
@@ -49,7 +49,7 @@ void WaitingHelper::run() {
   if (!request_short_slice(kSlice))
     log().info("neither a shorter time slice nor a higher priority can be set for the helper thread");
   while (!stop_.load()) {
-    if (application_has_it_.load()) {
+    if (application_polls_.load()) {
       watch_application();
     } else {
       drive_while_busy();
@@ -62,23 +62,23 @@ void WaitingHelper::run() {
 void WaitingHelper::watch_application() {
   watching_.store(true);
   const Nanos since = monotonic_now();
-  Nanos wait = kFirstLook, polled{0}, ran{0};
-  while (application_has_it_.load() && !stop_.load()) {
+  Nanos wait = kFirstCheck, polled{0}, ran{0};
+  while (application_polls_.load() && !stop_.load()) {
     wakeup_.wait(Waiter::kHelper, wakeup_.value(Waiter::kHelper), wait);
     const Nanos last_poll = host_.last_application_poll();
     const ThreadTime thread = time_of_thread(application_.load(std::memory_order_relaxed));
     if (last_poll == polled && (!thread.runnable || thread.ran - ran > kElsewhere)) {
-      if (application_has_it_.exchange(false))
-        patience_.store(std::min(patience_.load(std::memory_order_relaxed) * 4, kMaxPatience),
-                        std::memory_order_relaxed);
+      if (application_polls_.exchange(false))
+        idle_limit_.store(std::min(idle_limit_.load(std::memory_order_relaxed) * 4, kMaxIdleRounds),
+                          std::memory_order_relaxed);
       proven_.store(0, std::memory_order_relaxed);
       idle_rounds_.store(0, std::memory_order_relaxed);
       break;
     }
     if (last_poll != polled) ran = thread.ran;
     polled = last_poll;
-    if (monotonic_now() - since > kTrusted) patience_.store(kMinPatience, std::memory_order_relaxed);
-    wait = std::min(2 * wait, kLastLook);
+    if (monotonic_now() - since > kTrusted) idle_limit_.store(kMinIdleRounds, std::memory_order_relaxed);
+    wait = std::min(2 * wait, kLastCheck);
   }
   watching_.store(false);
 }
@@ -87,7 +87,7 @@ void WaitingHelper::drive_while_busy() {
   uint32_t rounds = 0;  // since receivers were last woken
   bool worked = true;
   while (worked && !stop_.load(std::memory_order_relaxed) &&
-         !application_has_it_.load(std::memory_order_relaxed)) {
+         !application_polls_.load(std::memory_order_relaxed)) {
     wakeup_.hold_wakes();
     worked = host_.drive_as_helper();
     if (worked && ++rounds < kRoundsWithoutWakes) continue;
@@ -99,8 +99,8 @@ void WaitingHelper::drive_while_busy() {
 
 WakeFor WaitingHelper::wanted() const {
   return application_blocks_.load(std::memory_order_relaxed) || host_.waits_to_send()
-             ? WakeFor::kAnything
-             : WakeFor::kMoreThanAcks;
+             ? WakeFor::kAllFrames
+             : WakeFor::kNonAckFrames;
 }
 
 void WaitingHelper::sleep() {
@@ -108,7 +108,7 @@ void WaitingHelper::sleep() {
   const uint32_t seen = wakeup_.arm(Waiter::kHelper, what);
   // From here on, any deadline that the application sets wakes the helper.
   wakes_at_.store(std::numeric_limits<int64_t>::max());
-  if (stop_.load() || application_has_it_.load() || wakeup_.has_frames()) {
+  if (stop_.load() || application_polls_.load() || wakeup_.has_frames()) {
     wakeup_.disarm(Waiter::kHelper);
   } else {
     const Nanos deadline = host_.next_deadline(), now = monotonic_now();
@@ -125,10 +125,10 @@ void WaitingHelper::sleep() {
   wakes_at_.store(0);
 }
 
-void WaitingHelper::take_over() {
+void WaitingHelper::start_polling() {
   static const thread_local auto kThread = static_cast<pid_t>(syscall(SYS_gettid));
   application_.store(kThread, std::memory_order_relaxed);
-  if (application_has_it_.exchange(true)) return;
+  if (application_polls_.exchange(true)) return;
   wakeup_.disarm(Waiter::kHelper);
   application_blocks_.store(false, std::memory_order_relaxed);
   proven_.store(proven_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -136,7 +136,7 @@ void WaitingHelper::take_over() {
 }
 
 void WaitingHelper::give_back() {
-  if (!application_has_it_.exchange(false)) return;
+  if (!application_polls_.exchange(false)) return;
   wakeup_.arm(Waiter::kHelper, wanted());
   if (wakeup_.has_frames()) wakeup_.wake(Waiter::kHelper);
 }
@@ -145,7 +145,7 @@ void WaitingHelper::hand_over() {
   idle_rounds_.store(0, std::memory_order_relaxed);
   const bool is_news = !application_blocks_.exchange(true);
   const bool had_it =
-      application_has_it_.load(std::memory_order_relaxed) && application_has_it_.exchange(false);
+      application_polls_.load(std::memory_order_relaxed) && application_polls_.exchange(false);
   if (is_news || had_it) wakeup_.wake(Waiter::kHelper);
 }
 
@@ -155,24 +155,24 @@ void WaitingHelper::after_round(bool worked) {
   } else {
     const uint32_t rounds = idle_rounds_.load(std::memory_order_relaxed) + 1;
     idle_rounds_.store(rounds, std::memory_order_relaxed);
-    if (rounds == patience_.load(std::memory_order_relaxed)) take_over();
-    if (rounds % kCrowdCheck == 0) rest_if_crowded();
+    if (rounds == idle_limit_.load(std::memory_order_relaxed)) start_polling();
+    if (rounds % kContentionCheck == 0) sleep_if_contended();
   }
   const int64_t wakes_at = wakes_at_.load();
   if (wakes_at == 0) return;
-  const bool wants_more = armed_for_.load() == WakeFor::kMoreThanAcks && wanted() == WakeFor::kAnything;
+  const bool wants_more = armed_for_.load() == WakeFor::kNonAckFrames && wanted() == WakeFor::kAllFrames;
   if (wants_more || host_.deadline_if_known().count() < wakes_at) wakeup_.wake(Waiter::kHelper);
 }
 
 // With more runnable threads than processors, a polling thread may keep its peer from running, so it waits for the
 // frame instead.
-void WaitingHelper::rest_if_crowded() {
+void WaitingHelper::sleep_if_contended() {
   const Nanos now = host_.last_application_poll();
-  if (!crowd.is_crowded(now) || !application_has_it_.load(std::memory_order_relaxed)) return;
-  const uint32_t seen = wakeup_.arm(Waiter::kApplication, WakeFor::kAnything);
+  if (!contention.is_contended(now) || !application_polls_.load(std::memory_order_relaxed)) return;
+  const uint32_t seen = wakeup_.arm(Waiter::kApplication, WakeFor::kAllFrames);
   const Nanos deadline = host_.deadline_if_known();
   if (!wakeup_.has_frames() && deadline > now)
-    wakeup_.wait(Waiter::kApplication, seen, std::min(deadline - now, kCrowdRest));
+    wakeup_.wait(Waiter::kApplication, seen, std::min(deadline - now, kContentionSleep));
   wakeup_.disarm(Waiter::kApplication);
 }
 

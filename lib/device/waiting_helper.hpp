@@ -36,7 +36,7 @@ class WaitingHelper {
   void after_round(bool worked);
   // The application has found completions without a round.
   void after_find() {
-    if (application_has_it_.load(std::memory_order_relaxed) &&
+    if (application_polls_.load(std::memory_order_relaxed) &&
         proven_.load(std::memory_order_relaxed) < kProven)
       give_back();
     idle_rounds_.store(0, std::memory_order_relaxed);
@@ -49,26 +49,26 @@ class WaitingHelper {
   void watch_application();
   void drive_while_busy();
   void sleep();
-  void take_over();
+  void start_polling();
   void give_back();
   [[nodiscard]] WakeFor wanted() const;
-  void rest_if_crowded();
+  void sleep_if_contended();
 
-  static constexpr uint32_t kMinPatience = 4, kMaxPatience = 4096;  // rounds
-  static constexpr uint32_t kProven = 16;                           // times
+  static constexpr uint32_t kMinIdleRounds = 4, kMaxIdleRounds = 4096;  // rounds
+  static constexpr uint32_t kProven = 16;                               // times
 
   Host& host_;
   PortWakeup& wakeup_;
   std::atomic<bool> stop_{false};
-  std::atomic<bool> application_has_it_{false};  // the application drives
-  std::atomic<pid_t> application_{0};            // the thread that polls
+  std::atomic<bool> application_polls_{false};  // the application drives
+  std::atomic<pid_t> application_{0};           // the thread that polls
   // The helper checks periodically whether the application polls.
   std::atomic<bool> watching_{false};
   std::atomic<bool> application_blocks_{false};  // for example until a request completes
   std::atomic<uint32_t> idle_rounds_{0};
-  std::atomic<uint32_t> patience_{kMinPatience};
+  std::atomic<uint32_t> idle_limit_{kMinIdleRounds};
   std::atomic<uint32_t> proven_{0};  // number of times in a row that the application resumed polling
-  std::atomic<WakeFor> armed_for_{WakeFor::kAnything};
+  std::atomic<WakeFor> armed_for_{WakeFor::kAllFrames};
   std::atomic<int64_t> wakes_at_{0};  // end of the helper's sleep; 0: it does not sleep
   std::thread thread_;
 };

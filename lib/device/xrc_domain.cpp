@@ -57,7 +57,7 @@ void SharedReceiveQueue::leave_domain() {
   host_->xrc_queues().by_number.erase(xrc_->number.value());
   for (uint32_t i = 0; i < host_->workers(); ++i) {
     host_->worker(i).for_each_queue_pair([this](AttachedQueuePair& qp) {
-      if (qp.core.config.type == IBV_QPT_XRC_RECV) static_cast<XrcTarget&>(qp.core).forget(*xrc_);
+      if (qp.core.config.type == IBV_QPT_XRC_RECV) static_cast<XrcTarget&>(qp.core).detach(*xrc_);
     });
   }
   --xrc_->domain->users;

@@ -5,11 +5,11 @@ namespace roci {
 PathSource::Answer AddressResolver::find(AttachedAddress& to, Nanos now) {
   AddressView& view = to.views[worker_];
   auto result = Resolution::kFailed;
-  if (view.neighbour) {
-    result = neighbours_.use(*view.neighbour, now);
+  if (view.neighbor) {
+    result = neighbors_.use(*view.neighbor, now);
   } else {
-    const Lookup lookup = neighbours_.resolve(to.path.destination_ip, now);
-    if (lookup.entry != nullptr) view.neighbour = neighbours_.hold(*lookup.entry);
+    const Lookup lookup = neighbors_.resolve(to.path.destination_ip, now);
+    if (lookup.entry != nullptr) view.neighbor = neighbors_.hold(*lookup.entry);
     result = lookup.result;
   }
   if (result == Resolution::kPending) {
@@ -17,11 +17,11 @@ PathSource::Answer AddressResolver::find(AttachedAddress& to, Nanos now) {
     return {PathState::kPending};
   }
   if (result == Resolution::kFailed) return {PathState::kUnreachable};
-  if (!view.laid_out || view.neighbour_version != view.neighbour->version) {
+  if (!view.laid_out || view.neighbor_version != view.neighbor->version) {
     RocePath path = to.path;
-    path.destination_mac = view.neighbour->mac;
+    path.destination_mac = view.neighbor->mac;
     view.writer = RoceWriter(path, contents_);
-    view.neighbour_version = view.neighbour->version;
+    view.neighbor_version = view.neighbor->version;
     view.laid_out = true;
   }
   return {PathState::kReady, &view.writer};

@@ -4,15 +4,15 @@
 #include <memory>
 #include <vector>
 
-#include "port/neighbours.hpp"
+#include "port/neighbors.hpp"
 #include "transport/address_path.hpp"
 
 namespace roci {
 
 // A worker's state of an address: the next hop, and prepared headers with its MAC address.
 struct AddressView {
-  NeighbourRef neighbour;  // empty until the worker first sends to the address
-  uint32_t neighbour_version = 0;
+  NeighborRef neighbor;  // empty until the worker first sends to the address
+  uint32_t neighbor_version = 0;
   bool laid_out = false;
   RoceWriter writer;
 };
@@ -27,15 +27,15 @@ struct AttachedAddress final : AddressPath {
 // Resolves the next hops of one worker's datagrams.
 class AddressResolver {
  public:
-  AddressResolver(Neighbours& neighbours, size_t worker, RoceWriter::Contents contents)
-      : neighbours_(neighbours), worker_(worker), contents_(contents) {}
+  AddressResolver(Neighbors& neighbors, size_t worker, RoceWriter::Contents contents)
+      : neighbors_(neighbors), worker_(worker), contents_(contents) {}
 
   PathSource::Answer find(AttachedAddress& to, Nanos now);
   // Whether find() has returned kPending since the last call: the queue pair that is being served must then wait.
   bool take_pending() { return std::exchange(pending_, false); }
 
  private:
-  Neighbours& neighbours_;
+  Neighbors& neighbors_;
   const size_t worker_;
   const RoceWriter::Contents contents_;
   bool pending_ = false;

@@ -8,7 +8,7 @@
 #include "base/sparse_arena.hpp"
 #include "base/timing_wheel.hpp"
 #include "engine/peers.hpp"
-#include "port/neighbours.hpp"
+#include "port/neighbors.hpp"
 #include "transport/queue_pair_core.hpp"
 
 namespace roci {
@@ -45,9 +45,9 @@ struct AttachedQueuePair : Timer {
 
   // Line 1.
   QueuePairCore& core;
-  NeighbourRef neighbour;          // next hop to the peer; empty until first needed
-  uint16_t neighbour_version = 0;  // of the MAC address in the headers; low half of Neighbour::version
-  uint16_t peer_process = 0;       // PeerPresence::process_of() this MAC address
+  NeighborRef neighbor;           // next hop to the peer; empty until first needed
+  uint16_t neighbor_version = 0;  // of the MAC address in the headers; low half of Neighbour::version
+  uint16_t peer_process = 0;      // PeerPresence::process_of() this MAC address
   // The peer's known extensions; null if extensions are disabled or the service supports none.
   uint32_t peer_version = 0;  // version of `peer` from which the session was created
   std::shared_ptr<const PeerRecord> peer;

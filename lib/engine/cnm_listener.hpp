@@ -42,24 +42,25 @@ class CnmListener {
   // Whether the frame is for read(): parse_frame() has found
   // that it is not RoCEv2. Always false without a configuration.
   [[nodiscard]] bool is_cnm(const FrameView& view, const rte_mbuf& frame) const {
-    return listens_ && has_its_form(view, frame);
+    return listens_ && is_well_formed(view, frame);
   }
   // The frame must be contiguous. No value if the message must be dropped, which is counted.
   [[nodiscard]] std::optional<ReceivedCnm> read(const FrameView& view, const rte_mbuf& frame,
                                                 Counters& counters) const;
   // The queue pair to which the message refers, which may not exist; no value if none matches.
-  [[nodiscard]] std::optional<Qpn> find(const ReceivedCnm& heard) const;
+  [[nodiscard]] std::optional<Qpn> find(const ReceivedCnm& received_cnm) const;
   // Validates the message and records it for this queue pair, which has the number `flow`. Counts every outcome.
-  void take(const ReceivedCnm& heard, const QueuePairCore& qp, uint16_t flow, Nanos now, Counters& counters);
+  void take(const ReceivedCnm& received_cnm, const QueuePairCore& qp, uint16_t flow, Nanos now,
+            Counters& counters);
 
  private:
   static constexpr uint32_t kSigningPoints = 1024;
   // Maximum age of a sampled packet in PSNs.
   static constexpr int32_t kRecent = 1 << 16;
-  enum class Proof : uint8_t { kRight, kShort, kWrong };
+  enum class Validity : uint8_t { kValid, kShort, kInvalid };
 
-  [[nodiscard]] bool has_its_form(const FrameView& view, const rte_mbuf& frame) const;
-  [[nodiscard]] Proof prove(const ReceivedCnm& heard, const QueuePairCore& qp) const;
+  [[nodiscard]] bool is_well_formed(const FrameView& view, const rte_mbuf& frame) const;
+  [[nodiscard]] Validity validate(const ReceivedCnm& received_cnm, const QueuePairCore& qp) const;
   [[nodiscard]] bool is_addressed_as(const SampledPacket& sampled, const QueuePairCore& qp) const;
 
   CongestionFlows& flows_;

@@ -49,13 +49,13 @@ CongestionControl::CongestionControl(Context of)
 // The control cores have stopped.
 CongestionControl::~CongestionControl() {
   for (ControlCore* core : cores_) {
-    core->forget(worker_);
+    core->remove(worker_);
     for (ControlFlow* flow = core->ended_for(worker_).take(); flow != nullptr;)
       std::exchange(flow, flow->next_ended)->destroy();
   }
-  while (to_be_ended_ != nullptr) {
-    ControlFlow& flow = *std::exchange(to_be_ended_, to_be_ended_->next_ended);
-    core_of(flow).forget(flow);
+  while (unsent_ends_ != nullptr) {
+    ControlFlow& flow = *std::exchange(unsent_ends_, unsent_ends_->next_ended);
+    core_of(flow).remove(flow);
     flow.destroy();
   }
 }
@@ -129,15 +129,15 @@ uint32_t CongestionControl::provided(const QueuePairCore& core, uint32_t directi
   const bool reliable = is_reliable(core.config.type);
   const bool requests = direction == ROCI_CC_REQUESTS;
   const auto both = [&](Capability what) { return session != nullptr && session->takes(what); };
-  const auto says = [&](ExtensionType what) {
+  const auto reports_type = [&](ExtensionType what) {
     return session != nullptr && session->terms.may_send && (session->terms.on_feedback & bit_of(what)) != 0;
   };
   const bool acknowledged = reliable && (requests || both(Capability::kReadAcks));
-  const bool stamped = says(ExtensionType::kTimestampEcho) && session != nullptr &&
+  const bool stamped = reports_type(ExtensionType::kTimestampEcho) && session != nullptr &&
                        (session->terms.on_data & bit_of(ExtensionType::kTimestamp)) != 0;
   uint32_t provides = 0;
   if (acknowledged) provides |= ROCI_CC_NEEDS_ACK;
-  if (acknowledged && says(ExtensionType::kCeEcho)) provides |= ROCI_CC_NEEDS_CE_COUNT;
+  if (acknowledged && reports_type(ExtensionType::kCeEcho)) provides |= ROCI_CC_NEEDS_CE_COUNT;
   if (config_.peers_send_cnps) provides |= ROCI_CC_NEEDS_CNP;
   if (congestion_flows_.enabled()) provides |= ROCI_CC_NEEDS_CNM;
   if (reliable && (requests || stamped)) provides |= ROCI_CC_NEEDS_RTT;
@@ -163,7 +163,8 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
   // A worker that the application polls does not know the time before its first round.
   if (controlled.since == Nanos{0}) controlled.since = now;
   // A queue pair that has sent nothing yet has no session, regardless of the time since its connection.
-  const bool undecided = controlled.qp->session_due || (unknown && now - controlled.since < kMaxPatience);
+  const bool undecided =
+      controlled.qp->session_due || (unknown && now - controlled.since < kMaxDecisionTimeout);
   controlled.phase = ControlledQueuePair::Phase::kRunning;
   for (uint32_t direction = 0; direction < 2; ++direction) {
     if (direction == ROCI_CC_RESPONSES && !answers_reads(core)) break;
@@ -249,7 +250,7 @@ bool CongestionControl::start(ControlledQueuePair& controlled, uint32_t directio
   here.flow->worker = worker_;
   // Events before the start do not count for this flow.
   roci_cc_event before{};
-  gather(controlled, direction, now, before, here.told);
+  gather(controlled, direction, now, before, here.reported);
   here.flow->acked = before.acked;
   here.flow->next = before.next;
   FlowRunner::begin(*here.flow, now);
@@ -296,19 +297,19 @@ bool CongestionControl::hand_over(ControlledDirection& direction) {
 void CongestionControl::end(ControlFlow* flow) {
   const roci_cc_event none{};
   if (core_of(*flow).events_of(worker_).push(*flow, EventRing::Kind::kEnd, none)) return;
-  flow->next_ended = to_be_ended_;
-  to_be_ended_ = flow;
+  flow->next_ended = unsent_ends_;
+  unsent_ends_ = flow;
 }
 
 void CongestionControl::free_ended() {
-  ControlFlow* flow = std::exchange(to_be_ended_, nullptr);
+  ControlFlow* flow = std::exchange(unsent_ends_, nullptr);
   while (flow != nullptr) end(std::exchange(flow, flow->next_ended));
 }
 
 Nanos CongestionControl::next_deadline() const {
   Nanos next = runner_.next_deadline();
   if (cores_.empty()) return next;
-  if (touched_ != nullptr || to_be_ended_ != nullptr) return Nanos{0};
+  if (touched_ != nullptr || unsent_ends_ != nullptr) return Nanos{0};
   for (ControlCore* core : cores_) {
     if (!core->decided_for(worker_).empty() || !core->ended_for(worker_).empty()) return Nanos{0};
   }
@@ -317,32 +318,33 @@ Nanos CongestionControl::next_deadline() const {
 
 // ------------------------------------------------------------------------------------------------------------ events
 
-void CongestionControl::tell(Nanos now, uint32_t flows) {
+void CongestionControl::send_events(Nanos now, uint32_t flows) {
   ControlledQueuePair* all = std::exchange(touched_, nullptr);
   while (all != nullptr) {
     ControlledQueuePair& controlled = *std::exchange(all, all->next_touched);
     controlled.touched = false;
-    if (controlled.receiving != nullptr) tell_receiving(controlled, now, flows);
-    tell(controlled, now);
+    if (controlled.receiving != nullptr) send_receiving_events(controlled, now, flows);
+    send_events(controlled, now);
   }
 }
 
-void CongestionControl::tell(ControlledQueuePair& controlled, Nanos now) {
+void CongestionControl::send_events(ControlledQueuePair& controlled, Nanos now) {
   for (uint32_t direction = 0; direction < 2; ++direction) {
-    if (controlled.directions[direction].flow != nullptr) tell(controlled, direction, now, 0);
+    if (controlled.directions[direction].flow != nullptr) send_events(controlled, direction, now, 0);
   }
 }
 
 // `kinds`: in addition to the kinds that gather() finds.
-void CongestionControl::tell(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds) {
+void CongestionControl::send_events(ControlledQueuePair& controlled, uint32_t direction, Nanos now,
+                                    uint32_t kinds) {
   ControlledDirection& here = controlled.directions[direction];
   roci_cc_event event{};
-  Reported told = here.told;
-  event.kinds = gather(controlled, direction, now, event, told) | kinds;
+  Reported reported = here.reported;
+  event.kinds = gather(controlled, direction, now, event, reported) | kinds;
   const SendGate& gate = controlled.gate(direction);
   const roci_cc_decision decision = decision_of(*here.flow);
-  if (decision.sent_notice != 0 && gate.sent_bytes - told.notice_from >= decision.sent_notice) {
-    told.notice_from = gate.sent_bytes;
+  if (decision.sent_notice != 0 && gate.sent_bytes - reported.notice_from >= decision.sent_notice) {
+    reported.notice_from = gate.sent_bytes;
     event.kinds |= ROCI_CC_ON_SENT;
   }
   if (event.kinds == 0) return;
@@ -354,9 +356,9 @@ void CongestionControl::tell(ControlledQueuePair& controlled, uint32_t direction
     }
     // Retransmissions must not be sent at the old rate before the core has decided.
     if ((event.kinds & (ROCI_CC_ON_LOSS | ROCI_CC_ON_TIMEOUT)) != 0)
-      controlled.gate(direction).hold_until(now + kThinkingTime);
+      controlled.gate(direction).hold_until(now + kDecisionTime);
   }
-  here.told = told;
+  here.reported = reported;
   here.cnps += event.cnps;
   if ((event.kinds & ROCI_CC_ON_CNM) != 0) ++here.notices;
   if ((event.kinds & ROCI_CC_ON_TELEMETRY) != 0) ++here.telemetry;
@@ -378,13 +380,13 @@ void CongestionControl::apply(ControlFlow& flow, Nanos now) {
       (uses & ROCI_CC_USES_RATE) != 0 ? decision.rate : SendGate::kNoLimit,
       Nanos{(uses & ROCI_CC_USES_GAP) != 0 ? static_cast<int64_t>(std::min(decision.gap_ns, kMaxGap)) : 0});
   if ((uses & ROCI_CC_USES_ECN) != 0) gate.not_ect_below = Lsn{decision.not_ect_below};
-  gate.telemetry_only_asked = (decision.requests & ROCI_CC_TELEMETRY_ONLY_ASKED) != 0;
-  const auto asked = [](const std::atomic<uint32_t>& wanted, uint32_t& made) {
+  gate.telemetry_only_requested = (decision.requests & ROCI_CC_TELEMETRY_ONLY_ASKED) != 0;
+  const auto take_request = [](const std::atomic<uint32_t>& wanted, uint32_t& made) {
     const uint32_t now_wanted = wanted.load(std::memory_order_relaxed);
     return std::exchange(made, now_wanted) != now_wanted;
   };
-  if (asked(flow.telemetry_asked, flow.telemetry_made)) gate.telemetry_next = true;
-  if (asked(flow.probes_asked, flow.probes_made)) controlled.qp->core.request_probe(now);
+  if (take_request(flow.telemetry_requested, flow.telemetry_executed)) gate.telemetry_next = true;
+  if (take_request(flow.probes_requested, flow.probes_executed)) controlled.qp->core.request_probe(now);
 }
 
 bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
@@ -398,7 +400,7 @@ bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
     case ControlledQueuePair::Phase::kRunning:
       break;
     case ControlledQueuePair::Phase::kUndecided:
-      controlled.requests.hold_until(now + kPatience);
+      controlled.requests.hold_until(now + kDecisionTimeout);
       return true;
     case ControlledQueuePair::Phase::kRefused:
       return false;
@@ -407,12 +409,12 @@ bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
   const SendGate& gate = controlled.requests;
   if (here.flow == nullptr || core.send_queue.empty() || gate.sent_packets == 0) return true;
   const uint64_t idle = decision_of(*here.flow).idle_ns;
-  if (idle == 0 || here.told.resumed == gate.last_sent || plain_nanos(now - gate.last_sent) < idle)
+  if (idle == 0 || here.reported.resumed == gate.last_sent || plain_nanos(now - gate.last_sent) < idle)
     return true;
   const SendFlow* flow = core.flow(Direction::kRequests);
   if (flow != nullptr && flow->acknowledged < gate.sent_end) return true;
-  here.told.resumed = gate.last_sent;
-  tell(controlled, ROCI_CC_REQUESTS, now, ROCI_CC_ON_RESUME);
+  here.reported.resumed = gate.last_sent;
+  send_events(controlled, ROCI_CC_REQUESTS, now, ROCI_CC_ON_RESUME);
   return true;
 }
 
@@ -421,8 +423,8 @@ void CongestionControl::after_turn(ControlledQueuePair& controlled, Nanos now) {
     ControlledDirection& here = controlled.directions[direction];
     if (here.flow == nullptr) continue;
     const uint64_t due = decision_of(*here.flow).sent_notice;
-    if (due != 0 && controlled.gate(direction).sent_bytes - here.told.notice_from >= due)
-      tell(controlled, direction, now, 0);
+    if (due != 0 && controlled.gate(direction).sent_bytes - here.reported.notice_from >= due)
+      send_events(controlled, direction, now, 0);
   }
 }
 

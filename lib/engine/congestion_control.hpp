@@ -2,7 +2,7 @@
 // their algorithms on the worker or on a control core (control_core.hpp), and applies the decisions
 // to the send gates of the queue pairs (send_gate.hpp).
 //
-//   execute, time-outs --> touch() ----> tell(): gather --> FlowRunner ---------------------> apply --> SendGate
+//   execute, time-outs --> touch() ----> send_events(): gather --> FlowRunner ---------------------> apply --> SendGate
 //                                               \--> EventRing --> ControlCore --> poll() --^
 //
 // A queue pair has a flow for its requests and one for the READ responses that it sends. The capabilities
@@ -53,7 +53,7 @@ struct Reported {
 struct ControlledDirection {
   ControlFlow* flow = nullptr;  // null: not started, or no congestion control
   bool handed_over = false;     // the control core knows the flow
-  Reported told;
+  Reported reported;
   // Totals, for reports.
   uint64_t cnps = 0, notices = 0, telemetry = 0;
 };
@@ -64,7 +64,7 @@ struct ReceivingEnd {
   roci_cc_flow info;                 // of the peer's flow, as far as known
   uint32_t packets = 0, marked = 0;  // received so far
   Lsn received{};
-  uint64_t noted = 0;  // packets with telemetry
+  uint64_t packets_with_telemetry = 0;  // packets with telemetry
   [[nodiscard]] void* state() { return this + 1; }
 };
 
@@ -106,7 +106,7 @@ class CongestionControl {
     uint32_t worker;
     IdSource& ids;
   };
-  explicit CongestionControl(Context surroundings);
+  explicit CongestionControl(Context context);
   ~CongestionControl();
   CongestionControl(const CongestionControl&) = delete;
   CongestionControl& operator=(const CongestionControl&) = delete;
@@ -135,7 +135,7 @@ class CongestionControl {
   [[nodiscard]] bool any() const { return controlled_ > 0 || !cores_.empty(); }
   // Reports the events of all touched queue pairs to their algorithms. `flows`:
   // number of flows that have recently sent to this host.
-  void tell(Nanos now, uint32_t flows);
+  void send_events(Nanos now, uint32_t flows);
   // Applies decisions of control cores and runs timers; calls
   // ready(AttachedQueuePair&) for queue pairs that may send now.
   template <class Ready>
@@ -158,11 +158,12 @@ class CongestionControl {
 
  private:
   // Retry interval of a queue pair that waits for the peer's capabilities.
-  static constexpr Nanos kPatience{200'000};
-  static constexpr Nanos kMaxPatience{1'000'000'000};  // unknown capabilities are then treated as missing
+  static constexpr Nanos kDecisionTimeout{200'000};
+  static constexpr Nanos kMaxDecisionTimeout{
+      1'000'000'000};  // unknown capabilities are then treated as missing
   // A CNP is attributed to a direction that has sent within this time.
-  static constexpr Nanos kAboutCnps{10'000'000};
-  static constexpr Nanos kThinkingTime{20'000};  // for a control core to decide after a loss
+  static constexpr Nanos kCnpMemory{10'000'000};
+  static constexpr Nanos kDecisionTime{20'000};  // for a control core to decide after a loss
   static constexpr BitsPerSec kUnknownLine{100'000'000'000};
 
   void decide(ControlledQueuePair& controlled, Nanos now);
@@ -175,13 +176,13 @@ class CongestionControl {
                                   const Profile& profile) const;
   void warn(const ControlledQueuePair& controlled, uint32_t direction, const Profile& wanted,
             uint32_t missing, const Profile* instead);
-  void tell(ControlledQueuePair& controlled, Nanos now);
+  void send_events(ControlledQueuePair& controlled, Nanos now);
   bool begin_receiving(ControlledQueuePair& controlled);
   static void end_receiving(ReceivingEnd* end);
-  void tell_receiving(ControlledQueuePair& controlled, Nanos now, uint32_t flows);
-  void tell(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds);
+  void send_receiving_events(ControlledQueuePair& controlled, Nanos now, uint32_t flows);
+  void send_events(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds);
   uint32_t gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now, roci_cc_event& event,
-                  Reported& told);
+                  Reported& reported);
   void apply(ControlFlow& flow, Nanos now);
   [[nodiscard]] const roci_cc_decision& decision_of(ControlFlow& flow) const {
     return cores_.empty() ? flow.decision : flow.newest();
@@ -207,7 +208,7 @@ class CongestionControl {
   FlowRunner runner_;
   uint32_t controlled_ = 0;  // queue pairs
   ControlledQueuePair* touched_ = nullptr;
-  ControlFlow* to_be_ended_ = nullptr;  // the ring of their core was full; linked by next_ended
+  ControlFlow* unsent_ends_ = nullptr;  // the ring of their core was full; linked by next_ended
   roci_cc_path path_{};
   std::vector<std::string> warned_;  // warnings that were logged
 };

@@ -48,9 +48,9 @@ void put_notice(const CongestionNotice& from, roci_cc_cnm& to) {
 
 }  // namespace
 
-// Fills in the changes since `told` and updates `told`. Returns the kinds of the event.
+// Fills in the changes since `reported` and updates `reported`. Returns the kinds of the event.
 uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now,
-                                   roci_cc_event& event, Reported& told) {
+                                   roci_cc_event& event, Reported& reported) {
   const QueuePairCore& core = controlled.qp->core;
   const SendGate& gate = controlled.gate(direction);
   const auto which = direction == ROCI_CC_REQUESTS ? Direction::kRequests : Direction::kResponses;
@@ -58,26 +58,28 @@ uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t dir
   uint32_t kinds = 0;
   event.now_ns = plain_nanos(now);
   event.next = gate.sent_end.value();
-  event.sent_bytes = gate.sent_bytes - std::exchange(told.sent_bytes, gate.sent_bytes);
+  event.sent_bytes = gate.sent_bytes - std::exchange(reported.sent_bytes, gate.sent_bytes);
   event.sent_packets =
-      static_cast<uint32_t>(gate.sent_packets - std::exchange(told.sent_packets, gate.sent_packets));
-  event.losses = gate.losses - std::exchange(told.losses, gate.losses);
-  event.timeouts = gate.timeouts - std::exchange(told.timeouts, gate.timeouts);
+      static_cast<uint32_t>(gate.sent_packets - std::exchange(reported.sent_packets, gate.sent_packets));
+  event.losses = gate.losses - std::exchange(reported.losses, gate.losses);
+  event.timeouts = gate.timeouts - std::exchange(reported.timeouts, gate.timeouts);
   if (event.losses > 0) kinds |= ROCI_CC_ON_LOSS;
   if (event.timeouts > 0) kinds |= ROCI_CC_ON_TIMEOUT;
-  const uint32_t cnps = controlled.cnps - std::exchange(told.cnps, controlled.cnps);
-  if (cnps > 0 && gate.sent_packets > 0 && now - gate.last_sent <= kAboutCnps) {
+  const uint32_t cnps = controlled.cnps - std::exchange(reported.cnps, controlled.cnps);
+  if (cnps > 0 && gate.sent_packets > 0 && now - gate.last_sent <= kCnpMemory) {
     event.cnps = cnps;
     kinds |= ROCI_CC_ON_CNP;
   }
   if (flow != nullptr) {
     const Lsn acked = std::min(flow->acknowledged, gate.sent_end);
     event.acked = acked.value();
-    const uint64_t bytes = acked > told.acked ? acked - told.acked : 0;
-    told.acked = std::max(told.acked, acked);
+    const uint64_t bytes = acked > reported.acked ? acked - reported.acked : 0;
+    reported.acked = std::max(reported.acked, acked);
     // With CE-ECHO: packets that arrived; otherwise acknowledged packets. Limited to the number of packets sent.
-    const uint64_t counted = flow->packets_acked - std::exchange(told.counted_packets, flow->packets_acked);
-    const uint64_t marked = flow->packets_marked - std::exchange(told.marked_packets, flow->packets_marked);
+    const uint64_t counted =
+        flow->packets_acked - std::exchange(reported.counted_packets, flow->packets_acked);
+    const uint64_t marked =
+        flow->packets_marked - std::exchange(reported.marked_packets, flow->packets_marked);
     const uint64_t mtu = core.attributes.path_mtu;
     const uint64_t by_bytes = (bytes + mtu - 1) / mtu;
     const uint64_t packets = std::min(
@@ -90,35 +92,35 @@ uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t dir
     const uint64_t packets_behind =
         direction == ROCI_CC_REQUESTS ? gate.new_packets - gate.acked_packets : (behind + mtu - 1) / mtu;
     event.in_flight = behind + packets_behind * gate.overhead;
-    if (flow->rtt_samples != std::exchange(told.rtt_samples, flow->rtt_samples)) {
+    if (flow->rtt_samples != std::exchange(reported.rtt_samples, flow->rtt_samples)) {
       kinds |= ROCI_CC_ON_RTT;
       event.rtt_ns = nanos32(flow->rtt);
       event.peer_delay_ns = flow->rtt_hold;
     }
     event.least_rtt_ns = flow->least_rtt == kNever ? 0 : nanos32(flow->least_rtt);
     event.flows_at_receiver = flow->flows_at_receiver;
-    if (flow->receiver_window != std::exchange(told.receiver_window, flow->receiver_window)) {
+    if (flow->receiver_window != std::exchange(reported.receiver_window, flow->receiver_window)) {
       kinds |= ROCI_CC_ON_WINDOW;
       event.receiver_window = flow->receiver_window;
     }
   }
-  if (controlled.probes != std::exchange(told.probes, controlled.probes)) {
+  if (controlled.probes != std::exchange(reported.probes, controlled.probes)) {
     kinds |= ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE;
     event.rtt_ns = nanos32(controlled.probe_rtt);
     event.peer_delay_ns = nanos32(controlled.probe_hold);
   }
   if (const TelemetrySession* telemetry = core.session != nullptr ? core.session->telemetry.get() : nullptr;
       telemetry != nullptr) {
-    const EchoedHops& echoed = telemetry->heard(hops_of(which));
+    const EchoedHops& echoed = telemetry->echoed(hops_of(which));
     event.hops = echoed.path.count;
-    if (echoed.echoes != std::exchange(told.echoes, echoed.echoes)) {
+    if (echoed.echoes != std::exchange(reported.echoes, echoed.echoes)) {
       kinds |= ROCI_CC_ON_TELEMETRY;
       put_path(echoed, path_);
       event.path = &path_;
     }
     // A switch report covers one packet. An echo in the same event contains the same information and more.
     const SwitchReport& report = telemetry->report();
-    if (report.reports != std::exchange(told.reports, report.reports) && report.of == hops_of(which) &&
+    if (report.reports != std::exchange(reported.reports, report.reports) && report.of == hops_of(which) &&
         event.path == nullptr) {
       kinds |= ROCI_CC_ON_TELEMETRY;
       path_.hops = 1;
@@ -131,7 +133,7 @@ uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t dir
   if (const uint16_t number = controlled.qp->congestion_flow; number != 0) {
     const CongestionRecord& record = direction == ROCI_CC_REQUESTS ? congestion_flows_.requests(number)
                                                                    : congestion_flows_.responses(number);
-    if (record.notices != std::exchange(told.notices, record.notices) && record.latest) {
+    if (record.notices != std::exchange(reported.notices, record.notices) && record.latest) {
       kinds |= ROCI_CC_ON_CNM;
       put_notice(*record.latest, event.cnm);
     }
@@ -166,7 +168,7 @@ void CongestionControl::end_receiving(ReceivingEnd* end) {
     SparseArena::give_back(end, sizeof(ReceivingEnd) + end->profile->plugin->receiver_state_bytes);
 }
 
-void CongestionControl::tell_receiving(ControlledQueuePair& controlled, Nanos now, uint32_t flows) {
+void CongestionControl::send_receiving_events(ControlledQueuePair& controlled, Nanos now, uint32_t flows) {
   ReceivingEnd& end = *controlled.receiving;
   QueuePairCore& core = controlled.qp->core;
   const ReceiveFlow* flow = core.received_requests();
@@ -180,7 +182,7 @@ void CongestionControl::tell_receiving(ControlledQueuePair& controlled, Nanos no
   arrival.flows = flows;
   const TelemetrySession* telemetry = core.session != nullptr ? core.session->telemetry.get() : nullptr;
   if (telemetry != nullptr &&
-      telemetry->noted_requests() != std::exchange(end.noted, telemetry->noted_requests())) {
+      telemetry->noted_requests() != std::exchange(end.packets_with_telemetry, telemetry->noted_requests())) {
     EchoedHops newest;
     newest.path = telemetry->newest_of_requests();
     put_path(newest, path_);

@@ -20,28 +20,28 @@ ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& conf
                                  bit_of(kFlows) | bit_of(kIntEcho) | bit_of(kSack) | bit_of(kAuth);
   terms.on_feedback = agreed.extensions() & kFeedback;
   const uint32_t full = attributes.path_mtu + kMaxIpOverhead;
-  const uint32_t room = std::min<uint32_t>(agreed.mtu_extra, port_mtu > full ? port_mtu - full : 0);
+  const uint32_t space = std::min<uint32_t>(agreed.mtu_extra, port_mtu > full ? port_mtu - full : 0);
   if (agreed.has(Capability::kDataBlocks)) {
     const auto wanted = static_cast<uint16_t>((config.source_qpn ? bit_of(kSourceQp) : 0) |
                                               (config.data_lsn ? bit_of(kLsn) : 0) |
                                               (config.timestamps ? bit_of(kTimestamp) : 0));
     const auto types = static_cast<uint16_t>(wanted & agreed.extensions());
-    if (fixed_block_bytes(types) <= room) terms.on_data = types;
+    if (fixed_block_bytes(types) <= space) terms.on_data = types;
   }
   if (telemetry.enabled() && (agreed.extensions() & bit_of(kIntEcho)) != 0) {
     terms.int_hops = agreed.int_hops;
     const auto hops = static_cast<uint32_t>(telemetry.hops * sizeof(IntHop));
-    terms.longest_int = full + room > hops ? full + room - hops : 0;
+    terms.longest_int = full + space > hops ? full + space - hops : 0;
   }
   if (agreed.has(Capability::kSelectiveRepeat)) {
-    terms.keeps = kReorderWindow;
+    terms.reorder_window = kReorderWindow;
     // The state per queue pair is bounded, regardless of the window that the peer advertises.
-    terms.peer_keeps = std::bit_floor(std::min(peer.window, 4 * kReorderWindow));
+    terms.peer_reorder_window = std::bit_floor(std::min(peer.window, 4 * kReorderWindow));
   }
   if ((agreed.extensions() & bit_of(kAuth)) != 0) {
     terms.authenticate = true;
-    terms.send_key = derive_auth_key(peer.theirs, attributes.remote_qp, qp.number);
-    terms.receive_key = derive_auth_key(peer.ours, qp.number, attributes.remote_qp);
+    terms.send_key = derive_auth_key(peer.remote_auth, attributes.remote_qp, qp.number);
+    terms.receive_key = derive_auth_key(peer.local_auth, qp.number, attributes.remote_qp);
   }
   return terms;
 }
@@ -52,8 +52,8 @@ uint8_t int_echo_hops(uint16_t port_mtu) {
                                     sizeof(CeEcho) + sizeof(LsnValue) + sizeof(TimestampEcho) +
                                     sizeof(RxWindow) + sizeof(Flows) + sizeof(IntEchoHeader) + sizeof(Sack) +
                                     sizeof(Auth);
-  const uint32_t room = port_mtu > kWithoutHops ? port_mtu - kWithoutHops : 0;
-  return static_cast<uint8_t>(std::min<size_t>(room / sizeof(IntHop), kMaxIntHops));
+  const uint32_t space = port_mtu > kWithoutHops ? port_mtu - kWithoutHops : 0;
+  return static_cast<uint8_t>(std::min<size_t>(space / sizeof(IntHop), kMaxIntHops));
 }
 
 uint16_t PeerExtensions::extra_bytes() const {
@@ -101,7 +101,7 @@ void PeerExtensions::make_session(AttachedQueuePair& qp, const PeerKnowledge& kn
   std::unique_ptr<ExtensionSession>& session = qp.core.session;
   const ExtensionTerms terms =
       make_terms(known, config_, telemetry_, qp.core.config, qp.core.attributes, port_mtu_);
-  session.reset(new (qp.core.arena()) ExtensionSession(terms, keep_budget_));
+  session.reset(new (qp.core.arena()) ExtensionSession(terms, buffer_budget_));
   qp.session_due = qp.core.extensions_undecided = session == nullptr;
   if (session == nullptr) return;
   if (config_.receive_window != 0) session->set_receiver_window(config_.receive_window);
@@ -110,7 +110,7 @@ void PeerExtensions::make_session(AttachedQueuePair& qp, const PeerKnowledge& kn
                                  TelemetrySession(telemetry_, terms.int_hops, terms.longest_int));
 }
 
-PeerExtensions::Negotiation PeerExtensions::may_talk(const AttachedQueuePair& qp) const {
+PeerExtensions::Negotiation PeerExtensions::negotiation_of(const AttachedQueuePair& qp) const {
   if (config_.mode != ExtensionMode::kOn || qp.peer == nullptr) return Negotiation::kYes;
   const ibv_qp_state state = qp.core.state();
   if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return Negotiation::kYes;

@@ -55,7 +55,7 @@ class PeerExtensions {
     kNotYet,
     kRefused,  // extensions are required and the peer has none
   };
-  [[nodiscard]] Negotiation may_talk(const AttachedQueuePair& qp) const;
+  [[nodiscard]] Negotiation negotiation_of(const AttachedQueuePair& qp) const;
 
  private:
   void adopt(AttachedQueuePair& qp);
@@ -65,7 +65,7 @@ class PeerExtensions {
   const ExtensionConfig config_;
   const HostTelemetryConfig telemetry_;
   const uint16_t port_mtu_;
-  KeepBudget keep_budget_;  // of all queue pairs of the worker
+  BufferBudget buffer_budget_;  // of all queue pairs of the worker
 };
 
 }  // namespace roci

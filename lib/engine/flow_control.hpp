@@ -35,7 +35,7 @@ class FlowControl {
 
   [[nodiscard]] bool enabled() const { return config_.enabled(); }
   // Whether this host sends pauses when it is congested.
-  [[nodiscard]] bool tells() const { return config_.enabled() && config_.xoff > 0; }
+  [[nodiscard]] bool sends_pauses() const { return config_.enabled() && config_.xoff > 0; }
   [[nodiscard]] unsigned priority_of(const RocePath& path) const {
     return config_.trust_pcp ? path.priority : path.traffic_class >> 5;
   }
@@ -44,15 +44,15 @@ class FlowControl {
   void take(const rte_mbuf* frame, Nanos now, Counters& counters);
   // Ends pauses that exceed the watchdog's limit.
   void watch(Nanos now, Counters& counters);
-  // Whether a pause frame must be sent now. After write() and transmission, the caller calls told().
-  [[nodiscard]] bool must_tell(Nanos now) const;
+  // Whether a pause frame must be sent now. After write() and transmission, the caller calls on_pause_sent().
+  [[nodiscard]] bool must_send_pause(Nanos now) const;
   void write(std::span<uint8_t, kPauseFrameBytes> out) const;
-  void told(Nanos now);
-  [[nodiscard]] Nanos tell_again_at() const { return again_; }
+  void on_pause_sent(Nanos now);
+  [[nodiscard]] Nanos next_pause() const { return repeat_at_; }
 
   // Any worker: bitmap of the stopped priorities; and the time at which the first of `priorities` resumes.
   [[nodiscard]] uint8_t stopped(Nanos now) const;
-  [[nodiscard]] Nanos over(uint8_t priorities) const;
+  [[nodiscard]] Nanos resume_time(uint8_t priorities) const;
   // Sets the number of frames that wait for this worker.
   void note_waiting(uint32_t worker, uint32_t frames);
 
@@ -61,19 +61,19 @@ class FlowControl {
   static constexpr uint16_t kQuanta = kMaxPauseQuanta;
 
   void publish(unsigned priority);
-  [[nodiscard]] bool backed_up() const { return backed_up_.load(std::memory_order_relaxed) != 0; }
+  [[nodiscard]] bool is_congested() const { return congested_workers_.load(std::memory_order_relaxed) != 0; }
 
   const FlowControlConfig config_;
   const BitsPerSec rate_;
   const MacAddress mac_;
   const PauseWatchdogConfig watchdog_;
   // Used by the first worker.
-  std::array<PauseState, kPriorities> heard_;
-  bool told_to_stop_ = false;
-  Nanos again_ = kNever;
+  std::array<PauseState, kPriorities> pauses_;
+  bool pause_sent_ = false;
+  Nanos repeat_at_ = kNever;
   // Time at which each priority resumes. Written by the first worker, read by all workers.
-  std::array<std::atomic<int64_t>, kPriorities> over_{};
-  std::atomic<uint32_t> backed_up_{0};  // bitmap of the congested workers
+  std::array<std::atomic<int64_t>, kPriorities> resume_times_{};
+  std::atomic<uint32_t> congested_workers_{0};  // bitmap of the congested workers
 };
 
 }  // namespace roci

@@ -38,7 +38,7 @@ uint32_t HostCongestionPoint::write(std::span<const uint8_t> sampled, bool tagge
                                     std::span<uint8_t, kMaxL3CnmFrame> out) {
   auto cnm = sample_frame(sampled);
   if (!cnm || (!tagged && port_ == 0) || !limit_.allow(now)) return 0;
-  cnm->feedback = feedback.quantised;
+  cnm->feedback = feedback.quantized;
   cnm->point = {mac_, queue_};
   cnm->queue_offset = cnm_queue_units(feedback.offset);
   cnm->queue_delta = cnm_queue_units(feedback.delta);

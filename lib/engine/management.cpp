@@ -22,13 +22,13 @@ ManagementClass* Management::user_of(uint8_t number) const {
 }
 
 bool Management::admits(const FrameView& view, const rte_mbuf* frame, Nanos now) {
-  bool from_stranger = true;
+  bool from_unknown_peer = true;
   if (view.payload_offset + sizeof(MadHeader) <= rte_pktmbuf_data_len(frame)) {
     const auto& mad = view.at<MadHeader>(view.payload_offset);
     const ManagementClass* user = user_of(mad.management_class);
-    from_stranger = user == nullptr || user->is_from_stranger(mad);
+    from_unknown_peer = user == nullptr || user->is_from_unknown_peer(mad);
   }
-  if ((from_stranger ? from_strangers_ : others_).allow(now)) return true;
+  if ((from_unknown_peer ? from_unknown_peers_ : others_).allow(now)) return true;
   counters_.add(Counter::kMadsDropped);
   return false;
 }
@@ -38,7 +38,7 @@ void Management::handle(const FrameView& view, const rte_mbuf* frame, Nanos now)
   const bool is_one =
       view.opcode->operation == Operation::kSend && view.opcode->transport == TransportClass::kUd &&
       !view.opcode->has(Header::kImmDt) && view.deth().qkey.get() == kManagementQKey.value() &&
-      view.deth().source_qp.get() == kManagementQp.value() && neighbours_.is_own(view.destination_ip()) &&
+      view.deth().source_qp.get() == kManagementQp.value() && neighbors_.is_own(view.destination_ip()) &&
       !view.source_ip().is_multicast() && view.payload_length == kMadBytes;
   std::array<uint8_t, kMadBytes> mad;
   ManagementClass* user = nullptr;
@@ -63,7 +63,7 @@ Resolution Management::find_path(const MadRoute& route, RocePath& path, Nanos no
   path.traffic_class = route.traffic_class;
   path.hop_limit = route.hop_limit;
   if (!route.next_hop.is_zero()) return Resolution::kResolved;
-  const Lookup next_hop = neighbours_.resolve(route.remote, now);
+  const Lookup next_hop = neighbors_.resolve(route.remote, now);
   if (next_hop.result == Resolution::kResolved) path.destination_mac = next_hop.entry->mac;
   return next_hop.result;
 }

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/rate_limit.hpp"
-#include "port/neighbours.hpp"
+#include "port/neighbors.hpp"
 #include "telemetry/counters.hpp"
 #include "transport/datagram.hpp"
 #include "transport/packet_sink.hpp"
@@ -28,7 +28,7 @@ class ManagementClass {
   // Receives a MAD of this class, with a valid Q_Key and between queue pairs 1.
   virtual void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) = 0;
   // Whether the MAD refers to no existing state, and can therefore be sent by any host at any time.
-  [[nodiscard]] virtual bool is_from_stranger(const MadHeader& mad) const = 0;
+  [[nodiscard]] virtual bool is_from_unknown_peer(const MadHeader& mad) const = 0;
   // Does the work that is due. Returns whether there was any.
   virtual bool poll(Nanos now) = 0;
   [[nodiscard]] virtual Nanos next_deadline() const = 0;
@@ -46,8 +46,8 @@ enum class MadSent : uint8_t {
 // Owned by the holder of the first worker's token.
 class Management {
  public:
-  Management(MacAddress mac, uint16_t vlan_id, PacketSink& sink, Neighbours& neighbours, Counters& counters)
-      : mac_(mac), vlan_id_(vlan_id), sink_(sink), neighbours_(neighbours), counters_(counters) {}
+  Management(MacAddress mac, uint16_t vlan_id, PacketSink& sink, Neighbors& neighbors, Counters& counters)
+      : mac_(mac), vlan_id_(vlan_id), sink_(sink), neighbors_(neighbors), counters_(counters) {}
 
   // Sets the user of a class; null removes it.
   void set_class(uint8_t management_class, ManagementClass* user);
@@ -83,7 +83,7 @@ class Management {
     RocePath path;
     std::array<uint8_t, kMadBytes> mad;
   };
-  static constexpr uint32_t kFromStrangers = 50'000, kOthers = 100'000;  // per second
+  static constexpr uint32_t kFromUnknownPeers = 50'000, kOthers = 100'000;  // per second
   static constexpr size_t kMaxWaiting = 16384;
 
   bool poll_classes(Nanos now);
@@ -99,11 +99,11 @@ class Management {
   const MacAddress mac_;
   const uint16_t vlan_id_;
   PacketSink& sink_;
-  Neighbours& neighbours_;
+  Neighbors& neighbors_;
   Counters& counters_;
   std::array<Class, 2> classes_{};
   std::deque<Waiting> waiting_;
-  RateLimit from_strangers_{kFromStrangers}, others_{kOthers};
+  RateLimit from_unknown_peers_{kFromUnknownPeers}, others_{kOthers};
   Nanos due_ = kNever;  // earliest deadline of the classes; 0: poll in the next round
   Psn psn_{};           // of the next datagram, counted as in the Linux kernel; receivers ignore it
 };

@@ -9,7 +9,7 @@
 namespace roci {
 namespace {
 
-constexpr Nanos kNeighbourWait{1'000'000};  // poll interval for the peer's MAC address
+constexpr Nanos kNeighborWait{1'000'000};  // poll interval for the peer's MAC address
 
 uint32_t bit(Capability c) { return static_cast<uint32_t>(c); }
 
@@ -46,12 +46,12 @@ Peers::~Peers() {
   for (auto& [address, peer] : peers_) timers_.cancel(peer);  // a request may be outstanding
 }
 
-std::shared_ptr<const PeerRecord> Peers::want(const RocePath& path, Nanos now) {
+std::shared_ptr<const PeerRecord> Peers::request_capabilities(const RocePath& path, Nanos now) {
   if (!enabled()) return nullptr;
   Peer* peer = find_or_make(path.destination_ip, now);
   if (peer == nullptr) return nullptr;
   peer->route = {.local = path.source_ip, .remote = path.destination_ip, .hop_limit = path.hop_limit};
-  if (!peer->is_asking() && now - peer->answered_at >= kFresh) ask(*peer, now);
+  if (!peer->is_requesting() && now - peer->answered_at >= kFresh) send_request(*peer, now);
   return peer->record;
 }
 
@@ -63,7 +63,7 @@ Peers::Peer* Peers::find_or_make(const IpAddress& address, Nanos now) {
     if (now - swept_at_ < kFresh) return nullptr;
     swept_at_ = now;
     std::erase_if(peers_, [](const auto& entry) {
-      return entry.second.record.use_count() == 1 && !entry.second.is_asking();
+      return entry.second.record.use_count() == 1 && !entry.second.is_requesting();
     });
     if (peers_.size() >= kMax) return nullptr;
   }
@@ -71,7 +71,7 @@ Peers::Peer* Peers::find_or_make(const IpAddress& address, Nanos now) {
 }
 
 // The key material differs per peer, so that a peer cannot forge packets of another peer.
-CapabilityOffer Peers::offer_to(const IpAddress& peer) const {
+CapabilityOffer Peers::offer_for(const IpAddress& peer) const {
   CapabilityOffer offer;
   offer.capabilities = capabilities_of(config_, int_hops_ > 0);
   offer.mtu_extra = extra_;
@@ -89,10 +89,10 @@ CapabilityOffer Peers::offer_to(const IpAddress& peer) const {
   return offer;
 }
 
-void Peers::ask(Peer& peer, Nanos now) {
+void Peers::send_request(Peer& peer, Nanos now) {
   peer.request = {};
   peer.request.transaction = uint64_t{ids_.next32()} << 32 | ids_.next32();
-  peer.request.offer = offer_to(peer.route.remote);
+  peer.request.offer = offer_for(peer.route.remote);
   peer.attempts = 0;
   timers_.schedule(peer, now);
   management_.wake();
@@ -113,7 +113,7 @@ void Peers::step(Peer& peer, Nanos now) {
   }
   // An unreachable peer is treated like one that does not respond.
   if (send(peer.route, peer.request, now) == MadSent::kLater) {
-    timers_.schedule(peer, now + kNeighbourWait);
+    timers_.schedule(peer, now + kNeighborWait);
     return;
   }
   timers_.schedule(peer, now + kFirstWait * (1 << std::min(peer.attempts, kAttempts - 1)));
@@ -151,17 +151,17 @@ void Peers::on_request(const MadRoute& back, const CapabilityMessage& message, N
   response.response = true;
   response.transaction = message.transaction;
   response.peer_incarnation = message.offer.incarnation;
-  response.offer = offer_to(address);
+  response.offer = offer_for(address);
   const bool restarted = peer->record->read().incarnation != message.offer.incarnation;
   if (send(back, response, now) != MadSent::kYes) return;  // the peer retries
   learn(*peer, response.offer, message.offer, false);
   // A restarted peer has lost its confirmation, and queue pairs to it need a new one.
-  if (restarted && peer->record.use_count() > 1 && !peer->is_asking()) ask(*peer, now);
+  if (restarted && peer->record.use_count() > 1 && !peer->is_requesting()) send_request(*peer, now);
 }
 
 void Peers::on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now) {
   const auto known = peers_.find(back.remote);
-  if (known == peers_.end() || !known->second.is_asking() ||
+  if (known == peers_.end() || !known->second.is_requesting() ||
       parsed.message.transaction != known->second.request.transaction) {
     counters_.add(Counter::kMadsRefused);
     return;
@@ -181,18 +181,18 @@ void Peers::on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now
   peer.answered_at = now;
 }
 
-void Peers::learn(Peer& peer, const CapabilityOffer& ours, const CapabilityOffer& theirs, bool confirmed) {
+void Peers::learn(Peer& peer, const CapabilityOffer& local, const CapabilityOffer& remote, bool confirmed) {
   const PeerKnowledge before = peer.record->read();
   PeerKnowledge now;
-  const auto agreement = agree(ours, theirs);
+  const auto agreement = agree(local, remote);
   now.status = agreement ? PeerStatus::kAgreed : PeerStatus::kStandard;
-  now.confirmed = agreement && (confirmed || (before.confirmed && before.incarnation == theirs.incarnation));
+  now.confirmed = agreement && (confirmed || (before.confirmed && before.incarnation == remote.incarnation));
   now.agreement = agreement.value_or(CapabilityAgreement{});
-  now.window = theirs.window;
-  now.time_unit = theirs.time_unit;
-  now.incarnation = theirs.incarnation;
-  now.theirs = theirs.auth;
-  now.ours = ours.auth;
+  now.window = remote.window;
+  now.time_unit = remote.time_unit;
+  now.incarnation = remote.incarnation;
+  now.remote_auth = remote.auth;
+  now.local_auth = local.auth;
   peer.record->write(now);
 }
 

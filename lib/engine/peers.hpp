@@ -1,7 +1,8 @@
 // Extensions of peers: the capability exchange over queue pair 1 (docs/wire-extensions.md), with its
 // time-outs and results.
 //
-//   want()            response                              kUnknown ── no reply to 4 ───► kStandard
+//   request_capabilities()
+//                     response                              kUnknown ── no reply to 4 ───► kStandard
 //   ──────► request ───────────► agreed and confirmed:         │                              │
 //              ▲                 extensions may be sent        └── response ──► kAgreed ◄─────┘ request of the peer
 //              └ 20, 40, 80 ms                                   or request
@@ -37,8 +38,8 @@ struct PeerKnowledge {
   uint32_t window = 0;        // number of packets that the peer buffers beyond a gap
   uint32_t time_unit = 1000;  // unit of the peer's timestamps, ps
   uint64_t incarnation = 0;   // of the peer
-  // `theirs` derives keys of packets to the peer, `ours` keys of packets from it.
-  AuthMaterial theirs{}, ours{};
+  // `remote_auth` derives keys of packets to the peer, `local_auth` keys of packets from it.
+  AuthMaterial remote_auth{}, local_auth{};
 };
 
 class PeerRecord {
@@ -62,7 +63,7 @@ class PeerRecord {
 };
 
 // Capability exchange of a host. Owned by the holder of the first
-// worker's token, except for the records that want() returns.
+// worker's token, except for the records that request_capabilities() returns.
 class Peers final : private ManagementClass {
  public:
   static constexpr Nanos kFirstWait{20'000'000};  // for a response; doubles with each attempt
@@ -83,25 +84,25 @@ class Peers final : private ManagementClass {
 
   // Called before a queue pair sends to the remote host of `path`. Sends a request unless the host has recently
   // responded. Null if extensions are disabled.
-  std::shared_ptr<const PeerRecord> want(const RocePath& path, Nanos now);
+  std::shared_ptr<const PeerRecord> request_capabilities(const RocePath& path, Nanos now);
   [[nodiscard]] size_t size() const { return peers_.size(); }
 
  private:
   struct Peer : Timer {
     std::shared_ptr<PeerRecord> record = std::make_shared<PeerRecord>();
-    MadRoute route;             // of the queue pair that last called want()
+    MadRoute route;             // of the queue pair that last called request_capabilities()
     CapabilityMessage request;  // the outstanding request, or the last
     uint32_t attempts = 0;      // of the request
     Nanos answered_at{-kFresh};
-    [[nodiscard]] bool is_asking() const { return is_scheduled(); }
+    [[nodiscard]] bool is_requesting() const { return is_scheduled(); }
   };
   // Null if the maximum number of peers is in use.
   Peer* find_or_make(const IpAddress& address, Nanos now);
-  [[nodiscard]] CapabilityOffer offer_to(const IpAddress& peer) const;
-  void ask(Peer& peer, Nanos now);
+  [[nodiscard]] CapabilityOffer offer_for(const IpAddress& peer) const;
+  void send_request(Peer& peer, Nanos now);
   void step(Peer& peer, Nanos now);
   void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;
-  [[nodiscard]] bool is_from_stranger(const MadHeader& mad) const override {
+  [[nodiscard]] bool is_from_unknown_peer(const MadHeader& mad) const override {
     return mad.method == MadHeader::kGet;
   }
   bool poll(Nanos now) override;
@@ -110,7 +111,7 @@ class Peers final : private ManagementClass {
   void on_request(const MadRoute& back, const CapabilityMessage& message, Nanos now);
   void on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now);
   // Stores the peer's offer in the record. Another incarnation means another host.
-  static void learn(Peer& peer, const CapabilityOffer& ours, const CapabilityOffer& theirs, bool confirmed);
+  static void learn(Peer& peer, const CapabilityOffer& local, const CapabilityOffer& remote, bool confirmed);
 
   ExtensionConfig config_;
   uint32_t window_;

@@ -13,58 +13,60 @@ namespace {
 // Interval at which a queue pair that requires extensions checks for its peer's capabilities.
 constexpr Nanos kPeerWait{5'000'000};
 
-std::vector<ControlCore*> cores_of(const WorkerContext& surroundings) {
+std::vector<ControlCore*> cores_of(const WorkerContext& worker_context) {
   std::vector<ControlCore*> cores;
-  for (const auto& core : surroundings.control_cores) cores.push_back(core.get());
+  for (const auto& core : worker_context.control_cores) cores.push_back(core.get());
   return cores;
 }
 
 }  // namespace
 
-Worker::Worker(std::string name, uint32_t index, const WorkerContext& surroundings)
+Worker::Worker(std::string name, uint32_t index, const WorkerContext& worker_context)
     : name_(std::move(name)),
       index_(index),
-      port_(surroundings.port),
-      peer_presence_(surroundings.hand_over.workers() == 1 ? surroundings.port.peers() : nullptr),
-      placement_(surroundings.hand_over.workers() == 1 ? surroundings.port.placement() : nullptr),
-      mac_(surroundings.port.mac()),
+      port_(worker_context.port),
+      peer_presence_(worker_context.hand_over.workers() == 1 ? worker_context.port.peers() : nullptr),
+      placement_(worker_context.hand_over.workers() == 1 ? worker_context.port.placement() : nullptr),
+      mac_(worker_context.port.mac()),
       mac_bits_(mac_.bits()),
-      memory_(surroundings.memory),
-      groups_(surroundings.groups),
-      events_(surroundings.events),
-      tx_buffers_(surroundings.tx_pool),
-      quantum_(surroundings.packets_per_turn != 0 ? surroundings.packets_per_turn : kQuantum),
-      quanta_a_round_(surroundings.packets_per_turn != 0 ? 1 : kQuantaPerRound),
-      stage_(surroundings.packets_per_turn != 0 ? std::max(surroundings.packets_per_turn, 2U) : kTxStage),
-      header_only_(surroundings.header_only),
-      needs_icrc_(surroundings.port.capabilities().needs_icrc),
-      sends_direct_(surroundings.hand_over.workers() == 1 && surroundings.port.capabilities().direct_buffers),
-      place_early_(!surroundings.check_before_placing && copies_in_one_pass()),
-      telemetry_(surroundings.telemetry, kRxBurst, tx_buffers_.pool()),
-      extensions_(name_, surroundings.extensions, surroundings.telemetry,
-                  surroundings.port.capabilities().mtu),
-      link_up_(surroundings.port.link_up()),
-      all_flows_(surroundings.flows),
-      flows_(surroundings.flows.of(index)),
-      flow_control_(surroundings.flow_control),
-      pausable_(surroundings.flow_control.enabled()),
-      watches_backlog_(surroundings.flow_control.tells() || surroundings.congestion.receive_point.qeq > 0),
-      congestion_(surroundings.congestion),
-      congestion_flows_(surroundings.congestion_flows),
-      cnms_(congestion_, congestion_flows_, surroundings.telemetry.udp_port, surroundings.hand_over.workers(),
-            congestion_.cnm_key ? surroundings.ids.next32() : 0),
-      notification_point_(surroundings.control.notification_point),
-      control_({surroundings.control, surroundings.arena, cores_of(surroundings), congestion_flows_,
-                surroundings.port.capabilities().link_rate, name_, index, surroundings.ids}) {
+      memory_(worker_context.memory),
+      groups_(worker_context.groups),
+      events_(worker_context.events),
+      tx_buffers_(worker_context.tx_pool),
+      quantum_(worker_context.packets_per_turn != 0 ? worker_context.packets_per_turn : kQuantum),
+      quanta_a_round_(worker_context.packets_per_turn != 0 ? 1 : kQuantaPerRound),
+      stage_(worker_context.packets_per_turn != 0 ? std::max(worker_context.packets_per_turn, 2U) : kTxStage),
+      header_only_(worker_context.header_only),
+      needs_icrc_(worker_context.port.capabilities().needs_icrc),
+      sends_direct_(worker_context.hand_over.workers() == 1 &&
+                    worker_context.port.capabilities().direct_buffers),
+      place_early_(!worker_context.check_before_placing && copies_in_one_pass()),
+      telemetry_(worker_context.telemetry, kRxBurst, tx_buffers_.pool()),
+      extensions_(name_, worker_context.extensions, worker_context.telemetry,
+                  worker_context.port.capabilities().mtu),
+      link_up_(worker_context.port.link_up()),
+      all_flows_(worker_context.flows),
+      flows_(worker_context.flows.of(index)),
+      flow_control_(worker_context.flow_control),
+      pausable_(worker_context.flow_control.enabled()),
+      watches_backlog_(worker_context.flow_control.sends_pauses() ||
+                       worker_context.congestion.receive_point.qeq > 0),
+      congestion_(worker_context.congestion),
+      congestion_flows_(worker_context.congestion_flows),
+      cnms_(congestion_, congestion_flows_, worker_context.telemetry.udp_port,
+            worker_context.hand_over.workers(), congestion_.cnm_key ? worker_context.ids.next32() : 0),
+      notification_point_(worker_context.control.notification_point),
+      control_({worker_context.control, worker_context.arena, cores_of(worker_context), congestion_flows_,
+                worker_context.port.capabilities().link_rate, name_, index, worker_context.ids}) {
   if (congestion_.receive_point.qeq > 0) {
-    receive_point_.emplace(congestion_, mac_, index, surroundings.hand_over.workers(),
-                           surroundings.ids.next32());
+    congestion_point_.emplace(congestion_, mac_, index, worker_context.hand_over.workers(),
+                              worker_context.ids.next32());
   }
-  Handoff& rings = surroundings.hand_over;
-  for (uint32_t queue = index; queue < surroundings.port.queues(); queue += rings.workers()) {
-    queues_.push_back(&surroundings.port.queue(static_cast<uint16_t>(queue)));
+  Handoff& rings = worker_context.hand_over;
+  for (uint32_t queue = index; queue < worker_context.port.queues(); queue += rings.workers()) {
+    queues_.push_back(&worker_context.port.queue(static_cast<uint16_t>(queue)));
   }
-  if (surroundings.hand_over.workers() == 1) port_.receive_in_place();
+  if (worker_context.hand_over.workers() == 1) port_.receive_in_place();
   if (rings.needs_relay(index)) outgoing_ = &rings.outgoing(index);
   outboxes_.resize(rings.workers());
   for (uint32_t other = 0; other < rings.workers(); ++other) {
@@ -77,24 +79,24 @@ Worker::Worker(std::string name, uint32_t index, const WorkerContext& surroundin
 }
 
 Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
-                                               const WorkerContext& surroundings,
-                                               NeighbourConfig neighbours) {
-  std::unique_ptr<Worker> worker(new Worker(std::move(name), index, surroundings));
-  worker->vlan_ = neighbours.vlan_id;
-  neighbours.answers = index == 0;
-  auto made = Neighbours::create(std::move(neighbours), *worker);
+                                               const WorkerContext& worker_context,
+                                               NeighborConfig neighbors) {
+  std::unique_ptr<Worker> worker(new Worker(std::move(name), index, worker_context));
+  worker->vlan_ = neighbors.vlan_id;
+  neighbors.answers = index == 0;
+  auto made = Neighbors::create(std::move(neighbors), *worker);
   if (!made) return fail(made.error().within("device " + worker->name_));
-  worker->neighbours_ = std::move(*made);
+  worker->neighbors_ = std::move(*made);
   worker->addresses_ = std::make_unique<AddressResolver>(
-      *worker->neighbours_, index,
+      *worker->neighbors_, index,
       worker->needs_icrc_ ? RoceWriter::Contents::kWhole : RoceWriter::Contents::kWithoutIcrc);
   if (index == 0) {
     const PeerExtensions& extensions = worker->extensions_;
     PacketSink& sink = *worker;
-    worker->management_ = std::make_unique<Management>(worker->mac_, worker->vlan_, sink,
-                                                       *worker->neighbours_, worker->counters_);
+    worker->management_ = std::make_unique<Management>(worker->mac_, worker->vlan_, sink, *worker->neighbors_,
+                                                       worker->counters_);
     worker->peers_ = std::make_unique<Peers>(extensions.config(), kReorderWindow, extensions.extra_bytes(),
-                                             extensions.int_hops(), surroundings.ids, *worker->management_,
+                                             extensions.int_hops(), worker_context.ids, *worker->management_,
                                              worker->counters_);
   }
   return worker;
@@ -103,7 +105,7 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
 Worker::~Worker() {
   for (size_t i = 0; i < staged_count_; ++i) rte_pktmbuf_free(staged_[i]);
   while (!loopback_.empty()) rte_pktmbuf_free(loopback_.pop());
-  while (!to_ourselves_.empty()) rte_pktmbuf_free(to_ourselves_.pop());
+  while (!loopback_frames_.empty()) rte_pktmbuf_free(loopback_frames_.pop());
 }
 
 bool Worker::attach(AttachedQueuePair& qp) {
@@ -119,7 +121,7 @@ void Worker::detach(AttachedQueuePair& qp) {
   control_.detach(qp);
   withdraw_grants(qp);
   timers_.cancel(qp);
-  qp.neighbour = NeighbourRef();
+  qp.neighbor = NeighborRef();
   stop_waiting(qp);
   if (qp.paused != 0) resume(qp);
   if (qp.ready) unlink(qp, ready_);
@@ -191,7 +193,7 @@ bool Worker::poll(Nanos now) {
     context.flows = all_flows_.sum();
     context.telemetry = telemetry_.hops();
   }
-  context.heard = &heard_;
+  context.peer_activity = &peer_activity_;
   context.peers = peer_presence_;
   context.placement = placement_;
   context.direct = sends_direct_;
@@ -206,27 +208,27 @@ bool Worker::poll(Nanos now) {
   worked |= receive(context);
   if (peer_presence_ != nullptr) worked |= note_exits(context);
   // After a full burst, responses that arrived in time may still wait in the port.
-  context.frames_wait = full_in_a_row_ > 0 && full_in_a_row_ < kMaxBursts;
-  context.frames_unsent = staged_count_ > 0 && now - port_took_ < kPortStalled;
+  context.frames_wait = full_rounds_ > 0 && full_rounds_ < kMaxBursts;
+  context.frames_unsent = staged_count_ > 0 && now - port_accepted_ < kPortStalled;
   worked |= run_timers(context);
   if (pausable_) {
     follow_pauses(now);
-    if (index_ == 0) worked |= tell_neighbour(now);
+    if (index_ == 0) worked |= send_pause(now);
   }
-  completions_.show();
-  if (controls) control_.tell(now, context.flows);
+  completions_.publish();
+  if (controls) control_.send_events(now, context.flows);
   if (!loopback_.empty()) [[unlikely]]
     worked |= receive_own_multicasts(context);
-  worked |= neighbours_->poll(now);
+  worked |= neighbors_->poll(now);
   if (management_ != nullptr) worked |= management_->poll(now);
   worked |= wake_waiting();
-  if (to_ourselves_.size() >= kLoopbackLimit) [[unlikely]]
+  if (loopback_frames_.size() >= kLoopbackLimit) [[unlikely]]
     blocked_ = true;  // loopback frames are received first
   worked |= serve_ready(context);
-  if (passed_on_) deliver_outboxes();  // own multicasts
+  if (has_outgoing_) deliver_outboxes();  // own multicasts
   worked |= relay();
   worked |= flush();
-  completions_.show();
+  completions_.publish();
   if (memory_faults.uncounted != 0) [[unlikely]]
     counters_.add(Counter::kMemoryFaults, std::exchange(memory_faults.uncounted, 0));
   return worked;
@@ -241,7 +243,7 @@ void Worker::count_waiting(AttachedQueuePair& qp, bool waits) {
 bool Worker::run_timers(TransportContext& context) {
   return timers_.advance(context.now, [&](Timer& timer) {
     auto& qp = static_cast<AttachedQueuePair&>(timer);
-    if (stopped_ != 0 && park_if_stopped(qp)) return;  // the queue pair could not send at this time
+    if (stopped_ != 0 && pause_if_stopped(qp)) return;  // the queue pair could not send at this time
     qp.core.on_deadline(context);
     control_.touch(qp.core);
     make_ready(qp);
@@ -266,7 +268,7 @@ bool Worker::note_exits(TransportContext& context) {
 
 Nanos Worker::next_deadline() const {
   if (rung_.load(std::memory_order_relaxed) != nullptr || ready_.count > 0 || staged_count_ > 0 ||
-      !loopback_.empty() || !to_ourselves_.empty()) {
+      !loopback_.empty() || !loopback_frames_.empty()) {
     return Nanos{0};
   }
   const auto waits = [](const FrameRing* ring) { return !ring->empty(); };
@@ -274,12 +276,12 @@ Nanos Worker::next_deadline() const {
       std::any_of(relayed_.begin(), relayed_.end(), waits)) {
     return Nanos{0};
   }
-  Nanos next = std::min(timers_.next_deadline(), neighbours_->next_deadline());
+  Nanos next = std::min(timers_.next_deadline(), neighbors_->next_deadline());
   if (control_.any()) next = std::min(next, control_.next_deadline());
   if (management_ != nullptr) next = std::min(next, management_->next_deadline());
   for (const PortQueue* queue : queues_) next = std::min(next, queue->next_arrival());
-  if (stopped_ != 0) next = std::min(next, flow_control_.over(stopped_));
-  if (pausable_ && index_ == 0) next = std::min(next, flow_control_.tell_again_at());
+  if (stopped_ != 0) next = std::min(next, flow_control_.resume_time(stopped_));
+  if (pausable_ && index_ == 0) next = std::min(next, flow_control_.next_pause());
   if (!link_up_ && index_ == 0) next = std::min(next, link_watched_ + kLinkWatch);
   return next;
 }
@@ -310,15 +312,15 @@ bool Worker::serve_ready(TransportContext& context) {
     fetch();
     AttachedQueuePair& qp = *ready_.first;
     unlink(qp, ready_);
-    if (stopped_ != 0 && park_if_stopped(qp)) continue;
+    if (stopped_ != 0 && pause_if_stopped(qp)) continue;
     const uint64_t sent_before = counters_.get(Counter::kTxFrames);
     bool more = false;
     extensions_.follow(qp, false);
-    const auto talk = extensions_.may_talk(qp);
-    const bool waits_for_peer = talk == PeerExtensions::Negotiation::kNotYet;
+    const auto negotiation = extensions_.negotiation_of(qp);
+    const bool waits_for_peer = negotiation == PeerExtensions::Negotiation::kNotYet;
     ControlledQueuePair* const controlled = CongestionControl::of(qp.core);
     if (controlled != nullptr) controlled->begin_turn();
-    if (talk == PeerExtensions::Negotiation::kRefused ||
+    if (negotiation == PeerExtensions::Negotiation::kRefused ||
         (controlled != nullptr && !waits_for_peer && !control_.prepare(*controlled, context.now)))
       qp.core.fail_for_good(context);
     const bool reachable = !waits_for_peer && refresh_path(context, qp);
@@ -328,8 +330,8 @@ bool Worker::serve_ready(TransportContext& context) {
       more = transmit(context, qp, quanta);
     if (controlled != nullptr) control_.after_turn(*controlled, context.now);
     if (const bool waits = qp.core.waits_to_send(); waits != qp.waits_to_send) count_waiting(qp, waits);
-    if (addresses_->take_pending()) wait_for_neighbour(qp);
-    if (stopped_to_ != 0) park(qp, std::exchange(stopped_to_, uint8_t{0}) - 1U);
+    if (addresses_->take_pending()) wait_for_neighbor(qp);
+    if (stopped_to_ != 0) pause_queue_pair(qp, std::exchange(stopped_to_, uint8_t{0}) - 1U);
     const bool sent = counters_.get(Counter::kTxFrames) != sent_before;
     worked |= sent;
     if (more) {
@@ -354,9 +356,9 @@ bool Worker::serve_ready(TransportContext& context) {
 
 // Returns whether the queue pair has more to send.
 bool Worker::transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta) {
-  bytes_in_turn_ = 0;
+  turn_bytes_ = 0;
   while (qp.core.transmit(context, quantum_)) {
-    if (--quanta == 0 || blocked_ || bytes_in_turn_ >= kBytesPerTurn) return true;
+    if (--quanta == 0 || blocked_ || turn_bytes_ >= kBytesPerTurn) return true;
   }
   return false;
 }
@@ -367,27 +369,27 @@ bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
   const ibv_qp_state state = qp.core.state();
   const bool connected = state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
   // The first packet may be a request that is refused; its NAK needs the path.
-  const bool refuses = state == IBV_QPS_ERR && qp.core.owes_answers();
+  const bool refuses = state == IBV_QPS_ERR && qp.core.has_pending_responses();
   if (!connected && !refuses) return qp.core.path_ready();
   auto result = Resolution::kFailed;
-  if (!qp.neighbour) {
-    const Lookup lookup = neighbours_->resolve(qp.core.attributes.path.destination_ip, context.now);
-    if (lookup.entry != nullptr) qp.neighbour = neighbours_->hold(*lookup.entry);
+  if (!qp.neighbor) {
+    const Lookup lookup = neighbors_->resolve(qp.core.attributes.path.destination_ip, context.now);
+    if (lookup.entry != nullptr) qp.neighbor = neighbors_->hold(*lookup.entry);
     result = lookup.result;
   } else {
-    result = neighbours_->use(*qp.neighbour, context.now);
+    result = neighbors_->use(*qp.neighbor, context.now);
   }
   switch (result) {
     case Resolution::kResolved:
-      if (!qp.core.path_ready() || qp.neighbour_version != static_cast<uint16_t>(qp.neighbour->version)) {
-        const MacAddress& mac = qp.neighbour->mac;
+      if (!qp.core.path_ready() || qp.neighbor_version != static_cast<uint16_t>(qp.neighbor->version)) {
+        const MacAddress& mac = qp.neighbor->mac;
         qp.core.set_peer_mac(mac);
         if (peer_presence_ != nullptr) qp.peer_process = peer_presence_->process_of(mac);
-        qp.neighbour_version = static_cast<uint16_t>(qp.neighbour->version);
+        qp.neighbor_version = static_cast<uint16_t>(qp.neighbor->version);
       }
       return true;
     case Resolution::kPending:
-      wait_for_neighbour(qp);
+      wait_for_neighbor(qp);
       return false;
     case Resolution::kFailed:
       qp.core.on_unreachable(context);
@@ -396,7 +398,7 @@ bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
   return false;
 }
 
-void Worker::wait_for_neighbour(AttachedQueuePair& qp) {
+void Worker::wait_for_neighbor(AttachedQueuePair& qp) {
   if (qp.waiting_at != AttachedQueuePair::kNotWaiting) return;
   qp.waiting_at = static_cast<uint32_t>(waiting_.size());
   waiting_.push_back(&qp);
@@ -411,8 +413,8 @@ void Worker::stop_waiting(AttachedQueuePair& qp) {
 }
 
 bool Worker::wake_waiting() {
-  if (neighbours_->generation() == woken_generation_) return false;
-  woken_generation_ = neighbours_->generation();
+  if (neighbors_->generation() == woken_generation_) return false;
+  woken_generation_ = neighbors_->generation();
   for (AttachedQueuePair* qp : waiting_) {
     qp->waiting_at = AttachedQueuePair::kNotWaiting;
     make_ready(*qp);
@@ -430,7 +432,7 @@ void Worker::set_timer(AttachedQueuePair& qp) {
   }
 }
 
-bool Worker::has_stage_room() {
+bool Worker::has_stage_space() {
   if (staged_count_ >= stage_) flush();
   if (staged_count_ < stage_) return true;
   blocked_ = true;
@@ -438,7 +440,7 @@ bool Worker::has_stage_room() {
 }
 
 rte_mbuf* Worker::allocate_direct(const MacAddress& to, uint32_t bytes) {
-  if (!has_stage_room()) return nullptr;
+  if (!has_stage_space()) return nullptr;
   const PortQueue::DirectBuffer buffer = queues_[0]->take_direct(to, bytes, now_);
   if (buffer.outcome == PortQueue::DirectBuffer::Outcome::kUnavailable) return allocate();
   if (buffer.frame == nullptr) {
@@ -449,7 +451,7 @@ rte_mbuf* Worker::allocate_direct(const MacAddress& to, uint32_t bytes) {
 }
 
 rte_mbuf* Worker::allocate() {
-  if (!has_stage_room()) return nullptr;
+  if (!has_stage_space()) return nullptr;
   rte_mbuf* frame = tx_buffers_.take();
   if (frame == nullptr) {
     counters_.add(Counter::kTxNoBuffer);
@@ -461,7 +463,7 @@ rte_mbuf* Worker::allocate() {
 // A frame to the host itself is received in the next round. The network would not return it, because a switch does not
 // send a frame to the port on which it arrived. NICs loop back as well.
 void Worker::send(rte_mbuf* frame) {
-  bytes_in_turn_ += frame->pkt_len;
+  turn_bytes_ += frame->pkt_len;
   counters_.add(Counter::kTxFrames);
   if (!RTE_MBUF_HAS_EXTBUF(frame)) {  // a direct buffer always goes to the receiver for which it was taken
     uint64_t first = 0;               // destination, and two bytes of the source
@@ -473,8 +475,8 @@ void Worker::send(rte_mbuf* frame) {
 }
 
 void Worker::enqueue_loopback(rte_mbuf* frame) {
-  to_ourselves_.push(frame);
-  if (to_ourselves_.size() >= kLoopbackLimit) blocked_ = true;
+  loopback_frames_.push(frame);
+  if (loopback_frames_.size() >= kLoopbackLimit) blocked_ = true;
 }
 
 // Stages the frames of workers without a port queue, while at most
@@ -502,7 +504,7 @@ bool Worker::flush() {
             staged_.begin());
   staged_count_ -= taken;
   staged_first_ -= std::min<size_t>(staged_first_, taken);
-  if (taken > 0) port_took_ = now_;
+  if (taken > 0) port_accepted_ = now_;
   if (staged_count_ == 0 || !sends_direct_) return taken > 0;
   return flush_direct() || taken > 0;
 }

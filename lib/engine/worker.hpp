@@ -41,7 +41,7 @@
 #include "engine/worker_token.hpp"
 #include "memory/memory_table.hpp"
 #include "port/eal.hpp"
-#include "port/neighbours.hpp"
+#include "port/neighbors.hpp"
 #include "port/port.hpp"
 #include "telemetry/counters.hpp"
 #include "transport/packet_sink.hpp"
@@ -77,8 +77,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
  public:
   // `index`: number of the worker in hand_over. Worker 0 answers ARP, ND and echo requests.
   static Result<std::unique_ptr<Worker>> create(std::string name, uint32_t index,
-                                                const WorkerContext& surroundings,
-                                                NeighbourConfig neighbours);
+                                                const WorkerContext& worker_context,
+                                                NeighborConfig neighbors);
   ~Worker() override;
 
   bool poll(Nanos now) override;
@@ -90,7 +90,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   [[nodiscard]] bool has_staged() const { return staged_count_ > 0; }
   // Whether a round could pass frames to the port at once: requests or responses.
   [[nodiscard]] bool has_something_to_send() const {
-    return staged_count_ > 0 || !to_ourselves_.empty() || ready_.count > 0 ||
+    return staged_count_ > 0 || !loopback_frames_.empty() || ready_.count > 0 ||
            rung_.load(std::memory_order_relaxed) != nullptr ||
            (management_ != nullptr && management_->has_waiting());
   }
@@ -99,7 +99,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // Number of buffers allocated from the pool for future frames.
   [[nodiscard]] uint32_t tx_buffers_held() const { return tx_buffers_.held(); }
   [[nodiscard]] Counters& counters() { return counters_; }
-  [[nodiscard]] Neighbours& neighbours() { return *neighbours_; }
+  [[nodiscard]] Neighbors& neighbors() { return *neighbors_; }
   // Only in the first worker, which owns queue pair 1 and does the capability exchange for all workers.
   [[nodiscard]] Management& management() { return *management_; }
   [[nodiscard]] Peers& peers() { return *peers_; }
@@ -166,7 +166,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   void ring(AttachedQueuePair& qp);
 
  private:
-  Worker(std::string name, uint32_t index, const WorkerContext& surroundings);
+  Worker(std::string name, uint32_t index, const WorkerContext& worker_context);
 
   static constexpr Nanos kLinkWatch{100'000'000};  // interval between checks of the port's link
   // A port that has accepted no frame for this time counts as stalled.
@@ -201,7 +201,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   enum class Verdict : uint8_t {
     kForQueuePair,  // RoCEv2 for a queue pair of this worker; ICRC valid, or validated later
     kDone,
-    kPassedOn,  // handed over to another worker
+    kHandedOver,  // handed over to another worker
   };
   // Frames for one other worker, passed at the end of the burst.
   struct Outbox {
@@ -213,7 +213,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // PacketSink and FrameSink.
   rte_mbuf* allocate() override;
   rte_mbuf* allocate_direct(const MacAddress& to, uint32_t bytes) override;
-  bool has_stage_room();
+  bool has_stage_space();
   void send(rte_mbuf* frame) override;
   // PathSource.
   Answer find(AddressPath& to, Nanos now) override;
@@ -229,13 +229,13 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // PFC: queue pairs of priorities that the link partner has paused are paused, and do not delay other queue pairs.
   void follow_pauses(Nanos now);
   [[nodiscard]] bool is_stopped(unsigned priority) const { return (stopped_ >> priority & 1U) != 0; }
-  bool park_if_stopped(AttachedQueuePair& qp);
-  void park(AttachedQueuePair& qp, unsigned priority);
+  bool pause_if_stopped(AttachedQueuePair& qp);
+  void pause_queue_pair(AttachedQueuePair& qp, unsigned priority);
   void check_paused(AttachedQueuePair& qp);
   void resume(AttachedQueuePair& qp);
   Verdict take_mac_control(rte_mbuf* frame, Nanos now, Origin origin);
   void note_backlog(const PortQueue& queue, bool full_burst);
-  bool tell_neighbour(Nanos now);
+  bool send_pause(Nanos now);
   bool send_first(std::span<const uint8_t> bytes);
 
   // worker_congestion.cpp.
@@ -256,7 +256,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   bool transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);
   bool refresh_path(TransportContext& context, AttachedQueuePair& qp);
   void set_timer(AttachedQueuePair& qp);
-  void wait_for_neighbour(AttachedQueuePair& qp);
+  void wait_for_neighbor(AttachedQueuePair& qp);
   void stop_waiting(AttachedQueuePair& qp);
   bool wake_waiting();
   bool relay();
@@ -270,19 +270,19 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   Verdict classify_telemetry(Received& received, Origin origin);
   Verdict classify_roce(Received& received, Origin origin);
   void parse(Received& received) const;
-  Verdict classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin);
+  Verdict classify_resolution(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin);
   [[nodiscard]] bool is_for_datagrams(const FrameView& view) const;
   [[gnu::cold, gnu::noinline]] bool receive_own_multicasts(TransportContext& context);
   [[gnu::cold, gnu::noinline]] void enqueue_loopback(rte_mbuf* frame);
-  [[gnu::cold, gnu::noinline]] bool receive_from_ourselves(TransportContext& context);
+  [[gnu::cold, gnu::noinline]] bool receive_loopback(TransportContext& context);
   void deliver_multicast(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   bool verify_deferred_icrc(Received& received);
-  void pass_on(uint32_t worker, rte_mbuf* frame);
+  void hand_over_frame(uint32_t worker, rte_mbuf* frame);
   void copy_to_all(const rte_mbuf* frame);
   void copy_to_members(const rte_mbuf* frame, const IpAddress& group);
   void copy_to(uint32_t worker, const rte_mbuf* frame);
   void deliver_outboxes();
-  void learn_neighbour(const Received& packet, Nanos now);
+  void learn_neighbor(const Received& packet, Nanos now);
   void count_flow(AttachedQueuePair& qp, const FrameView& view, Nanos now) {
     if (qp.core.session != nullptr && view.opcode->is_request()) flows_.note(qp.flow_seen, now);
   }
@@ -294,7 +294,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // and with several workers, because it is for one thread.
   PeerPresence* const peer_presence_;
   Placement* const placement_;  // as above
-  uint32_t full_in_a_row_ = 0;  // number of consecutive rounds with a full receive burst
+  uint32_t full_rounds_ = 0;    // number of consecutive rounds with a full receive burst
   const MacAddress mac_;        // of the port
   const uint64_t mac_bits_;     // mac_ as an integer
   MemoryTable& memory_;
@@ -312,14 +312,14 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   const uint32_t quanta_a_round_;
   const size_t stage_;  // maximum number of frames that wait for the port
   const bool header_only_;
-  const bool needs_icrc_;    // of the port
-  const bool sends_direct_;  // into the receiver's memory, if the port supports it; with one worker
-  const bool place_early_;   // place payloads of middle packets while their ICRC is computed
-  bool passed_on_ = false;   // an outbox has frames
+  const bool needs_icrc_;      // of the port
+  const bool sends_direct_;    // into the receiver's memory, if the port supports it; with one worker
+  const bool place_early_;     // place payloads of middle packets while their ICRC is computed
+  bool has_outgoing_ = false;  // an outbox has frames
   WorkerToken token_;
   Counters counters_;
   uint16_t vlan_ = 0;
-  std::unique_ptr<Neighbours> neighbours_;
+  std::unique_ptr<Neighbors> neighbors_;
   std::unique_ptr<AddressResolver> addresses_;
   TelemetrySink telemetry_;
   PeerExtensions extensions_;
@@ -327,8 +327,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   std::unique_ptr<Peers> peers_;
   bool link_up_;  // at the last check, by the first worker
   Nanos link_watched_{0};
-  HeardPeers heard_;
-  Nanos port_took_{0};  // time at which the port last accepted a frame
+  PeerActivity peer_activity_;
+  Nanos port_accepted_{0};  // time at which the port last accepted a frame
   FlowCounts& all_flows_;
   FlowCount& flows_;                         // of this worker, in all_flows_
   std::vector<AttachedQueuePair*> waiting_;  // for resolution of the next hop; indexed by waiting_at
@@ -347,7 +347,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   const CongestionConfig& congestion_;
   CongestionFlows& congestion_flows_;
   CnmListener cnms_;
-  std::optional<HostCongestionPoint> receive_point_;
+  std::optional<HostCongestionPoint> congestion_point_;
   NotificationPoint notification_point_;
   CongestionControl control_;
 
@@ -359,12 +359,12 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
 
   CompletionBatch completions_;
   std::array<Received, kRxBurst> received_{};
-  uint64_t bytes_in_turn_ = 0;  // sent by the queue pair in its current turn
+  uint64_t turn_bytes_ = 0;  // sent by the queue pair in its current turn
   std::array<rte_mbuf*, kTxStage + kTxFirst> staged_{};
   size_t staged_count_ = 0;
   size_t staged_first_ = 0;  // number of leading frames of send_first()
   GrowingRing<rte_mbuf*> loopback_{kLoopback};
-  GrowingRing<rte_mbuf*> to_ourselves_{kLoopbackLimit};
+  GrowingRing<rte_mbuf*> loopback_frames_{kLoopbackLimit};
 };
 
 }  // namespace roci

@@ -36,29 +36,29 @@ Worker::Verdict Worker::take_cnm(Received& received, Nanos now, Origin origin) {
   rte_mbuf* frame = received.frame;
   if (frame->nb_segs > 1 && rte_pktmbuf_linearize(frame) == 0) parse(received);
   if (received.view.ethernet().destination != mac_) {  // a CNM has one destination
-    counters_.add(Counter::kRxNotForUs);
+    counters_.add(Counter::kRxNotForHost);
     return Verdict::kDone;
   }
-  const auto heard = cnms_.read(received.view, *frame, counters_);
-  if (!heard) return Verdict::kDone;
-  const std::optional<Qpn> number = cnms_.find(*heard);
+  const auto received_cnm = cnms_.read(received.view, *frame, counters_);
+  if (!received_cnm) return Verdict::kDone;
+  const std::optional<Qpn> number = cnms_.find(*received_cnm);
   const auto workers = static_cast<uint32_t>(outboxes_.size());
   if (number && origin == Origin::kPort && worker_of(*number, workers) != index_) {
-    pass_on(worker_of(*number, workers), frame);  // which parses it again
-    return Verdict::kPassedOn;
+    hand_over_frame(worker_of(*number, workers), frame);  // which parses it again
+    return Verdict::kHandedOver;
   }
   AttachedQueuePair* qp = number ? queue_pairs_.find(number->value()) : nullptr;
-  const uint16_t tag = heard->tag.value_or(0);
+  const uint16_t tag = received_cnm->tag.value_or(0);
   if (qp == nullptr || qp->congestion_flow == 0 || (tag != 0 && tag != qp->congestion_flow) ||
       !can_send(qp->core.state())) {
     counters_.add(Counter::kCnmsUnknownFlow);
     return Verdict::kDone;
   }
-  if (heard->sampled && !neighbours_->is_own(heard->sampled->flow.source)) {
+  if (received_cnm->sampled && !neighbors_->is_own(received_cnm->sampled->flow.source)) {
     counters_.add(Counter::kCnmsMismatched);
     return Verdict::kDone;
   }
-  cnms_.take(*heard, qp->core, qp->congestion_flow, now, counters_);
+  cnms_.take(*received_cnm, qp->core, qp->congestion_flow, now, counters_);
   return Verdict::kDone;
 }
 
@@ -67,7 +67,7 @@ Worker::Verdict Worker::take_cnm(Received& received, Nanos now, Origin origin) {
 void Worker::sample(const Received& packet, Nanos now) {
   const FrameView& view = packet.view;
   if (packet.qp == nullptr || !view.opcode->is_data()) return;
-  const std::optional<QcnFeedback> feedback = receive_point_->taken(packet.frame->pkt_len);
+  const std::optional<QcnFeedback> feedback = congestion_point_->taken(packet.frame->pkt_len);
   if (!feedback) return;
   const QueuePairCore& core = packet.qp->core;
   const RocePath& path = core.attributes.path;
@@ -80,7 +80,7 @@ void Worker::sample(const Received& packet, Nanos now) {
   back.priority = kCnmTransmitPriority;
   back.traffic_class = kFeedbackTrafficClass;
   const std::span<const uint8_t> head{view.frame, rte_pktmbuf_data_len(packet.frame)};
-  const uint32_t length = receive_point_->write(head, view.cn_tag, *feedback, back, now, bytes);
+  const uint32_t length = congestion_point_->write(head, view.cn_tag, *feedback, back, now, bytes);
   if (length == 0 || !send_first({bytes.data(), length})) return counters_.add(Counter::kCnmsNotSent);
   counters_.add(view.cn_tag ? Counter::kCnmsSent : Counter::kCnmsSentOverIp);
 }

@@ -22,15 +22,15 @@ void Worker::follow_pauses(Nanos now) {
 
 // Parks the queue pair if its priority is paused, and returns whether it did. Queue pairs in error must flush
 // regardless of pauses. UD queue pairs have a priority per address handle.
-bool Worker::park_if_stopped(AttachedQueuePair& qp) {
+bool Worker::pause_if_stopped(AttachedQueuePair& qp) {
   if (qp.core.config.type == IBV_QPT_UD || qp.core.state() == IBV_QPS_ERR) return false;
   const unsigned priority = flow_control_.priority_of(qp.core.attributes.path);
   if (!is_stopped(priority)) return false;
-  park(qp, priority);
+  pause_queue_pair(qp, priority);
   return true;
 }
 
-void Worker::park(AttachedQueuePair& qp, unsigned priority) {
+void Worker::pause_queue_pair(AttachedQueuePair& qp, unsigned priority) {
   if (qp.paused != 0) return;  // its timer has expired meanwhile
   if (qp.ready) unlink(qp, ready_);
   link(qp, paused_queues_[priority]);
@@ -55,8 +55,8 @@ Worker::Verdict Worker::take_mac_control(rte_mbuf* frame, Nanos now, Origin orig
     return Verdict::kDone;
   }
   if (index_ != 0 && origin == Origin::kPort) {
-    pass_on(0, frame);
-    return Verdict::kPassedOn;
+    hand_over_frame(0, frame);
+    return Verdict::kHandedOver;
   }
   flow_control_.take(frame, now, counters_);
   return Verdict::kDone;
@@ -68,18 +68,18 @@ void Worker::note_backlog(const PortQueue& queue, bool full_burst) {
   full_bursts_ = full_burst ? std::min(full_bursts_ + 1, uint32_t{1} << 16) : 0;
   uint32_t waiting = queue.waiting().value_or(full_bursts_ * kRxBurst);
   for (const FrameRing* inbox : inboxes_) waiting = std::max(waiting, inbox->size());
-  if (flow_control_.tells()) flow_control_.note_waiting(index_, waiting);
-  if (receive_point_) receive_point_->note_waiting(waiting);
+  if (flow_control_.sends_pauses()) flow_control_.note_waiting(index_, waiting);
+  if (congestion_point_) congestion_point_->note_waiting(waiting);
 }
 
 // Sends a pause ahead of all staged frames. If there is no buffer or no space, retries in the next round.
-bool Worker::tell_neighbour(Nanos now) {
-  if (!flow_control_.tells() || !flow_control_.must_tell(now)) return false;
+bool Worker::send_pause(Nanos now) {
+  if (!flow_control_.sends_pauses() || !flow_control_.must_send_pause(now)) return false;
   std::array<uint8_t, kPauseFrameBytes> bytes;
   flow_control_.write(bytes);
   if (!send_first(bytes)) return false;
   counters_.add(Counter::kPausesSent);
-  flow_control_.told(now);
+  flow_control_.on_pause_sent(now);
   return true;
 }
 

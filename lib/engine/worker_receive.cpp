@@ -68,16 +68,16 @@ bool Worker::receive(TransportContext& context) {
     execute(context, {burst.data(), count}, Origin::kPort);
     worked = true;
   }
-  if (!to_ourselves_.empty()) [[unlikely]]
-    worked |= receive_from_ourselves(context);
-  full_in_a_row_ = full ? full_in_a_row_ + 1 : 0;
+  if (!loopback_frames_.empty()) [[unlikely]]
+    worked |= receive_loopback(context);
+  full_rounds_ = full ? full_rounds_ + 1 : 0;
   return worked;
 }
 
-bool Worker::receive_from_ourselves(TransportContext& context) {
+bool Worker::receive_loopback(TransportContext& context) {
   std::array<rte_mbuf*, kRxBurst> burst;
   uint32_t count = 0;
-  while (count < burst.size() && !to_ourselves_.empty()) burst[count++] = to_ourselves_.pop();
+  while (count < burst.size() && !loopback_frames_.empty()) burst[count++] = loopback_frames_.pop();
   counters_.add(Counter::kRxFrames, count);
   execute(context, {burst.data(), count}, Origin::kPort);
   return count > 0;
@@ -90,22 +90,22 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
   for (uint32_t i = kBytesAhead; i < std::min<size_t>(kFramesAhead, burst.size()); ++i)
     rte_prefetch0(burst[i]);
   uint16_t good = 0;
-  uint32_t ours = 0;
+  uint32_t freed_count = 0;
   for (uint32_t i = 0; i < burst.size(); ++i) {
     rte_mbuf* frame = burst[i];
     if (i + kFramesAhead < burst.size()) rte_prefetch0(burst[i + kFramesAhead]);
     if (i + kBytesAhead < burst.size()) fetch_bytes(burst[i + kBytesAhead]);
     Received& slot = received_[good];
     slot.frame = frame;
-    const Verdict fate = classify(slot, context.now, origin);
-    if (fate == Verdict::kPassedOn) continue;
-    burst[ours++] = slot.frame;  // strip() may have replaced the frame by a copy
-    if (fate == Verdict::kForQueuePair) {
+    const Verdict verdict = classify(slot, context.now, origin);
+    if (verdict == Verdict::kHandedOver) continue;
+    burst[freed_count++] = slot.frame;  // strip() may have replaced the frame by a copy
+    if (verdict == Verdict::kForQueuePair) {
       queue_pairs_.prefetch(slot.view.destination_qp().value());
       ++good;
     }
   }
-  if (passed_on_) deliver_outboxes();
+  if (has_outgoing_) deliver_outboxes();
   const bool many = queue_pairs_.size() > kFew;
   for (uint16_t i = 0; i < good; ++i) {
     received_[i].qp = queue_pairs_.find(received_[i].view.destination_qp().value());
@@ -115,7 +115,7 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
   for (uint16_t i = 0; i < good; ++i) {
     Received& packet = received_[i];
     if (packet.unchecked && !verify_deferred_icrc(packet)) continue;
-    if (receive_point_) [[unlikely]]
+    if (congestion_point_) [[unlikely]]
       sample(packet, context.now);
     if (is_multicast(packet.view)) {
       deliver_multicast(context, packet.view, packet.frame);
@@ -125,7 +125,7 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
       if (packet.view.ecn() == Ecn::kCe && notification_point_.enabled()) [[unlikely]]
         notify(packet, context.now);
       if (packet.qp->waiting_at != AttachedQueuePair::kNotWaiting) [[unlikely]]
-        learn_neighbour(packet, context.now);
+        learn_neighbor(packet, context.now);
       packet.qp->core.on_packet(context, packet.view, packet.frame);
       control_.touch(packet.qp->core);
       make_ready(*packet.qp);
@@ -136,15 +136,15 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
       counters_.add(Counter::kRxUnknownQp);
     }
   }
-  rte_pktmbuf_free_bulk(burst.data(), ours);
+  rte_pktmbuf_free_bulk(burst.data(), freed_count);
 }
 
 // The reply to this host's solicitation may have been lost, and the next solicitation may be later than the peer's
 // retransmissions. The peer sends requests, which the queue pair cannot acknowledge without the MAC address.
-void Worker::learn_neighbour(const Received& packet, Nanos now) {
+void Worker::learn_neighbor(const Received& packet, Nanos now) {
   const QueuePairCore& qp = packet.qp->core;
   if (qp.config.type == IBV_QPT_UD || packet.view.source_ip() != qp.attributes.path.destination_ip) return;
-  neighbours_->note_packet(packet.view.source_ip(), packet.view.ethernet().source, now);
+  neighbors_->note_packet(packet.view.source_ip(), packet.view.ethernet().source, now);
 }
 
 void Worker::parse(Received& received) const {
@@ -170,7 +170,7 @@ Worker::Verdict Worker::classify(Received& received, Nanos now, Origin origin) {
   if ((to != mac_ && !to.is_multicast()) || (view.vlan_id() != vlan_)) {
     // MAC control frames have no tag.
     if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);
-    counters_.add(Counter::kRxNotForUs);
+    counters_.add(Counter::kRxNotForHost);
     return Verdict::kDone;
   }
   switch (view.kind) {
@@ -182,7 +182,7 @@ Worker::Verdict Worker::classify(Received& received, Nanos now, Origin origin) {
       if (cnms_.is_cnm(view, *frame)) return take_cnm(received, now, origin);
       [[fallthrough]];
     case FrameKind::kArp:
-      return classify_neighbourly(view, frame, now, origin);
+      return classify_resolution(view, frame, now, origin);
     case FrameKind::kOther:
       if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);
       if (cnms_.is_cnm(view, *frame)) return take_cnm(received, now, origin);
@@ -206,8 +206,8 @@ Worker::Verdict Worker::classify_telemetry(Received& received, Origin origin) {
                                ? worker_of(*number, static_cast<uint32_t>(outboxes_.size()))
                                : index_;
     if (owner != index_) {
-      pass_on(owner, received.frame);
-      return Verdict::kPassedOn;
+      hand_over_frame(owner, received.frame);
+      return Verdict::kHandedOver;
     }
   }
   const auto slot = static_cast<uint32_t>(&received - received_.data());
@@ -229,7 +229,7 @@ Worker::Verdict Worker::classify_roce(Received& received, Origin origin) {
   const FrameView& view = received.view;
   if (view.opcode->transport == TransportClass::kUd) {
     if (!is_for_datagrams(view)) {
-      counters_.add(Counter::kRxNotForUs);
+      counters_.add(Counter::kRxNotForHost);
       return Verdict::kDone;
     }
     if (view.destination_qp() == kManagementQp && management_ != nullptr &&
@@ -242,8 +242,8 @@ Worker::Verdict Worker::classify_roce(Received& received, Origin origin) {
     if (is_multicast(view)) {
       copy_to_members(frame, view.destination_ip());
     } else if (owner != index_) {
-      pass_on(owner, frame);
-      return Verdict::kPassedOn;
+      hand_over_frame(owner, frame);
+      return Verdict::kHandedOver;
     }
   }
   if (view.udp().checksum.get() != 0 && !has_right_udp_checksum(view, *frame)) [[unlikely]] {
@@ -287,25 +287,25 @@ bool Worker::verify_deferred_icrc(Received& received) {
   return right;
 }
 
-Worker::Verdict Worker::classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now,
-                                             Origin origin) {
+Worker::Verdict Worker::classify_resolution(const FrameView& view, rte_mbuf* frame, Nanos now,
+                                            Origin origin) {
   if (origin == Origin::kPort && outboxes_.size() > 1) {
-    const Scope audience = audience_of(view);
-    if (audience == Scope::kEverybody) copy_to_all(frame);
-    if (audience == Scope::kAnswerer && index_ != 0) {
-      pass_on(0, frame);
-      return Verdict::kPassedOn;
+    const Scope scope = scope_of(view);
+    if (scope == Scope::kAll) copy_to_all(frame);
+    if (scope == Scope::kResponder && index_ != 0) {
+      hand_over_frame(0, frame);
+      return Verdict::kHandedOver;
     }
   }
-  if (!neighbours_->handle(view, frame, now)) counters_.add(Counter::kRxOtherProtocol);
+  if (!neighbors_->handle(view, frame, now)) counters_.add(Counter::kRxOtherProtocol);
   return Verdict::kDone;
 }
 
 // At most one frame per worker for each frame of a burst, so an outbox cannot overflow.
-void Worker::pass_on(uint32_t worker, rte_mbuf* frame) {
+void Worker::hand_over_frame(uint32_t worker, rte_mbuf* frame) {
   Outbox& outbox = outboxes_[worker];
   outbox.frames[outbox.count++] = frame;
-  passed_on_ = true;
+  has_outgoing_ = true;
 }
 
 void Worker::copy_to_all(const rte_mbuf* frame) {
@@ -332,14 +332,14 @@ void Worker::copy_to(uint32_t worker, const rte_mbuf* frame) {
     copy = rte_pktmbuf_copy(frame, tx_buffers_.pool(), 0, UINT32_MAX);
   }
   if (copy != nullptr) {
-    pass_on(worker, copy);
+    hand_over_frame(worker, copy);
   } else {
     counters_.add(Counter::kRxHandOverFull);
   }
 }
 
 void Worker::deliver_outboxes() {
-  passed_on_ = false;
+  has_outgoing_ = false;
   for (Outbox& outbox : outboxes_) {
     if (outbox.count == 0) continue;
     const uint32_t taken = outbox.ring->push({outbox.frames.data(), outbox.count});
@@ -358,7 +358,7 @@ bool Worker::is_for_datagrams(const FrameView& view) const {
   const IpAddress to = view.destination_ip();
   const bool group = is_multicast(view);
   if (group != to.is_multicast() || group != view.ethernet().destination.is_multicast()) return false;
-  return group || neighbours_->is_own(to);
+  return group || neighbors_->is_own(to);
 }
 
 // Delivers to each attached queue pair of this worker; each validates the packet itself.

@@ -186,8 +186,8 @@ Result<Expectation> parse_expectation(std::string_view text) {
   return out;
 }
 
-Result<Verdict> judge(const Expectation& expectation,
-                      const std::map<std::string, nlohmann::ordered_json>& summaries) {
+Result<Verdict> evaluate(const Expectation& expectation,
+                         const std::map<std::string, nlohmann::ordered_json>& summaries) {
   auto left = value_of(expectation.left, summaries);
   if (!left) return fail(left.error());
   auto right = value_of(expectation.right, summaries);

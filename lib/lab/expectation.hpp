@@ -44,7 +44,7 @@ struct Verdict {
 };
 
 // `summaries` by run name must contain those of Expectation::runs(). Fails if a summary lacks a required value.
-Result<Verdict> judge(const Expectation& expectation,
-                      const std::map<std::string, nlohmann::ordered_json>& summaries);
+Result<Verdict> evaluate(const Expectation& expectation,
+                         const std::map<std::string, nlohmann::ordered_json>& summaries);
 
 }  // namespace roci::lab

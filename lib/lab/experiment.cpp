@@ -57,7 +57,7 @@ class Experiment {
  public:
   Experiment(const Scenario& scenario, const ExperimentOptions& options)
       : scenario_(scenario), options_(options), runner_(scenario.topology.least_delay(), options.threads) {
-    runner_.ask(options.stops);
+    runner_.stop_when(options.stops);
   }
 
   Result<Measurements> run();
@@ -72,7 +72,7 @@ class Experiment {
   }
 
   // Creates queue pairs shortly before their flows start.
-  class Opener final : public Interlude {
+  class Opener final : public TimedTask {
    public:
     explicit Opener(Experiment& of) : of_(of) {}
     [[nodiscard]] Nanos next() const override { return of_.next_opening(); }
@@ -82,7 +82,7 @@ class Experiment {
     Experiment& of_;
   };
   // Samples the queues, and completes a bin after samples_a_bin_ samples.
-  class Sampler final : public Interlude {
+  class Sampler final : public TimedTask {
    public:
     explicit Sampler(Experiment& of) : of_(of) {}
     [[nodiscard]] Nanos next() const override { return of_.next_sample_; }
@@ -114,9 +114,9 @@ class Experiment {
   void end(Meter& meter) { meter.end(count(*network_), arrived()); }
   void set_fault(const FaultSpec& fault, bool on);
   // Ties virtual time to the clock from now on.
-  void keep_pace() {
-    pace_.start(runner_.now());
-    runner_.keep(pace_);
+  void set_up_throttle() {
+    throttle_.start(runner_.now());
+    runner_.set_throttle(throttle_);
   }
   void make_meters();
   void make_timetable();
@@ -127,7 +127,7 @@ class Experiment {
   const Scenario& scenario_;
   const ExperimentOptions& options_;
   std::unique_ptr<Network> network_;
-  RealtimeThrottle pace_;
+  RealtimeThrottle throttle_;
   WindowRunner runner_;
   Opener opener_{*this};
   Sampler sampler_{*this};
@@ -159,7 +159,7 @@ class Experiment {
 };
 
 Status Experiment::warm_up() {
-  ROCI_TRY(introduce(*network_, runner_, plan_));
+  ROCI_TRY(warm_up_addresses(*network_, runner_, plan_));
   // Each pair of hosts with traffic resolves addresses and exchanges capabilities.
   std::set<std::pair<uint32_t, uint32_t>> met;
   TrafficSpec plain;
@@ -389,7 +389,7 @@ void Experiment::make_timetable() {
 }
 
 Result<Measurements> Experiment::run() {
-  const auto began = std::chrono::steady_clock::now();
+  const auto start_time = std::chrono::steady_clock::now();
   auto plan = plan_traffic(scenario_);
   if (!plan) return fail(plan.error());
   plan_ = std::move(*plan);
@@ -400,7 +400,7 @@ Result<Measurements> Experiment::run() {
   if (!network) return fail(network.error());
   network_ = std::move(*network);
   for (auto& node : network_->nodes()) runner_.add(*node);
-  if (network_->has_real_ports()) keep_pace();
+  if (network_->has_real_ports()) set_up_throttle();
   ROCI_TRY(warm_up());
 
   const uint32_t hosts = static_cast<uint32_t>(scenario_.topology.hosts.size());
@@ -414,11 +414,11 @@ Result<Measurements> Experiment::run() {
   runner_.add(sampler_);
   ROCI_TRY(open_loops());
   next_sample_ = origin_ + scenario_.sample;
-  if (options_.real) keep_pace();
+  if (options_.real) set_up_throttle();
 
   const Nanos end = origin_ + scenario_.duration;
   ROCI_TRY(runner_.run_until(end));
-  if (options_.real) out_.real = RealRun{.late = pace_.lateness(end), .ports = {}};
+  if (options_.real) out_.real = RealRun{.late = throttle_.lateness(end), .ports = {}};
   for (Meter& meter : meters_)
     if (meter.running) this->end(meter);
   if (next_sample_ == end) sample(end);  // last sample of the last bin
@@ -438,14 +438,14 @@ Result<Measurements> Experiment::run() {
   out_.plan = std::move(plan_);
   out_.flows = std::move(results_);
   for (const FlowPlan& flow : out_.plan.flows) out_.ideal.push_back(ideal_time(scenario_, flow));
-  out_.summary = summarise(scenario_, out_, meters_.front(), {meters_.begin() + 1, meters_.end()});
+  out_.summary = summarize(scenario_, out_, meters_.front(), {meters_.begin() + 1, meters_.end()});
   for (uint32_t h = 0; h < hosts; ++h) {
     const std::string& error = network_->program(h).error();
     if (error.empty()) continue;
     out_.summary["first_error"] = error;
     break;
   }
-  out_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  out_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_time).count();
   return std::move(out_);
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 // Work request IDs: number of the stream and slot of its message, or number of a receiver.
 constexpr uint64_t kReceive = 1ULL << 63;
-constexpr unsigned kPlaceBits = 16;
+constexpr unsigned kSlotBits = 16;
 constexpr uint32_t kReceivesPosted = 4;
 
 }  // namespace
@@ -23,7 +23,7 @@ uint32_t HostProgram::add(Stream stream) {
     starts_.push({stream.start, number, 0});
   } else {
     stream.messages.resize(stream.depth);
-    for (uint32_t place = 0; place < stream.depth; ++place) starts_.push({stream.start, number, place});
+    for (uint32_t slot = 0; slot < stream.depth; ++slot) starts_.push({stream.start, number, slot});
   }
   streams_.push_back(std::move(stream));
   return number;
@@ -54,7 +54,7 @@ bool HostProgram::begin_due(Nanos now) {
     if (streams_[start.stream].result != nullptr) {
       fill(start.stream, now);
     } else {
-      begin_message(start.stream, start.place, now);
+      begin_message(start.stream, start.slot, now);
     }
   }
   return worked;
@@ -62,31 +62,31 @@ bool HostProgram::begin_due(Nanos now) {
 
 void HostProgram::fill(uint32_t number, Nanos now) {
   Stream& stream = streams_[number];
-  const bool goes_on = stream.unlimited ? now < std::min(stream.stop, stopped_) : stream.left > 0;
-  while (goes_on && stream.under_way < stream.depth && (stream.unlimited || stream.left > 0)) {
+  const bool is_open = stream.unlimited ? now < std::min(stream.stop, stopped_) : stream.left > 0;
+  while (is_open && stream.in_flight < stream.depth && (stream.unlimited || stream.left > 0)) {
     const uint64_t bytes = stream.unlimited ? stream.message : std::min(stream.left, stream.message);
     if (!post(number, 0, stream.opcode, bytes)) return end_flow(stream, now, true);
     if (!stream.unlimited) stream.left -= bytes;
-    ++stream.under_way;
+    ++stream.in_flight;
   }
-  if (!goes_on && stream.under_way == 0) end_flow(stream, now, false);
+  if (!is_open && stream.in_flight == 0) end_flow(stream, now, false);
 }
 
-void HostProgram::begin_message(uint32_t number, uint32_t place, Nanos now) {
+void HostProgram::begin_message(uint32_t number, uint32_t slot, Nanos now) {
   Stream& stream = streams_[number];
   if (now >= std::min(stream.stop, stopped_)) return;
-  Stream::Message& message = stream.messages[place];
+  Stream::Message& message = stream.messages[slot];
   message = {stream.spec->size.draw(*stream.rng), now};
   const bool reads = stream.spec->read_share > 0 && stream.rng->chance(stream.spec->read_share);
-  if (!post(number, place, reads ? IBV_WR_RDMA_READ : stream.opcode, std::min(message.bytes, stream.message)))
+  if (!post(number, slot, reads ? IBV_WR_RDMA_READ : stream.opcode, std::min(message.bytes, stream.message)))
     stream.over = true;
 }
 
-bool HostProgram::post(uint32_t number, uint32_t place, ibv_wr_opcode opcode, uint64_t bytes) {
+bool HostProgram::post(uint32_t number, uint32_t slot, ibv_wr_opcode opcode, uint64_t bytes) {
   Stream& stream = streams_[number];
   ibv_sge list{reinterpret_cast<uint64_t>(memory_.address()), static_cast<uint32_t>(bytes), memory_.lkey()};
   ibv_send_wr wr{};
-  wr.wr_id = uint64_t{number} << kPlaceBits | place;
+  wr.wr_id = uint64_t{number} << kSlotBits | slot;
   wr.sg_list = &list;
   wr.num_sge = 1;
   wr.opcode = opcode;
@@ -117,8 +117,8 @@ void HostProgram::completed(const ibv_wc& wc, Nanos now) {
     if (wc.status == IBV_WC_SUCCESS) post_receive(static_cast<uint32_t>(wc.wr_id & ~kReceive));
     return;
   }
-  const auto number = static_cast<uint32_t>(wc.wr_id >> kPlaceBits);
-  const auto place = static_cast<uint32_t>(wc.wr_id & ((1U << kPlaceBits) - 1));
+  const auto number = static_cast<uint32_t>(wc.wr_id >> kSlotBits);
+  const auto slot = static_cast<uint32_t>(wc.wr_id & ((1U << kSlotBits) - 1));
   Stream& stream = streams_[number];
   if (stream.over) return;
   if (wc.status != IBV_WC_SUCCESS) {
@@ -129,15 +129,15 @@ void HostProgram::completed(const ibv_wc& wc, Nanos now) {
     return;
   }
   if (stream.result != nullptr) {
-    --stream.under_way;
+    --stream.in_flight;
     return fill(number, now);
   }
-  const Stream::Message& message = stream.messages[place];
+  const Stream::Message& message = stream.messages[slot];
   loop_results_.push_back({stream.loop, message.bytes, message.start - origin_, now - origin_});
   if (stream.spec->think > Nanos{0}) {
-    starts_.push({now + stream.spec->think, number, place});
+    starts_.push({now + stream.spec->think, number, slot});
   } else {
-    begin_message(number, place, now);
+    begin_message(number, slot, now);
   }
 }
 

@@ -39,7 +39,7 @@ struct Stream {
   Nanos start{0}, stop = kNever;
   bool unlimited = false;
   uint64_t left = 0;  // bytes to be posted; not used by unlimited streams
-  uint32_t under_way = 0;
+  uint32_t in_flight = 0;
   uint32_t depth = 2;            // maximum number of messages in flight
   FlowResult* result = nullptr;  // of a flow; null for a loop
   // Used by loops only:
@@ -70,17 +70,17 @@ class HostProgram {
   [[nodiscard]] uint32_t busy() const { return busy_; }
   void set_origin(Nanos origin) { origin_ = origin; }
 
-  [[nodiscard]] Poller& starter() { return starter_; }
-  [[nodiscard]] Poller& taker() { return taker_; }
+  [[nodiscard]] Poller& start_poller() { return start_poller_; }
+  [[nodiscard]] Poller& completion_poller() { return completion_poller_; }
   // First error; empty without errors.
   [[nodiscard]] const std::string& error() const { return error_; }
   [[nodiscard]] std::vector<LoopResult>& loop_results() { return loop_results_; }
 
  private:
   // Wakes up when a stream, or a message of a loop, is due to start.
-  class Starter final : public Poller {
+  class StartPoller final : public Poller {
    public:
-    explicit Starter(HostProgram& of) : of_(of) {}
+    explicit StartPoller(HostProgram& of) : of_(of) {}
     bool poll(Nanos now) override { return of_.begin_due(now); }
     [[nodiscard]] Nanos next_deadline() const override {
       return of_.starts_.empty() ? kNever : of_.starts_.top().at;
@@ -91,9 +91,9 @@ class HostProgram {
     HostProgram& of_;
   };
   // Polls completions in each round of the host.
-  class Taker final : public Poller {
+  class CompletionPoller final : public Poller {
    public:
-    explicit Taker(HostProgram& of) : of_(of) {}
+    explicit CompletionPoller(HostProgram& of) : of_(of) {}
     bool poll(Nanos now) override { return of_.take(now); }
     [[nodiscard]] Nanos next_deadline() const override { return Nanos{0}; }
     [[nodiscard]] std::string_view name() const override { return "program"; }
@@ -104,19 +104,19 @@ class HostProgram {
   struct Start {
     Nanos at;
     uint32_t stream;
-    uint32_t place;  // of the message, in a loop
+    uint32_t slot;  // of the message, in a loop
     bool operator>(const Start& other) const {
       return at != other.at           ? at > other.at
              : stream != other.stream ? stream > other.stream
-                                      : place > other.place;
+                                      : slot > other.slot;
     }
   };
 
   bool begin_due(Nanos now);
   bool take(Nanos now);
   void fill(uint32_t number, Nanos now);
-  void begin_message(uint32_t number, uint32_t place, Nanos now);
-  bool post(uint32_t number, uint32_t place, ibv_wr_opcode opcode, uint64_t bytes);
+  void begin_message(uint32_t number, uint32_t slot, Nanos now);
+  bool post(uint32_t number, uint32_t slot, ibv_wr_opcode opcode, uint64_t bytes);
   void post_receive(uint32_t number);
   void completed(const ibv_wc& wc, Nanos now);
   void end_flow(Stream& stream, Nanos now, bool failed);
@@ -136,8 +136,8 @@ class HostProgram {
   std::vector<LoopResult> loop_results_;
   uint32_t busy_ = 0;
   std::string error_;
-  Starter starter_{*this};
-  Taker taker_{*this};
+  StartPoller start_poller_{*this};
+  CompletionPoller completion_poller_{*this};
 };
 
 }  // namespace roci::lab

@@ -18,7 +18,7 @@ struct RoundTrip {
 };
 RoundTrip round_trip(const Scenario& scenario, uint32_t from, uint32_t to, double bytes) {
   RoundTrip out;
-  for (const uint32_t number : scenario.topology.way(from, to)) {
+  for (const uint32_t number : scenario.topology.path(from, to)) {
     const CableSpec& cable = scenario.topology.cables[number].spec;
     const auto rate = static_cast<double>(cable.rate.value());
     out.nanos += 2 * static_cast<double>(cable.delay.count()) + (bytes + kAck) * 8e9 / rate;

@@ -59,17 +59,17 @@ uint32_t buffers_for(const Scenario& scenario) {
 
 Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario, bool real) {
   EalConfig eal{.memory_mib = kMemoryMib};
-  auto room = static_cast<uint16_t>(scenario.port_mtu + 64);
+  auto space = static_cast<uint16_t>(scenario.port_mtu + 64);
   if (real) {
     ROCI_TRY(check_real(scenario));
     for (const std::string& device : devices_of(scenario)) {
       eal.pci = eal.pci || names_pci(device);
-      room = std::max(room, EthdevPort::data_room_for(device, scenario.port_mtu));
+      space = std::max(space, EthdevPort::data_room_for(device, scenario.port_mtu));
     }
   }
   ROCI_TRY(start_eal(eal));
   std::unique_ptr<Network> network(new Network(scenario));
-  auto pool = MbufPool::create("lab", buffers_for(scenario), room);
+  auto pool = MbufPool::create("lab", buffers_for(scenario), space);
   if (!pool) return fail(pool.error());
   network->pool_ = std::move(*pool);
   if (real) ROCI_TRY(network->open_ports());
@@ -175,7 +175,7 @@ Status Network::make_switches() {
         node.set_live();
       }
     }
-    (*made)->foresee(calendar);
+    (*made)->report_arrivals_to(calendar);
     node.add(**made);
     switches_.push_back(std::move(*made));
   }
@@ -224,10 +224,10 @@ Status Network::make_hosts() {
     if (!memory) return fail(memory.error());
     parts.memory = std::move(*memory);
     parts.program = std::make_unique<HostProgram>(*parts.device, *parts.cq, *parts.memory);
-    node.add(parts.program->starter());
+    node.add(parts.program->start_poller());
     for (uint32_t worker = 0; worker < config.workers; ++worker) node.add(parts.device->poller(worker));
     for (const auto& core : parts.device->host().control_cores()) node.add(*core);
-    node.add(parts.program->taker());
+    node.add(parts.program->completion_poller());
   }
   return {};
 }

@@ -27,7 +27,7 @@ void RealtimeThrottle::rest(Nanos until) {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, nullptr);  // a signal ends it early, as intended
 }
 
-void RealtimeThrottle::begins(Nanos at, Nanos now) {
+void RealtimeThrottle::on_round_start(Nanos at, Nanos now) {
   count(at);
   at_ = at;
   late_ = std::max(now - at, Nanos{0});

@@ -31,7 +31,7 @@ class RealtimeThrottle {
   // Waits until `until` or less.
   void rest(Nanos until);
   // Records that work due at `at` starts when the clock is at `now`.
-  void begins(Nanos at, Nanos now);
+  void on_round_start(Nanos at, Nanos now);
 
   // `end`: the current virtual time.
   [[nodiscard]] ScheduleLag lateness(Nanos end);

@@ -17,20 +17,20 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kGoodputUnit = 1e9;  // bit/s
 // Limits of the report for each run.
-struct Room {
+struct ReportLimits {
   size_t points;  // per series
   size_t ports;   // ports with queue charts
 };
-Room room_for(size_t runs) {
+ReportLimits limits_for(size_t runs) {
   if (runs <= 4) return {1000, 8};
   if (runs <= 12) return {500, 8};
   return {250, 4};
 }
 
 // Value at the end of a path of keys; null if the path does not exist.
-Json value_at(const Json& from, const std::vector<std::string>& way) {
+Json value_at(const Json& from, const std::vector<std::string>& keys) {
   const Json* at = &from;
-  for (const std::string& name : way) {
+  for (const std::string& name : keys) {
     if (!at->is_object() || !at->contains(name)) return nullptr;
     at = &(*at)[name];
   }
@@ -109,11 +109,11 @@ std::vector<size_t> busiest_ports(const StoredRun& run, size_t most) {
   return out;
 }
 
-Json queues_of(const StoredRun& run, const Room& room, size_t step) {
+Json queues_of(const StoredRun& run, const ReportLimits& limits, size_t step) {
   Json out = Json::array();
   const int64_t settle = run.summary.value("settle_ns", int64_t{0});
   const size_t settled = run.bin.count() > 0 ? static_cast<size_t>(settle / run.bin.count()) : 0;
-  for (const size_t port : busiest_ports(run, room.ports)) {
+  for (const size_t port : busiest_ports(run, limits.ports)) {
     Json most = Json::array(), mean = Json::array(), spread = Json::array();
     for (const double value : thinned(run.queue_most.values[port], step, Thinning::kMax))
       most.push_back(whole(value));
@@ -203,8 +203,8 @@ Json figures_of(const StoredRun& run, const Json& traffic) {
   return out;
 }
 
-Json run_of(const StoredRun& run, const Room& room) {
-  const size_t step = step_for(run, room.points);
+Json run_of(const StoredRun& run, const ReportLimits& limits) {
+  const size_t step = step_for(run, limits.points);
   Json traffic = traffic_of(run);
   Json figures = figures_of(run, traffic);
   return {{"name", text_of(run.run, "name")},
@@ -218,7 +218,7 @@ Json run_of(const StoredRun& run, const Room& room) {
           {"bin_ns", run.bin.count() * static_cast<int64_t>(step)},
           {"figures", std::move(figures)},
           {"traffic", std::move(traffic)},
-          {"queues", queues_of(run, room, step)},
+          {"queues", queues_of(run, limits, step)},
           {"goodput", goodput_of(run, step)}};
 }
 
@@ -273,10 +273,10 @@ std::string filled(std::string_view page,
 Status write_report(const std::string& file, const std::string& title, const std::vector<StoredRun>& runs,
                     const std::vector<Claim>& claims) {
   if (runs.empty()) return fail("a report requires at least one run");
-  const Room room = room_for(runs.size());
+  const ReportLimits limits = limits_for(runs.size());
   Json data{{"goodput_unit_bps", kGoodputUnit}, {"spread_percent", spread_percents()}, {"sizes", kSizeNames}};
   data["runs"] = Json::array();
-  for (const StoredRun& run : runs) data["runs"].push_back(run_of(run, room));
+  for (const StoredRun& run : runs) data["runs"].push_back(run_of(run, limits));
   data["claims"] = Json::array();
   for (const Claim& one : claims)
     data["claims"].push_back(

@@ -10,7 +10,7 @@ namespace roci::lab {
 namespace {
 
 // Bytes of an IP packet in addition to the path MTU: headers, extensions, and telemetry of the maximum number of hops.
-constexpr uint16_t kHeaderRoom = 304;
+constexpr uint16_t kHeaderBytes = 304;
 
 Status read_cable(ConfigNode& node, std::string_view key, Need need, CableSpec& spec) {
   return node.section(key, need, [&](ConfigNode& link) -> Status {
@@ -135,7 +135,7 @@ Status read_hosts(ConfigNode& root, Scenario& scenario) {
     host.congestion_control.base_rtt = longest_rtt(scenario);
     return read_host_keys(node, host);
   });
-  scenario.port_mtu = static_cast<uint16_t>(scenario.path_mtu + kHeaderRoom);
+  scenario.port_mtu = static_cast<uint16_t>(scenario.path_mtu + kHeaderBytes);
   return read;
 }
 
@@ -170,7 +170,7 @@ Status read_switches(ConfigNode& root, Scenario& scenario) {
       config.interfaces.push_back({.name = "edge", .vlan = kDefaultVlan, .addresses = {topology.gateway(s)}});
     for (uint32_t p = 0; p < of.cables.size(); ++p) {
       SwitchPortConfig port = by_rate.at(topology.cables[of.cables[p]].spec.rate.value());
-      const Cable::End& far = topology.beyond(s, p);
+      const Cable::End& far = topology.far_end(s, p);
       port.name = topology.name_of(far);
       if (std::ranges::any_of(config.ports,
                               [&](const SwitchPortConfig& other) { return other.name == port.name; }))

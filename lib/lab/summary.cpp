@@ -193,7 +193,7 @@ double to_digits(double value, int digits) {
   return std::round(value * scale) / scale;
 }
 
-nlohmann::ordered_json summarise(const Scenario& scenario, const Measurements& of, const Meter& whole,
+nlohmann::ordered_json summarize(const Scenario& scenario, const Measurements& of, const Meter& whole,
                                  const std::vector<Meter>& windows) {
   Json out;
   out["scenario"] = scenario.name;

@@ -20,7 +20,7 @@ inline constexpr std::array<const char*, 9> kSizeNames = {"< 3 KB",       "3 to 
 double to_digits(double value, int digits);
 
 // `whole` is from settle to the end; `windows` are those of the scenario.
-nlohmann::ordered_json summarise(const Scenario& scenario, const Measurements& of, const Meter& whole,
+nlohmann::ordered_json summarize(const Scenario& scenario, const Measurements& of, const Meter& whole,
                                  const std::vector<Meter>& windows);
 
 }  // namespace roci::lab

@@ -9,7 +9,7 @@
 
 namespace roci::lab {
 
-class Timetable final : public Interlude {
+class Timetable final : public TimedTask {
  public:
   // Actions of the same time run in the order in which they were added.
   void at(Nanos time, std::function<void()> what) { entries_.emplace(time, std::move(what)); }

@@ -8,7 +8,7 @@
 namespace roci::lab {
 namespace {
 
-constexpr uint8_t kNoWay = 255;
+constexpr uint8_t kUnreachable = 255;
 constexpr uint32_t kNotConnected = std::numeric_limits<uint32_t>::max();
 constexpr uint32_t kEdgeBits = 12;                           // of a host's address in its edge network
 constexpr uint32_t kEdgeNetworks = 10U << 24;                // 10.0.0.0/8
@@ -63,7 +63,7 @@ bool Topology::is_end_b(uint32_t switch_number, uint32_t port) const {
   return b.is_switch && b.node == switch_number && b.port == port;
 }
 
-const Cable::End& Topology::beyond(uint32_t switch_number, uint32_t port) const {
+const Cable::End& Topology::far_end(uint32_t switch_number, uint32_t port) const {
   const Cable& cable = cables[switches[switch_number].cables[port]];
   return is_end_b(switch_number, port) ? cable.a : cable.b;
 }
@@ -90,21 +90,21 @@ IpNetwork Topology::cable_address(uint32_t cable, bool end_b) const {
 
 std::vector<uint32_t> Topology::ports_towards(uint32_t from, uint32_t to) const {
   std::vector<uint32_t> ports;
-  if (from == to || hops[from][to] == kNoWay) return ports;
+  if (from == to || hops[from][to] == kUnreachable) return ports;
   for (uint32_t port = 0; port < switches[from].cables.size(); ++port) {
-    const Cable::End& end = beyond(from, port);
+    const Cable::End& end = far_end(from, port);
     if (end.is_switch && hops[end.node][to] + 1 == hops[from][to]) ports.push_back(port);
   }
   return ports;
 }
 
-std::vector<uint32_t> Topology::way(uint32_t from, uint32_t to) const {
+std::vector<uint32_t> Topology::path(uint32_t from, uint32_t to) const {
   std::vector<uint32_t> cables_on_it{hosts[from].cable};
   uint32_t at = hosts[from].at;
   while (at != hosts[to].at) {
     const uint32_t port = ports_towards(at, hosts[to].at).front();
     cables_on_it.push_back(switches[at].cables[port]);
-    at = beyond(at, port).node;
+    at = far_end(at, port).node;
   }
   cables_on_it.push_back(hosts[to].cable);
   return cables_on_it;
@@ -145,7 +145,7 @@ Status Topology::finish() {
     ++switches[far.node].hosts;
   }
   const size_t count = switches.size();
-  hops.assign(count, std::vector<uint8_t>(count, kNoWay));
+  hops.assign(count, std::vector<uint8_t>(count, kUnreachable));
   for (uint32_t from = 0; from < count; ++from) {
     hops[from][from] = 0;
     std::deque<uint32_t> open{from};
@@ -153,14 +153,15 @@ Status Topology::finish() {
       const uint32_t at = open.front();
       open.pop_front();
       for (uint32_t port = 0; port < switches[at].cables.size(); ++port) {
-        const Cable::End& end = beyond(at, port);
-        if (!end.is_switch || hops[from][end.node] != kNoWay) continue;
-        hops[from][end.node] = static_cast<uint8_t>(std::min<uint32_t>(hops[from][at] + 1U, kNoWay - 1U));
+        const Cable::End& end = far_end(at, port);
+        if (!end.is_switch || hops[from][end.node] != kUnreachable) continue;
+        hops[from][end.node] =
+            static_cast<uint8_t>(std::min<uint32_t>(hops[from][at] + 1U, kUnreachable - 1U));
         open.push_back(end.node);
       }
     }
     for (uint32_t to = 0; to < count; ++to) {
-      if (hops[from][to] == kNoWay)
+      if (hops[from][to] == kUnreachable)
         return fail("no path from switch '" + switches[from].name + "' to switch '" + switches[to].name +
                     "'");
     }

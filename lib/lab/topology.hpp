@@ -53,7 +53,7 @@ struct Topology {
 
   // Whether a switch's port is end b of its cable, and the other end of the cable.
   [[nodiscard]] bool is_end_b(uint32_t switch_number, uint32_t port) const;
-  [[nodiscard]] const Cable::End& beyond(uint32_t switch_number, uint32_t port) const;
+  [[nodiscard]] const Cable::End& far_end(uint32_t switch_number, uint32_t port) const;
 
   [[nodiscard]] const std::string& name_of(const Cable::End& end) const {
     return end.is_switch ? switches[end.node].name : hosts[end.node].name;
@@ -70,7 +70,7 @@ struct Topology {
   [[nodiscard]] std::vector<uint32_t> ports_towards(uint32_t from, uint32_t to) const;
 
   // Cables between two hosts, on the first of the shortest paths.
-  [[nodiscard]] std::vector<uint32_t> way(uint32_t from, uint32_t to) const;
+  [[nodiscard]] std::vector<uint32_t> path(uint32_t from, uint32_t to) const;
 
   // Minimum delay of all cables: the minimum time from node to node.
   [[nodiscard]] Nanos least_delay() const;

@@ -12,11 +12,11 @@ namespace {
 constexpr Nanos kWarmUp = 20ms;
 constexpr Nanos kMaxWarmUp = 2s;
 // Number of peers with which a host exchanges capabilities at a time, and the time for this.
-constexpr uint32_t kMetAtOnce = 16;
-constexpr Nanos kMeeting = 2ms;
+constexpr uint32_t kPairsAtOnce = 16;
+constexpr Nanos kWarmUpInterval = 2ms;
 
 // Whether the capability exchange of each queue pair is complete in both directions, or not supported by the peer.
-bool all_are_known(Network& network) {
+bool all_resolved(Network& network) {
   bool known = true;
   for (uint32_t h = 0; h < network.scenario().topology.hosts.size(); ++h) {
     const Host& host = network.device(h).host();
@@ -33,13 +33,13 @@ bool all_are_known(Network& network) {
 
 }  // namespace
 
-Status introduce(Network& network, WindowRunner& runner, const TrafficPlan& plan) {
+Status warm_up_addresses(Network& network, WindowRunner& runner, const TrafficPlan& plan) {
   std::set<std::pair<uint32_t, uint32_t>> pairs;
   for (const FlowPlan& flow : plan.flows) pairs.insert(std::minmax(flow.from, flow.to));
   for (const LoopPlan& loop : plan.loops) pairs.insert(std::minmax(loop.from, loop.to));
   std::vector<uint32_t> known(network.scenario().topology.hosts.size());
   for (const auto& [one, other] : pairs) ++known[one], ++known[other];
-  if (std::ranges::max(known) <= kMetAtOnce) return {};
+  if (std::ranges::max(known) <= kPairsAtOnce) return {};
   TrafficSpec plain;
   plain.congestion_control = "none";
   while (!pairs.empty()) {
@@ -47,7 +47,7 @@ Status introduce(Network& network, WindowRunner& runner, const TrafficPlan& plan
     std::vector<Network::Connection> meeting;
     for (auto pair = pairs.begin(); pair != pairs.end();) {
       const auto [one, other] = *pair;
-      if (known[one] == kMetAtOnce || known[other] == kMetAtOnce) {
+      if (known[one] == kPairsAtOnce || known[other] == kPairsAtOnce) {
         ++pair;
         continue;
       }
@@ -58,7 +58,7 @@ Status introduce(Network& network, WindowRunner& runner, const TrafficPlan& plan
       pair = pairs.erase(pair);
     }
     for (auto& node : network.nodes()) node->touch(runner.now());
-    ROCI_TRY(runner.run_until(runner.now() + kMeeting));
+    ROCI_TRY(runner.run_until(runner.now() + kWarmUpInterval));
   }
   return {};
 }
@@ -72,7 +72,7 @@ Status wait_until_known(Network& network, WindowRunner& runner) {
                        ? "; check that the two ports of each link are connected to each other"
                        : ""));
     ROCI_TRY(runner.run_until(runner.now() + kWarmUp));
-  } while (!all_are_known(network));
+  } while (!all_resolved(network));
   return {};
 }
 

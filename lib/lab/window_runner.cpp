@@ -35,7 +35,7 @@ WindowRunner::~WindowRunner() = default;
 WindowRunner::Due WindowRunner::due() const {
   Due due;
   for (const Node* node : nodes_) due.node = std::min(due.node, node->next());
-  for (const Interlude* interlude : interludes_) due.interlude = std::min(due.interlude, interlude->next());
+  for (const TimedTask* task : tasks_) due.task = std::min(due.task, task->next());
   return due;
 }
 
@@ -52,27 +52,27 @@ WindowRunner::Due WindowRunner::due_by(Nanos clock, Nanos until) {
 Status WindowRunner::run_until(Nanos until) {
   for (;;) {
     if (stops_ && stops_()) return fail("stopped", ECANCELED);
-    const Nanos clock = pace_ == nullptr ? kNever : pace_->now();
+    const Nanos clock = throttle_ == nullptr ? kNever : throttle_->now();
     const Due due = due_by(clock, until);
     if (const Nanos next = std::min(due.first(), until); next > clock) {
-      pace_->rest(next);
+      throttle_->rest(next);
       continue;
     }
     if (due.first() >= until) break;
-    if (due.interlude <= due.node) {
-      now_ = std::max(now_, due.interlude);
-      for (Interlude* interlude : interludes_) {
-        if (interlude->next() <= due.interlude) ROCI_TRY(interlude->run(now_));
+    if (due.task <= due.node) {
+      now_ = std::max(now_, due.task);
+      for (TimedTask* task : tasks_) {
+        if (task->next() <= due.task) ROCI_TRY(task->run(now_));
       }
       continue;
     }
     now_ = std::max(now_, due.node);
-    if (pace_ != nullptr) pace_->begins(now_, clock);
+    if (throttle_ != nullptr) throttle_->on_round_start(now_, clock);
     if (!live_.empty()) {
       live_at_ = now_;
       for (Node* node : live_) node->touch(now_);
     }
-    run_window(std::min({now_ + window(), due.interlude, until}));
+    run_window(std::min({now_ + window(), due.task, until}));
     for (const Node* node : due_) {
       if (node->stuck() != nullptr)
         return fail("virtual time does not advance at " + std::to_string(node->now().count()) + " ns: '" +

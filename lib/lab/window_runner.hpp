@@ -18,12 +18,12 @@ namespace roci::lab {
 
 // Action while no node runs, at the time next(): all events before this time have been processed, and none at or after
 // it. It may access all nodes, and must touch() those that have new work.
-class Interlude {
+class TimedTask {
  public:
-  Interlude() = default;
-  Interlude(const Interlude&) = delete;
-  Interlude& operator=(const Interlude&) = delete;
-  virtual ~Interlude() = default;
+  TimedTask() = default;
+  TimedTask(const TimedTask&) = delete;
+  TimedTask& operator=(const TimedTask&) = delete;
+  virtual ~TimedTask() = default;
   [[nodiscard]] virtual Nanos next() const = 0;
   virtual Status run(Nanos now) = 0;
 };
@@ -39,13 +39,13 @@ class WindowRunner {
     nodes_.push_back(&node);
     if (node.is_live()) live_.push_back(&node);
   }
-  void add(Interlude& interlude) { interludes_.push_back(&interlude); }
+  void add(TimedTask& task) { tasks_.push_back(&task); }
 
   // Ties virtual time to the clock: from now on no window starts before its time, and live nodes run whenever the
   // runner is idle. Late windows follow each other at once.
-  void keep(RealtimeThrottle& pace) { pace_ = &pace; }
+  void set_throttle(RealtimeThrottle& pace) { throttle_ = &pace; }
   // `stops` is called before each window. If it returns true, the run fails with ECANCELED.
-  void ask(std::function<bool()> stops) { stops_ = std::move(stops); }
+  void stop_when(std::function<bool()> stops) { stops_ = std::move(stops); }
 
   [[nodiscard]] Nanos now() const { return now_; }
   // Does all work that is due before `until`. Fails if an interlude fails, or if a node does not advance in time.
@@ -58,8 +58,8 @@ class WindowRunner {
   class Threads;
   // Times of the first work of nodes and of interludes.
   struct Due {
-    Nanos node = kNever, interlude = kNever;
-    [[nodiscard]] Nanos first() const { return std::min(node, interlude); }
+    Nanos node = kNever, task = kNever;
+    [[nodiscard]] Nanos first() const { return std::min(node, task); }
   };
   [[nodiscard]] Due due() const;
   Due due_by(Nanos clock, Nanos until);
@@ -71,8 +71,8 @@ class WindowRunner {
   std::unique_ptr<Threads> threads_;  // null: only the calling thread
   std::vector<Node*> nodes_;
   std::vector<Node*> live_;
-  std::vector<Interlude*> interludes_;
-  RealtimeThrottle* pace_ = nullptr;  // null: as fast as possible
+  std::vector<TimedTask*> tasks_;
+  RealtimeThrottle* throttle_ = nullptr;  // null: as fast as possible
   std::function<bool()> stops_;
   std::vector<Node*> due_;
   Nanos now_{0};

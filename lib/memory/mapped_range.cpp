@@ -21,11 +21,11 @@ std::string hex(uint64_t value) {
   return text.data();
 }
 
-Status not_there(uint64_t at) {
+Status not_mapped(uint64_t at) {
   return fail("memory region: nothing is mapped at " + hex(at) + "; the whole region must be mapped", EFAULT);
 }
 
-Status not_told() { return fail("memory region: the system does not report mappings", ENOTSUP); }
+Status not_reported() { return fail("memory region: the system does not report mappings", ENOTSUP); }
 
 // Whether the mapping of the byte at `at` permits the access.
 Status check_rights(uint64_t at, bool may_read, bool may_write, bool writable) {
@@ -82,14 +82,15 @@ bool read_line(std::string_view line, uint64_t& begin, uint64_t& end, std::strin
 
 }  // namespace
 
-Status mapped_range::ask_kernel(uint64_t begin, uint64_t end, bool writable) {
+Status mapped_range::query_kernel(uint64_t begin, uint64_t end, bool writable) {
   const Maps maps;
-  if (maps.file() < 0) return not_told();
+  if (maps.file() < 0) return not_reported();
   for (uint64_t at = begin; at < end;) {
     MappingQuery query{};
     query.size = sizeof query;
     query.address = at;
-    if (ioctl(maps.file(), kQueryMapping, &query) != 0) return errno == ENOENT ? not_there(at) : not_told();
+    if (ioctl(maps.file(), kQueryMapping, &query) != 0)
+      return errno == ENOENT ? not_mapped(at) : not_reported();
     if (Status right =
             check_rights(at, (query.rights & kMayRead) != 0, (query.rights & kMayWrite) != 0, writable);
         !right)
@@ -101,29 +102,29 @@ Status mapped_range::ask_kernel(uint64_t begin, uint64_t end, bool writable) {
 
 Status mapped_range::read_list(uint64_t begin, uint64_t end, bool writable) {
   const std::unique_ptr<FILE, int (*)(FILE*)> list(fopen("/proc/self/maps", "re"), fclose);
-  if (list == nullptr) return not_told();
+  if (list == nullptr) return not_reported();
   uint64_t at = begin;
   std::array<char, 4352> line{};  // a path of maximum length and the fields before it
   while (at < end && fgets(line.data(), line.size(), list.get()) != nullptr) {
     uint64_t first = 0, behind = 0;
     std::string_view rights;
-    if (!read_line(line.data(), first, behind, rights)) return not_told();
+    if (!read_line(line.data(), first, behind, rights)) return not_reported();
     if (behind <= at) continue;
     if (first > at) break;
     if (Status right = check_rights(at, rights[0] == 'r', rights[1] == 'w', writable); !right) return right;
     at = behind;
   }
-  return at < end ? not_there(at) : Status{};
+  return at < end ? not_mapped(at) : Status{};
 }
 
 Status check_mapped(const void* address, uint64_t length, bool writable) {
   if (length == 0) return {};
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t end = begin + length;
-  Status asked = mapped_range::ask_kernel(begin, end, writable);
-  if (!asked && asked.error().code == ENOTSUP) asked = mapped_range::read_list(begin, end, writable);
-  if (!asked && asked.error().code == ENOTSUP) return {};
-  return asked;
+  Status status = mapped_range::query_kernel(begin, end, writable);
+  if (!status && status.error().code == ENOTSUP) status = mapped_range::read_list(begin, end, writable);
+  if (!status && status.error().code == ENOTSUP) return {};
+  return status;
 }
 
 }  // namespace roci

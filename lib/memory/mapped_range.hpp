@@ -16,9 +16,9 @@ Status check_mapped(const void* address, uint64_t length, bool writable);
 
 namespace mapped_range {
 
-// Two implementations. ask_kernel() requires Linux 6.11; read_list() reads the list of all mappings. ENOTSUP if the
+// Two implementations. query_kernel() requires Linux 6.11; read_list() reads the list of all mappings. ENOTSUP if the
 // system provides no information.
-Status ask_kernel(uint64_t begin, uint64_t end, bool writable);
+Status query_kernel(uint64_t begin, uint64_t end, bool writable);
 Status read_list(uint64_t begin, uint64_t end, bool writable);
 
 }  // namespace mapped_range

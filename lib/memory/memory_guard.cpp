@@ -32,7 +32,7 @@ Watched& watched_of(int number) { return watched[0].number == number ? watched[0
 bool was_sent(const siginfo_t& info) { return info.si_code <= 0; }
 
 // Default action: the instruction faults again, and the system ends the process.
-void leave_to_system(int number, const siginfo_t& info) {
+void use_default_action(int number, const siginfo_t& info) {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   libc_sigaction(number, &standard, nullptr);
@@ -47,7 +47,7 @@ void hand_over(int number, siginfo_t* info, void* context) {
   const bool none = !has_info && (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN);
   const bool once = (before.sa_flags & static_cast<int>(SA_RESETHAND)) != 0;
   if (none || (once && of.spent.exchange(true))) {
-    leave_to_system(number, *info);
+    use_default_action(number, *info);
     return;
   }
   // Blocks the signals that the system would block during the handler; the return from the signal restores the mask.
@@ -82,12 +82,12 @@ Status install(Watched& of) {
   };
   // Must be read before the guard's handler can run.
   if (libc_sigaction(of.number, nullptr, &of.before) != 0) return failed(errno);
-  struct sigaction ours {};
-  ours.sa_sigaction = on_fault;
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
   // SA_ONSTACK: the previous handler may need the alternate stack, for faults by stack overflow. hand_over() sets the
   // mask.
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  if (libc_sigaction(of.number, &ours, nullptr) != 0) return failed(errno);
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  if (libc_sigaction(of.number, &action, nullptr) != 0) return failed(errno);
   return {};
 }
 

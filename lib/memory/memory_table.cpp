@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "memory/area_place.hpp"
+#include "memory/area_address.hpp"
 
 namespace roci {
 
@@ -62,7 +62,7 @@ Result<MemoryKey> MemoryTable::add(PdNumber pd, void* address, uint64_t length, 
 
 Result<MemoryKey> MemoryTable::add(PdNumber pd, void* address, uint64_t length, uint64_t iova, int access) {
   ROCI_TRY(check_region(address, iova, length, access));
-  ROCI_TRY(check_room());
+  ROCI_TRY(check_capacity());
   MemoryKey key{0};
   do {
     key = random_key();
@@ -72,7 +72,7 @@ Result<MemoryKey> MemoryTable::add(PdNumber pd, void* address, uint64_t length, 
 
 Status MemoryTable::add_at(MemoryKey key, PdNumber pd, uint64_t va, void* host, uint64_t length, int access) {
   ROCI_TRY(check_region(host, va, length, access));
-  ROCI_TRY(check_room());
+  ROCI_TRY(check_capacity());
   if (!insert(EntryKind::kRegion, area_of(key, pd, host, length, va, access))) {
     return fail("memory region: key " + std::to_string(key.value()) +
                 " is 0 or its index is used by another region or window; any other value is allowed");
@@ -100,7 +100,7 @@ Status MemoryTable::check_removable(MemoryKey key) const {
   return {};
 }
 
-Status MemoryTable::check_room() const {
+Status MemoryTable::check_capacity() const {
   if (table_.size() < most_) return {};
   return fail(
       "memory: " + std::to_string(most_) + " regions and windows exist, the device's maximum; free one first",
@@ -143,7 +143,7 @@ AccessOutcome MemoryTable::check_area(const MemoryArea& area, MemoryKey key, PdN
   const uint64_t offset = va - area.start;  // wraps to a large value if va is below the region
   if (va < area.start || offset > area.length || length > area.length - offset)
     return AccessOutcome::kOutOfRange;
-  *where = place_in(area, offset);
+  *where = address_in(area, offset);
   return AccessOutcome::kAllowed;
 }
 
@@ -156,17 +156,17 @@ AccessOutcome MemoryTable::check(MemoryKey key, PdNumber pd, uint64_t va, uint64
   return check_area(entry->region(), key, pd, va, length, needed, where);
 }
 
-AccessOutcome MemoryTable::check_remote(MemoryKey key, const Accessor& who, uint64_t va, uint64_t length,
+AccessOutcome MemoryTable::check_remote(MemoryKey key, const Accessor& accessor, uint64_t va, uint64_t length,
                                         Access needed, uint8_t** where) const {
   *where = nullptr;
   if (length == 0) return AccessOutcome::kAllowed;
   const MemoryEntry* entry = table_.find(key_index(key));
   if (entry == nullptr) return AccessOutcome::kUnknownKey;
-  if (!entry->is_window()) return check_area(entry->region(), key, who.pd, va, length, needed, where);
+  if (!entry->is_window()) return check_area(entry->region(), key, accessor.pd, va, length, needed, where);
   const MemoryArea area = entry->read();
-  if (entry->kind == EntryKind::kWindowType2 && area.key == key && area.qp != who.qp)
+  if (entry->kind == EntryKind::kWindowType2 && area.key == key && area.qp != accessor.qp)
     return AccessOutcome::kWrongQueuePair;
-  return check_area(area, key, who.pd, va, length, needed, where);
+  return check_area(area, key, accessor.pd, va, length, needed, where);
 }
 
 const MemoryArea* MemoryTable::find_region(MemoryKey key) const {

@@ -103,18 +103,18 @@ class MemoryTable {
   void unbind_windows_of(Qpn qp);
 
   // May be called by any worker.
-  BindOutcome bind(const Accessor& who, const WindowBind& request);
-  // Invalidates a window of type 2. Returns false if `who` may not invalidate the key: regions and windows of type 1
+  BindOutcome bind(const Accessor& accessor, const WindowBind& request);
+  // Invalidates a window of type 2. Returns false if `accessor` may not invalidate the key: regions and windows of type 1
   // cannot be invalidated (IBTA 10.6.7.2.6, o10-37.2.26).
-  bool invalidate(const Accessor& who, MemoryKey key);
+  bool invalidate(const Accessor& accessor, MemoryKey key);
 
   // Checks access to `length` bytes at `va`. If it is allowed, *where is their address in this process, else null.
   // Length 0 requires no key (IBTA 9.7.4.1.5, C9-88) and leaves *where null. check() is for scatter lists (L_Key),
   // check_remote() for requests of the peer (R_Key).
   AccessOutcome check(MemoryKey key, PdNumber pd, uint64_t va, uint64_t length, Access needed,
                       uint8_t** where) const;
-  AccessOutcome check_remote(MemoryKey key, const Accessor& who, uint64_t va, uint64_t length, Access needed,
-                             uint8_t** where) const;
+  AccessOutcome check_remote(MemoryKey key, const Accessor& accessor, uint64_t va, uint64_t length,
+                             Access needed, uint8_t** where) const;
 
   // Region of a key; null if the key is unknown or belongs to a window.
   [[nodiscard]] const MemoryArea* find_region(MemoryKey key) const;
@@ -122,10 +122,10 @@ class MemoryTable {
   [[nodiscard]] size_t size() const { return table_.size(); }
 
  private:
-  [[nodiscard]] Status check_room() const;
+  [[nodiscard]] Status check_capacity() const;
   bool insert(EntryKind kind, const MemoryArea& area);
   MemoryKey random_key() { return MemoryKey{ids_.next32()}; }
-  BindOutcome check_bind(const Accessor& who, const WindowBind& request, const MemoryEntry& window,
+  BindOutcome check_bind(const Accessor& accessor, const WindowBind& request, const MemoryEntry& window,
                          const MemoryEntry* region) const;
   void unbind(MemoryEntry& window);
   static AccessOutcome check_area(const MemoryArea& area, MemoryKey key, PdNumber pd, uint64_t va,

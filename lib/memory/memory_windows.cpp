@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-#include "memory/area_place.hpp"
+#include "memory/area_address.hpp"
 #include "memory/memory_table.hpp"
 
 namespace roci {
@@ -15,7 +15,7 @@ constexpr int kWindowAccess = kNeedsLocalWrite | IBV_ACCESS_REMOTE_READ | IBV_AC
 }  // namespace
 
 Result<MemoryKey> MemoryTable::add_window(PdNumber pd, int type) {
-  ROCI_TRY(check_room());
+  ROCI_TRY(check_capacity());
   MemoryKey key{0};
   do {
     key = random_key();
@@ -40,17 +40,17 @@ void MemoryTable::unbind_windows_of(Qpn qp) {
   });
 }
 
-BindOutcome MemoryTable::check_bind(const Accessor& who, const WindowBind& request, const MemoryEntry& window,
-                                    const MemoryEntry* region) const {
+BindOutcome MemoryTable::check_bind(const Accessor& accessor, const WindowBind& request,
+                                    const MemoryEntry& window, const MemoryEntry* region) const {
   const bool type2 = window.kind == EntryKind::kWindowType2;
   if (key_index(request.new_key) != key_index(request.window)) return BindOutcome::kWrongIndex;
-  if (window.pd != who.pd) return BindOutcome::kWrongDomain;                          // C10-72
+  if (window.pd != accessor.pd) return BindOutcome::kWrongDomain;                     // C10-72
   if (type2 && window.bound_to != nullptr) return BindOutcome::kStillBound;           // o10-37.2.30
   if (request.length == 0) return type2 ? BindOutcome::kEmpty : BindOutcome::kBound;  // o10-37.2.40
   if (region == nullptr || region->is_window() || region->region().key != request.region)
     return BindOutcome::kUnknownRegion;
   const MemoryArea& area = region->region();
-  if (area.pd != who.pd) return BindOutcome::kWrongDomain;                        // C10-72
+  if (area.pd != accessor.pd) return BindOutcome::kWrongDomain;                   // C10-72
   if ((area.access & IBV_ACCESS_MW_BIND) == 0) return BindOutcome::kNotBindable;  // C10-73
   // Only windows of type 2 may be zero-based (o10-36.2.2).
   if ((request.access & ~kWindowAccess) != 0 || (!type2 && (request.access & IBV_ACCESS_ZERO_BASED) != 0))
@@ -63,12 +63,12 @@ BindOutcome MemoryTable::check_bind(const Accessor& who, const WindowBind& reque
   return BindOutcome::kBound;
 }
 
-BindOutcome MemoryTable::bind(const Accessor& who, const WindowBind& request) {
+BindOutcome MemoryTable::bind(const Accessor& accessor, const WindowBind& request) {
   MemoryEntry* window = table_.find(key_index(request.window));
   if (window == nullptr || !window->is_window()) return BindOutcome::kUnknownWindow;
   MemoryEntry* region = table_.find(key_index(request.region));
   const std::scoped_lock guard(windows_);
-  const BindOutcome outcome = check_bind(who, request, *window, region);
+  const BindOutcome outcome = check_bind(accessor, request, *window, region);
   if (outcome != BindOutcome::kBound) return outcome;
   if (window->bound_to != nullptr) --window->bound_to->bound_windows;
   window->bound_to = nullptr;
@@ -77,10 +77,10 @@ BindOutcome MemoryTable::bind(const Accessor& who, const WindowBind& request) {
     const MemoryArea& whole = region->region();
     area.start = (request.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : request.start;
     area.length = request.length;
-    area.host = place_in(whole, request.start - whole.start);
+    area.host = address_in(whole, request.start - whole.start);
     area.access = request.access;
     if (window->kind == EntryKind::kWindowType2) {
-      area.qp = who.qp;
+      area.qp = accessor.qp;
       bound_type2_.fetch_add(1, std::memory_order_relaxed);
     }
     window->bound_to = region;
@@ -90,12 +90,12 @@ BindOutcome MemoryTable::bind(const Accessor& who, const WindowBind& request) {
   return BindOutcome::kBound;
 }
 
-bool MemoryTable::invalidate(const Accessor& who, MemoryKey key) {
+bool MemoryTable::invalidate(const Accessor& accessor, MemoryKey key) {
   MemoryEntry* window = table_.find(key_index(key));
   if (window == nullptr || window->kind != EntryKind::kWindowType2) return false;
   const MemoryArea area = window->read();
   // A queue pair number is never 0, so an unbound window (qp 0) matches no accessor.
-  if (area.key != key || area.pd != who.pd || area.qp != who.qp) return false;
+  if (area.key != key || area.pd != accessor.pd || area.qp != accessor.qp) return false;
   unbind(*window);
   return true;
 }

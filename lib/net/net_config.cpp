@@ -25,13 +25,13 @@ uint64_t hosts_of(const IpNetwork& network) {
 Status check_networks(const ConfigNode& node, const NetConfig& net) {
   if (net.networks.empty()) return node.error("addresses", "must name a network, such as [10.77.0.0/16]");
   size_t v4 = 0;
-  const uint64_t last = uint64_t{net.first} + net.places - 1;
+  const uint64_t last = uint64_t{net.first} + net.slots - 1;
   for (const IpNetwork& network : net.networks) {
     v4 += network.address.is_v4() ? 1 : 0;
     // The last address of an IPv4 network is the broadcast address.
     const uint64_t most = hosts_of(network) - (network.address.is_v4() ? 2 : 1);
     if (network.prefix_length == (network.address.is_v4() ? 32 : 128) || last > most)
-      return node.error("addresses", network.to_string() + " is too small for " + std::to_string(net.places) +
+      return node.error("addresses", network.to_string() + " is too small for " + std::to_string(net.slots) +
                                          " places from host number " + std::to_string(net.first) + " on");
   }
   if (v4 > 1 || net.networks.size() - v4 > 1)
@@ -73,7 +73,7 @@ Status read_congestion_control(ConfigNode& node, NetCongestionControl& control) 
   });
 }
 
-Status read_faults_of_places(ConfigNode& node, NetConfig& net) {
+Status read_faults_of_slots(ConfigNode& node, NetConfig& net) {
   return node.section("faults", Need::kOptional, [&](ConfigNode& section) -> Status {
     net.faults.emplace();
     ROCI_TRY(section.optional("seed", net.fault_seed));
@@ -97,12 +97,12 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
   ROCI_TRY(node.optional_list("addresses", net.networks));
   for (IpNetwork& network : net.networks) network = network.masked();
   ROCI_TRY(node.optional("first", net.first, integer_in<uint32_t>(1, kMaxFirst)));
-  ROCI_TRY(node.optional("places", net.places, integer_in<uint32_t>(1, kMaxPlaces)));
+  ROCI_TRY(node.optional("places", net.slots, integer_in<uint32_t>(1, kMaxSlots)));
   ROCI_TRY(check_networks(node, net));
   ROCI_TRY(node.optional("switch", net.always_switch, one_of<bool>({{"auto", false}, {"always", true}})));
   ROCI_TRY(node.optional("icrc", net.always_icrc, one_of<bool>({{"auto", false}, {"on", true}})));
-  ROCI_TRY(
-      node.optional("placement", net.sender_places, one_of<bool>({{"receiver", false}, {"sender", true}})));
+  ROCI_TRY(node.optional("placement", net.sender_placement,
+                         one_of<bool>({{"receiver", false}, {"sender", true}})));
   ROCI_TRY(node.optional("mtu", net.mtu, integer_in<uint16_t>(576, 9600)));
   ROCI_TRY(node.optional("linger", net.linger));
   ROCI_TRY(read_idle(node, net.idle));
@@ -119,12 +119,12 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
     net.uplink->mtu = net.mtu;
     return read_device(section, *net.uplink);
   }));
-  if (net.uplink && !node.has("places")) net.places = kMaxPlaces - 1;
-  if (net.uplink && net.places == kMaxPlaces)
-    return node.error("places", "must be at most " + std::to_string(kMaxPlaces - 1) + " with an uplink");
+  if (net.uplink && !node.has("places")) net.slots = kMaxSlots - 1;
+  if (net.uplink && net.slots == kMaxSlots)
+    return node.error("places", "must be at most " + std::to_string(kMaxSlots - 1) + " with an uplink");
   ROCI_TRY(node.optional("pci", net.pci));
-  ROCI_TRY(read_faults_of_places(node, net));
-  if (net.sender_places && net.needs_switch())
+  ROCI_TRY(read_faults_of_slots(node, net));
+  if (net.sender_placement && net.needs_switch())
     return node.error("placement", "sender requires a network without a switch");
   return {};
 }
@@ -153,9 +153,9 @@ bool NetConfig::needs_switch() const {
          queue_frames != standard.queue_frames || uplink || faults;
 }
 
-IpNetwork NetConfig::address(const IpNetwork& network, uint32_t place) const {
+IpNetwork NetConfig::address(const IpNetwork& network, uint32_t slot) const {
   IpNetwork own = network;
-  uint64_t carry = uint64_t{first} + place;
+  uint64_t carry = uint64_t{first} + slot;
   for (size_t i = own.address.bytes.size(); carry > 0 && i-- > 0; carry >>= 8) {
     carry += own.address.bytes[i];
     own.address.bytes[i] = static_cast<uint8_t>(carry);
@@ -163,10 +163,10 @@ IpNetwork NetConfig::address(const IpNetwork& network, uint32_t place) const {
   return own;
 }
 
-MacAddress NetConfig::mac(uint32_t place) const {
-  const IpAddress address_of_place = address(networks.front(), place).address;
+MacAddress NetConfig::mac(uint32_t slot) const {
+  const IpAddress address_of_slot = address(networks.front(), slot).address;
   MacAddress mac{{0x02, 0x77}};
-  std::copy_n(address_of_place.bytes.end() - 4, 4, mac.bytes.begin() + 2);
+  std::copy_n(address_of_slot.bytes.end() - 4, 4, mac.bytes.begin() + 2);
   return mac;
 }
 
@@ -206,10 +206,10 @@ std::string net_text(const NetConfig& net) {
   out << "# Written by roci-run.\nnet:\n  name: " << net.name << "\n  addresses: [";
   for (size_t i = 0; i < net.networks.size(); ++i)
     out << (i == 0 ? "\"" : ", \"") << net.networks[i].to_string() << '"';
-  out << "]\n  first: " << net.first << "\n  places: " << net.places
+  out << "]\n  first: " << net.first << "\n  places: " << net.slots
       << "\n  switch: " << (net.always_switch ? "always" : "auto")
       << "\n  icrc: " << (net.always_icrc ? "on" : "auto")
-      << "\n  placement: " << (net.sender_places ? "sender" : "receiver") << "\n  mtu: " << net.mtu
+      << "\n  placement: " << (net.sender_placement ? "sender" : "receiver") << "\n  mtu: " << net.mtu
       << "\n  linger: " << nanos_text(net.linger) << "\n  idle: " << idle_policy_name(net.idle)
       << "\n  memory: " << net.memory_mib << "MiB\n  rate: " << net.rate.value()
       << "bps\n  queue: " << net.queue.value() << "B\n  queue_frames: " << net.queue_frames << "\n";

@@ -65,16 +65,16 @@ struct NetCongestionControl {
   friend bool operator==(const NetCongestionControl&, const NetCongestionControl&) = default;
 };
 
-inline constexpr uint32_t kMaxPlaces = 32;  // slots for processes (port/shm_segment.hpp); 31 with an uplink
+inline constexpr uint32_t kMaxSlots = 32;  // slots for processes (port/shm_segment.hpp); 31 with an uplink
 
 struct NetConfig {
   std::string name = "default";
   std::vector<IpNetwork> networks;  // one or two networks with the addresses of the slots
   uint32_t first = 1;
-  uint32_t places = 32;
+  uint32_t slots = 32;
   bool always_switch = false;
   bool always_icrc = false;
-  bool sender_places = false;
+  bool sender_placement = false;
   uint16_t mtu = 4400;
   Nanos linger = 60s;
   IdlePolicy idle = IdlePolicy::kSleep;
@@ -102,10 +102,10 @@ struct NetConfig {
   [[nodiscard]] bool needs_icrc() const { return always_icrc || needs_switch(); }
 
   // Address of a slot in one of `networks`, with the prefix length of that network.
-  [[nodiscard]] IpNetwork address(const IpNetwork& network, uint32_t place) const;
+  [[nodiscard]] IpNetwork address(const IpNetwork& network, uint32_t slot) const;
   // MAC address of a slot: 02:77 and the last four bytes of its first IP address. It is unique in a network, and among
   // joined networks of several machines that use different host numbers.
-  [[nodiscard]] MacAddress mac(uint32_t place) const;
+  [[nodiscard]] MacAddress mac(uint32_t slot) const;
 };
 
 // Content of a configuration file: a network or, with the section `device`, an exclusive device of one process.

@@ -138,7 +138,7 @@ Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
   {
     const auto joining = SharedLock::wait(folder / kShmJoinLock, start.timeout);
     if (!joining) return fail(joining.error().within("network '" + start.net.name + "'"));
-    const auto taken = taken_places(folder, kMaxPlaces);
+    const auto taken = taken_slots(folder, kMaxSlots);
     if (!taken) return fail(taken.error());
     const bool in_use = !taken->empty();
     if (in_use && start.exactly && content_of(folder / kNetFile) != net_text(start.net)) {
@@ -168,9 +168,9 @@ Result<std::filesystem::path> ensure_switch(const SwitchStart& start) {
     if (!lock) return fail(lock.error());
     if (*lock) {
       if (started) {
-        const std::string said = last_line(folder / kNetSwitchLog);
+        const std::string reason = last_line(folder / kNetSwitchLog);
         return fail("the switch of the network '" + start.net.name + "' did not start: " +
-                    (said.empty() ? "'" + start.program.string() + "' cannot be run" : said));
+                    (reason.empty() ? "'" + start.program.string() + "' cannot be run" : reason));
       }
       ROCI_TRY(start_switch(folder, start, std::move(**lock)));
       started = true;

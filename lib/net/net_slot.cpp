@@ -38,14 +38,14 @@ bool needs_telemetry(const std::string& profile) {
   return found && ((*found)->capabilities & ROCI_CC_NEEDS_INT) != 0;
 }
 
-DeviceFile device_of(const NetConfig& net, uint32_t place) {
+DeviceFile device_of(const NetConfig& net, uint32_t slot) {
   DeviceFile file;
   file.connection_manager = net.connection_manager;
-  file.port.device = "shm" + std::to_string(place);
+  file.port.device = "shm" + std::to_string(slot);
   file.port.mtu = net.mtu;
-  file.port.mac = net.mac(place);
+  file.port.mac = net.mac(slot);
   for (const IpNetwork& network : net.networks)
-    file.device.addresses.push_back(net.address(network, place).to_string());
+    file.device.addresses.push_back(net.address(network, slot).to_string());
   CongestionControlConfig& control = file.device.congestion_control;
   const std::string profile = chosen_profile(net);
   // Frames can be lost in full queues and rings, for lack of receive buffers, and by fault injection.
@@ -66,10 +66,10 @@ DeviceFile device_of(const NetConfig& net, uint32_t place) {
 
 std::string all_taken(const NetConfig& net, const std::filesystem::path& folder) {
   std::string pids;
-  if (const auto taken = taken_places(folder, net.places)) {
-    for (const TakenPlace& place : *taken) pids += (pids.empty() ? "" : ", ") + std::to_string(place.pid);
+  if (const auto taken = taken_slots(folder, net.slots)) {
+    for (const TakenSlot& slot : *taken) pids += (pids.empty() ? "" : ", ") + std::to_string(slot.pid);
   }
-  return "all " + std::to_string(net.places) + " places of the network '" + net.name + "' are taken" +
+  return "all " + std::to_string(net.slots) + " places of the network '" + net.name + "' are taken" +
          (pids.empty() ? "" : " (by the processes " + pids + ")") +
          "; increase 'places' in the network's configuration";
 }
@@ -96,19 +96,18 @@ Result<std::unique_ptr<NetSlot>> NetSlot::take(const std::filesystem::path& fold
         "the switch of the network '" + net->name + "' is not running; start the program with roci-run",
         ENETDOWN);
   }
-  auto place = take_any(folder, *net);
-  if (place) ROCI_TRY((*place)->join());
-  return place;
+  auto slot = take_any(folder, *net);
+  if (slot) ROCI_TRY((*slot)->join());
+  return slot;
 }
 
 Result<std::unique_ptr<NetSlot>> NetSlot::take_any(const std::filesystem::path& folder,
                                                    const NetConfig& net) {
-  for (uint32_t place = 0; place < net.places; ++place) {
-    auto lock = ProcessLock::take(shm_slot_file(folder, place));
+  for (uint32_t slot = 0; slot < net.slots; ++slot) {
+    auto lock = ProcessLock::take(shm_slot_file(folder, slot));
     if (!lock) return fail(lock.error());
     if (!*lock) continue;
-    return std::unique_ptr<NetSlot>(
-        new NetSlot{folder, net, std::move(**lock), place, device_of(net, place)});
+    return std::unique_ptr<NetSlot>(new NetSlot{folder, net, std::move(**lock), slot, device_of(net, slot)});
   }
   return fail(all_taken(net, folder), EUSERS);
 }
@@ -132,8 +131,8 @@ Status NetSlot::join() {
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / kNetCrashNotices, ignored)) {
     if (first) {
       std::filesystem::remove(entry.path(), ignored);
-    } else if (entry.path().filename().string().starts_with(place_name(number_) + ".")) {
-      outlived_.push_back(entry.path());
+    } else if (entry.path().filename().string().starts_with(slot_name(number_) + ".")) {
+      stale_files_.push_back(entry.path());
     }
   }
   return {};
@@ -149,15 +148,15 @@ Result<std::unique_ptr<Port>> NetSlot::open_port(const EalConfig& eal) const {
   config.slot = number_;
   config.mtu = net_.mtu;
   config.pool = std::move(*pool);
-  for (uint32_t place = 0; place < net_.places; ++place) {
-    SlotAddresses addresses{net_.mac(place), {IpAddress::link_local(net_.mac(place))}};
+  for (uint32_t slot = 0; slot < net_.slots; ++slot) {
+    SlotAddresses addresses{net_.mac(slot), {IpAddress::link_local(net_.mac(slot))}};
     for (const IpNetwork& network : net_.networks)
-      addresses.ips.push_back(net_.address(network, place).address);
+      addresses.ips.push_back(net_.address(network, slot).address);
     config.slots.push_back(std::move(addresses));
   }
   config.via_switch = net_.needs_switch();
   config.needs_icrc = net_.needs_icrc();
-  config.places = net_.sender_places;
+  config.sender_placement = net_.sender_placement;
   config.marks = net_.marking.enabled && !config.via_switch;
   config.kmin = net_.marking.kmin.value();
   config.kmax = net_.marking.kmax.value();
@@ -169,7 +168,7 @@ Result<std::unique_ptr<Port>> NetSlot::open_port(const EalConfig& eal) const {
   config.rate = net_.congestion_control.line_rate;
   auto port = ShmPort::open(segment_, std::move(config));
   if (!port) return fail(port.error());
-  auto watch = PeerWatch::start(**port, folder_, outlived_);
+  auto watch = PeerWatch::start(**port, folder_, stale_files_);
   if (!watch) return fail(watch.error());
   (*port)->set_contact_listener(std::move(*watch));
   return std::unique_ptr<Port>{std::move(*port)};
@@ -177,15 +176,15 @@ Result<std::unique_ptr<Port>> NetSlot::open_port(const EalConfig& eal) const {
 
 Result<std::unique_ptr<CrashNoticeFile>> NetSlot::open_crash_notices() const {
   return CrashNoticeFile::open(folder_ / kNetCrashNotices,
-                               place_name(number_) + "." + std::to_string(getpid()));
+                               slot_name(number_) + "." + std::to_string(getpid()));
 }
 
-Result<std::vector<TakenPlace>> taken_places(const std::filesystem::path& folder, uint32_t places) {
-  std::vector<TakenPlace> taken;
-  for (uint32_t place = 0; place < places; ++place) {
-    const auto holder = ProcessLock::holder(shm_slot_file(folder, place));
+Result<std::vector<TakenSlot>> taken_slots(const std::filesystem::path& folder, uint32_t slots) {
+  std::vector<TakenSlot> taken;
+  for (uint32_t slot = 0; slot < slots; ++slot) {
+    const auto holder = ProcessLock::holder(shm_slot_file(folder, slot));
     if (!holder) return fail(holder.error());
-    if (*holder != 0) taken.push_back({place, *holder});
+    if (*holder != 0) taken.push_back({slot, *holder});
   }
   return taken;
 }

@@ -49,15 +49,15 @@ class NetSlot {
   DeviceFile device_;
   std::shared_ptr<ShmSegment> segment_;
   // crash notifications of earlier owners of the slot (PeerWatch)
-  std::vector<std::filesystem::path> outlived_;
+  std::vector<std::filesystem::path> stale_files_;
 };
 
 // Owner of a slot.
-struct TakenPlace {
+struct TakenSlot {
   uint32_t number = 0;
   pid_t pid = 0;
 };
-Result<std::vector<TakenPlace>> taken_places(const std::filesystem::path& folder, uint32_t places);
+Result<std::vector<TakenSlot>> taken_slots(const std::filesystem::path& folder, uint32_t slots);
 
 // State of the network's switch. The process id is 0 while the switch starts.
 struct NetSwitchState {

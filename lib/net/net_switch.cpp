@@ -9,7 +9,7 @@ namespace roci {
 namespace {
 
 // Frames are copied between rings and buffers, so a port never holds more than a burst of them.
-constexpr unsigned kPlaceDescriptors = 64;
+constexpr unsigned kSlotDescriptors = 64;
 
 void write_queue(std::ostringstream& out, const NetConfig& net) {
   out << "      mtu: " << net.mtu << "\n      rate: " << net.rate.value()
@@ -29,7 +29,7 @@ void write_classes(std::ostringstream& out, const NetMarking& marking) {
 uint32_t memory_of(const NetConfig& net) {
   constexpr uint64_t kBeside = 512;  // bytes of a buffer in addition to the packet
   if (!net.faults) return net.memory_mib;
-  const uint64_t held = uint64_t{net.places} * FaultyPort::kMaxHeld * (net.mtu + kBeside);
+  const uint64_t held = uint64_t{net.slots} * FaultyPort::kMaxHeld * (net.mtu + kBeside);
   return net.memory_mib + static_cast<uint32_t>(held >> 20) + 1;
 }
 
@@ -50,10 +50,10 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
   }
   write_classes(out, net.marking);
   out << "  ports:\n";
-  for (uint32_t place = 0; place < net.places; ++place) {
-    out << "    - name: " << place_name(place) << "\n      device: shm" << place << "\n";
+  for (uint32_t slot = 0; slot < net.slots; ++slot) {
+    out << "    - name: " << slot_name(slot) << "\n      device: shm" << slot << "\n";
     write_queue(out, net);
-    out << "      rx_descriptors: " << kPlaceDescriptors << "\n      tx_descriptors: " << kPlaceDescriptors
+    out << "      rx_descriptors: " << kSlotDescriptors << "\n      tx_descriptors: " << kSlotDescriptors
         << "\n";
     if (net.faults) out << "      faults: {" << faults_text(*net.faults) << "}\n";
   }
@@ -68,6 +68,6 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
   return out.str();
 }
 
-std::string place_name(uint32_t place) { return "place" + std::to_string(place); }
+std::string slot_name(uint32_t slot) { return "place" + std::to_string(slot); }
 
 }  // namespace roci

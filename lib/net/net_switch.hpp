@@ -12,6 +12,6 @@ namespace roci {
 std::string net_switch_text(const NetConfig& net, const std::filesystem::path& folder);
 
 // Name of a slot and of its switch port.
-std::string place_name(uint32_t place);
+std::string slot_name(uint32_t slot);
 
 }  // namespace roci

@@ -23,17 +23,17 @@ namespace roci {
 namespace {
 
 // Time within which the peers of an earlier owner of the slot read its crash notifications.
-constexpr int kOutlivedMilliseconds = 5000;
+constexpr int kStaleMilliseconds = 5000;
 
 int open_pidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
 }  // namespace
 
 Result<std::unique_ptr<PeerWatch>> PeerWatch::start(ShmPort& port, std::filesystem::path folder,
-                                                    std::vector<std::filesystem::path> outlived) {
+                                                    std::vector<std::filesystem::path> stale_files) {
   const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (event < 0) return fail(std::string{"peer watch: eventfd: "} + std::strerror(errno), errno);
-  std::unique_ptr<PeerWatch> watch(new PeerWatch(port, std::move(folder), std::move(outlived), event));
+  std::unique_ptr<PeerWatch> watch(new PeerWatch(port, std::move(folder), std::move(stale_files), event));
   const QuietSignals quiet;
   try {
     watch->thread_ = std::thread{[&watch = *watch] { watch.run(); }};
@@ -63,13 +63,13 @@ void PeerWatch::on_contact(uint32_t slot, const ShmPort::Owner& owner) {
 
 void PeerWatch::run() {
   pthread_setname_np(pthread_self(), "roci-peers");
-  const Nanos remove_at = monotonic_now() + std::chrono::milliseconds{kOutlivedMilliseconds};
+  const Nanos remove_at = monotonic_now() + std::chrono::milliseconds{kStaleMilliseconds};
   std::vector<pollfd> waited;
   while (!stop_.load()) {
     waited.assign(1, {.fd = event_, .events = POLLIN, .revents = 0});
     for (const Peer& peer : peers_) waited.push_back({.fd = peer.pidfd, .events = POLLIN, .revents = 0});
-    poll(waited.data(), waited.size(), outlived_.empty() ? -1 : kOutlivedMilliseconds);
-    if (!outlived_.empty() && monotonic_now() >= remove_at) remove_outlived();
+    poll(waited.data(), waited.size(), stale_files_.empty() ? -1 : kStaleMilliseconds);
+    if (!stale_files_.empty() && monotonic_now() >= remove_at) remove_stale_files();
     for (size_t i = peers_.size(); i-- > 0;) {
       if (waited[i + 1].revents == 0) continue;
       report(peers_[i].slot, peers_[i].owner);
@@ -113,7 +113,7 @@ void PeerWatch::watch(uint32_t slot, const ShmPort::Owner& owner) {
 
 void PeerWatch::report(uint32_t slot, const ShmPort::Owner& owner) {
   std::vector<std::vector<uint8_t>> frames;
-  const auto file = folder_ / kNetCrashNotices / (place_name(slot) + "." + std::to_string(owner.pid));
+  const auto file = folder_ / kNetCrashNotices / (slot_name(slot) + "." + std::to_string(owner.pid));
   if (auto left = CrashNoticeReader::read(file)) {
     const MacAddress own = port_.mac();
     for (auto frame = left->next(); !frame.empty(); frame = left->next()) {
@@ -124,12 +124,12 @@ void PeerWatch::report(uint32_t slot, const ShmPort::Owner& owner) {
   port_.note_exit(slot, owner.incarnation, std::move(frames));
 }
 
-void PeerWatch::remove_outlived() {
-  for (const auto& file : outlived_) {
+void PeerWatch::remove_stale_files() {
+  for (const auto& file : stale_files_) {
     std::error_code ignored;
     std::filesystem::remove(file, ignored);
   }
-  outlived_.clear();
+  stale_files_.clear();
 }
 
 }  // namespace roci

@@ -19,10 +19,10 @@ namespace roci {
 
 class PeerWatch final : public ShmPort::ContactListener {
  public:
-  // `folder`: of the network. `outlived`: files of earlier owners of this slot, which are removed after their peers had
+  // `folder`: of the network. `stale_files`: files of earlier owners of this slot, which are removed after their peers had
   // time to read them. The port must outlive this object.
   static Result<std::unique_ptr<PeerWatch>> start(ShmPort& port, std::filesystem::path folder,
-                                                  std::vector<std::filesystem::path> outlived);
+                                                  std::vector<std::filesystem::path> stale_files);
   ~PeerWatch() override;
 
   void on_contact(uint32_t slot, const ShmPort::Owner& owner) override;
@@ -34,17 +34,17 @@ class PeerWatch final : public ShmPort::ContactListener {
     int pidfd;
   };
 
-  PeerWatch(ShmPort& port, std::filesystem::path folder, std::vector<std::filesystem::path> outlived,
+  PeerWatch(ShmPort& port, std::filesystem::path folder, std::vector<std::filesystem::path> stale_files,
             int event)
-      : port_(port), folder_(std::move(folder)), outlived_(std::move(outlived)), event_(event) {}
+      : port_(port), folder_(std::move(folder)), stale_files_(std::move(stale_files)), event_(event) {}
   void run();
   void watch(uint32_t slot, const ShmPort::Owner& owner);
   void report(uint32_t slot, const ShmPort::Owner& owner);
-  void remove_outlived();
+  void remove_stale_files();
 
   ShmPort& port_;
   const std::filesystem::path folder_;
-  std::vector<std::filesystem::path> outlived_;
+  std::vector<std::filesystem::path> stale_files_;
   const int event_;  // eventfd
   std::mutex contacts_mutex_;
   std::vector<std::pair<uint32_t, ShmPort::Owner>> contacts_;  // slots and owners that are not watched yet

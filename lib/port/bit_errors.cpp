@@ -35,8 +35,8 @@ bool flip_random_bits(rte_mbuf* frame, unsigned most, Rng& rng) {
   constexpr uint32_t kSpared = sizeof(EthernetHeader) * 8;
   const uint32_t bits = frame->pkt_len * 8;
   if (bits <= kSpared || most == 0) return false;
-  const uint64_t room = std::min<uint64_t>({most, kMaxBitErrors, bits - kSpared});
-  const auto count = static_cast<unsigned>(rng.between(1, room));
+  const uint64_t space = std::min<uint64_t>({most, kMaxBitErrors, bits - kSpared});
+  const auto count = static_cast<unsigned>(rng.between(1, space));
   std::array<uint32_t, kMaxBitErrors> chosen;
   for (unsigned n = 0; n < count;) {
     const auto bit = static_cast<uint32_t>(rng.between(kSpared, bits - 1));

@@ -61,9 +61,9 @@ bool CrashNoticeFile::grow() {
   return true;
 }
 
-CrashNoticeFile::Slot CrashNoticeFile::keep(Slot slot, std::span<const uint8_t> frame) {
+CrashNoticeFile::Slot CrashNoticeFile::store(Slot slot, std::span<const uint8_t> frame) {
   if (frame.empty() || frame.size() > CrashNoticeSlot::kMaxBytes) {
-    forget(slot);
+    remove(slot);
     return kNone;
   }
   if (slot == kNone) {
@@ -78,7 +78,7 @@ CrashNoticeFile::Slot CrashNoticeFile::keep(Slot slot, std::span<const uint8_t> 
   return slot;
 }
 
-void CrashNoticeFile::forget(Slot slot) {
+void CrashNoticeFile::remove(Slot slot) {
   if (slot == kNone) return;
   set_length(slots_[slot], 0);
   free_.push_back(slot);

@@ -44,8 +44,8 @@ class CrashNoticeFile {
   // Stores a frame, in place of the frame of `slot` unless that is kNone, and returns the
   // frame's slot. Returns kNone if the frame is empty or too long (`slot` is then freed),
   // if kMax frames are stored, or if the file system is full.
-  Slot keep(Slot slot, std::span<const uint8_t> frame);
-  void forget(Slot slot);
+  Slot store(Slot slot, std::span<const uint8_t> frame);
+  void remove(Slot slot);
 
  private:
   CrashNoticeFile(ProcessLock lock, CrashNoticeSlot* slots) : lock_(std::move(lock)), slots_(slots) {}

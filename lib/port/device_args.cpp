@@ -206,7 +206,7 @@ uint32_t af_packet_data_bytes(uint32_t frame_size) {
 Result<DeviceArgs> complete(DeviceArgs args, uint16_t mtu) {
   const bool shares =
       (args.is_memif() && args.find("zero-copy") == "yes") || args.name.starts_with("net_virtio_user");
-  if (shares && !buffers_are_dpdks()) {
+  if (shares && !uses_dpdk_memory()) {
     return fail(args.name +
                 ": the packet buffers must be shared with another process, and are private without "
                 "hugepages; set eal.share_buffers: true, or hugepages: require");

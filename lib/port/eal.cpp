@@ -98,7 +98,7 @@ void remove_runtime_folder() {
 
 // Memory in MiB that DPDK needs in addition to packet buffers outside its memory: for devices, rings, and the lists of
 // the buffers, which take 8 bytes per buffer of at least 400 bytes.
-uint32_t dpdks_own_mib(const EalConfig& config) {
+uint32_t dpdk_overhead_mib(const EalConfig& config) {
   constexpr uint32_t kMin = 64;
   return config.share_buffers ? config.memory_mib : std::max(kMin, config.memory_mib / 32);
 }
@@ -117,7 +117,7 @@ std::vector<std::string> eal_arguments(const EalConfig& config, bool hugepages, 
     arguments.insert(arguments.end(), {"--in-memory", "--single-file-segments"});
   } else {
     arguments.insert(arguments.end(),
-                     {"--no-huge", "--no-shconf", "-m", std::to_string(dpdks_own_mib(config))});
+                     {"--no-huge", "--no-shconf", "-m", std::to_string(dpdk_overhead_mib(config))});
   }
   if (!config.pci) arguments.emplace_back("--no-pci");
   arguments.insert(arguments.end(), config.extra_args.begin(), config.extra_args.end());
@@ -159,7 +159,7 @@ Result<bool> choose_hugepages(const EalConfig& config) {
   return false;
 }
 
-Status initialise(const EalConfig& config) {
+Status initialize(const EalConfig& config) {
   if (config.memory_mib == 0)
     return fail("memory_mib: 0 is too small; DPDK requires at least 32 MiB, 512 MiB is recommended");
   cpu_set_t cpus;
@@ -213,7 +213,7 @@ Status start_eal(const EalConfig& config) {
   static Status outcome;
   const std::lock_guard lock(mutex);
   if (!started) {
-    outcome = initialise(config);
+    outcome = initialize(config);
     started = config;
     shares_buffers = config.share_buffers;
     allow_buffer_memory(uint64_t{config.memory_mib} << 20);
@@ -230,7 +230,7 @@ Status start_eal(const EalConfig& config) {
   return outcome;
 }
 
-bool buffers_are_dpdks() { return rte_eal_has_hugepages() != 0 || shares_buffers.load(); }
+bool uses_dpdk_memory() { return rte_eal_has_hugepages() != 0 || shares_buffers.load(); }
 
 std::string_view hugepages_name(Hugepages hugepages) {
   switch (hugepages) {

@@ -39,7 +39,7 @@ struct EalConfig {
 };
 
 // Whether pools allocate buffers from DPDK's memory: with hugepages, or with share_buffers. Valid after start_eal().
-bool buffers_are_dpdks();
+bool uses_dpdk_memory();
 bool eal_is_running();
 
 // Starts the environment abstraction layer, once per process. Later calls succeed with the same config and fail with

@@ -36,13 +36,13 @@ void on_interrupt_thread(Work work) {
   const auto call = std::make_shared<Call>(Call{std::move(work)});
   const auto ring = [](void* passed) {
     // Keeps its own reference: the waiting thread may have returned before set_value() returns.
-    const std::unique_ptr<std::shared_ptr<Call>> ours(static_cast<std::shared_ptr<Call>*>(passed));
-    (*ours)->work();
-    (*ours)->done.set_value();
+    const std::unique_ptr<std::shared_ptr<Call>> own_call(static_cast<std::shared_ptr<Call>*>(passed));
+    (*own_call)->work();
+    (*own_call)->done.set_value();
   };
   auto* reference = new std::shared_ptr<Call>(call);
   if (rte_eal_alarm_set(1, ring, reference) == 0) {
-    MemifGate::instance().hurry();
+    MemifGate::instance().end_wait();
     call->done.get_future().wait();
   } else {
     delete reference;
@@ -121,19 +121,19 @@ EthdevPort::EthdevPort(std::string name, const EthdevConfig& config)
       is_memif_client_(config.device.starts_with("net_memif") &&
                        config.device.find("role=server") == std::string::npos &&
                        config.device.find("role=master") == std::string::npos),
-      pool_room_(
+      pool_buffer_bytes_(
           static_cast<uint16_t>(rte_pktmbuf_data_room_size(config.pool->get()) - RTE_PKTMBUF_HEADROOM)) {}
 
 uint16_t EthdevPort::data_room_for(const std::string& device, uint16_t mtu) {
   const uint32_t frame = uint32_t{mtu} + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
   constexpr uint32_t kMinXdp = 2048;  // the kernel accepts no smaller chunks for XDP sockets
-  uint32_t room = frame;
+  uint32_t buffer_bytes = frame;
   if (device.starts_with("net_af_packet")) {
-    room = af_packet_data_bytes(af_packet_frame_size(mtu));
+    buffer_bytes = af_packet_data_bytes(af_packet_frame_size(mtu));
   } else if (device.starts_with("net_af_xdp")) {
-    room = std::max(frame, kMinXdp);
+    buffer_bytes = std::max(frame, kMinXdp);
   }
-  return static_cast<uint16_t>(std::min<uint32_t>(room, UINT16_MAX - RTE_PKTMBUF_HEADROOM));
+  return static_cast<uint16_t>(std::min<uint32_t>(buffer_bytes, UINT16_MAX - RTE_PKTMBUF_HEADROOM));
 }
 
 Result<std::unique_ptr<EthdevPort>> EthdevPort::open(const EthdevConfig& config) {
@@ -224,18 +224,18 @@ Status EthdevPort::configure_queues(const EthdevConfig& config) {
                 std::to_string(kMinMtu) + " to " + std::to_string(largest) + " bytes");
   }
   rte_eth_conf conf{};
-  const uint32_t room = pool_room_;
+  const uint32_t buffer_bytes = pool_buffer_bytes_;
   const uint32_t needed = data_room_for(config.device, config.mtu);
-  if (room < needed) {
+  if (buffer_bytes < needed) {
     if ((info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER) != 0) {
       conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
     } else if (driver != "net_memif") {
       return fail("MTU " + std::to_string(config.mtu) + " requires packet buffers of " +
-                  std::to_string(needed) + " bytes, and the pool's buffers have " + std::to_string(room) +
-                  " bytes; increase them or reduce the MTU");
+                  std::to_string(needed) + " bytes, and the pool's buffers have " +
+                  std::to_string(buffer_bytes) + " bytes; increase them or reduce the MTU");
     }
     capabilities_.rx_multi_segment = true;
-    log().info("{}: frames longer than a buffer ({} bytes) arrive in several segments", name_, room);
+    log().info("{}: frames longer than a buffer ({} bytes) arrive in several segments", name_, buffer_bytes);
   }
   if (driver == "net_ring") capabilities_.rx_multi_segment = true;  // chains of the peer port
   if ((info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0) {
@@ -263,10 +263,10 @@ Status EthdevPort::configure_queues(const EthdevConfig& config) {
   for (uint16_t i = 0; i < queues; ++i) queues_.push_back(std::make_unique<Queue>(*this, i));
   if (driver == "net_memif") {
     // A server answers new clients, so its interrupt thread runs more often.
-    const Nanos patience = is_memif_client_ ? Nanos{20ms} : Nanos{5ms};
+    const Nanos max_delay = is_memif_client_ ? Nanos{20ms} : Nanos{5ms};
     for (const auto& queue : queues_) {
-      queue->visitor_ = std::make_unique<MemifGate::Visitor>();
-      MemifGate::instance().add(*queue->visitor_, patience);
+      queue->gate_user_ = std::make_unique<MemifGate::QueueUser>();
+      MemifGate::instance().add(*queue->gate_user_, max_delay);
     }
   }
   return set_up_queues(config);
@@ -343,7 +343,7 @@ void EthdevPort::set_addresses(const EthdevConfig& config) {
 
 EthdevPort::~EthdevPort() {
   for (const auto& queue : queues_) {
-    if (queue->visitor_ != nullptr) MemifGate::instance().remove(*queue->visitor_);
+    if (queue->gate_user_ != nullptr) MemifGate::instance().remove(*queue->gate_user_);
   }
   if (id_ == RTE_MAX_ETHPORTS) return;
   rte_eth_dev_info info{};
@@ -368,25 +368,25 @@ PortStats EthdevPort::stats() const {
   return sum;
 }
 
-uint16_t EthdevPort::Queue::receive_from_device(rte_mbuf** out, uint16_t room) {
-  if (visitor_ == nullptr) return rte_eth_rx_burst(port_.id_, index_, out, room);
-  if (!visitor_->enter()) return 0;
-  const uint16_t received = rte_eth_rx_burst(port_.id_, index_, out, room);
-  visitor_->leave();
+uint16_t EthdevPort::Queue::receive_from_device(rte_mbuf** out, uint16_t capacity) {
+  if (gate_user_ == nullptr) return rte_eth_rx_burst(port_.id_, index_, out, capacity);
+  if (!gate_user_->enter()) return 0;
+  const uint16_t received = rte_eth_rx_burst(port_.id_, index_, out, capacity);
+  gate_user_->leave();
   return received;
 }
 
 uint16_t EthdevPort::Queue::send_by_device(rte_mbuf** frames, uint16_t count) {
-  if (visitor_ == nullptr) return rte_eth_tx_burst(port_.id_, index_, frames, count);
-  if (!visitor_->enter()) return 0;
+  if (gate_user_ == nullptr) return rte_eth_tx_burst(port_.id_, index_, frames, count);
+  if (!gate_user_->enter()) return 0;
   const uint16_t accepted = rte_eth_tx_burst(port_.id_, index_, frames, count);
-  visitor_->leave();
+  gate_user_->leave();
   return accepted;
 }
 
 uint16_t EthdevPort::Queue::rx_burst(std::span<rte_mbuf*> out, Nanos) {
-  const auto room = static_cast<uint16_t>(std::min<size_t>(out.size(), UINT16_MAX));
-  const uint16_t received = receive_from_device(out.data(), room);
+  const auto capacity = static_cast<uint16_t>(std::min<size_t>(out.size(), UINT16_MAX));
+  const uint16_t received = receive_from_device(out.data(), capacity);
   uint16_t kept = 0;
   uint64_t bytes = 0;
   for (uint16_t i = 0; i < received; ++i) {
@@ -420,7 +420,7 @@ uint16_t EthdevPort::Queue::tx_burst(std::span<rte_mbuf*> frames, Nanos) {
       plain = plain && !port_.is_unsendable(*frame) && !port_.needs_copy(*frame);
       bytes += frame->pkt_len;
     }
-    const uint16_t accepted = plain ? send(batch, bytes) : tx_carefully(batch);
+    const uint16_t accepted = plain ? send(batch, bytes) : tx_checked(batch);
     done = static_cast<uint16_t>(done + accepted);
     if (accepted < batch.size()) break;
   }
@@ -433,7 +433,7 @@ bool EthdevPort::needs_copy(const rte_mbuf& frame) const {
 }
 
 bool EthdevPort::is_unsendable(const rte_mbuf& frame) const {
-  return exceeds_mtu(frame, capabilities_.mtu) || (needs_copy(frame) && frame.pkt_len > pool_room_);
+  return exceeds_mtu(frame, capabilities_.mtu) || (needs_copy(frame) && frame.pkt_len > pool_buffer_bytes_);
 }
 
 // Passes sendable frames, with `bytes` in total, to the device.
@@ -447,7 +447,7 @@ uint16_t EthdevPort::Queue::send(std::span<rte_mbuf*> frames, uint64_t bytes) {
 
 // The same for a batch with frames to drop or to copy. A frame is dropped only after all frames before it were
 // accepted, and a chain is freed only after its copy was accepted. Refused frames are therefore unchanged.
-uint16_t EthdevPort::Queue::tx_carefully(std::span<rte_mbuf*> frames) {
+uint16_t EthdevPort::Queue::tx_checked(std::span<rte_mbuf*> frames) {
   rte_mbuf* staged[kMaxBurst];
   uint16_t origin[kMaxBurst];
   size_t count = 0;
@@ -498,13 +498,13 @@ Status EthdevPort::wait_for_link(Nanos timeout) {
   constexpr Nanos kStep = 5ms;
   // The server rejects a memif client that connects while the server is being set up or has not yet noticed the exit of
   // its previous client, and the driver does not retry. A server may be slow, so the time between attempts doubles.
-  Nanos patience = 200ms;
-  Nanos call_again = patience;
+  Nanos max_delay = 200ms;
+  Nanos call_again = max_delay;
   for (Nanos waited{0}; !link_up(); waited += kStep) {
     if (is_memif_client_ && waited >= call_again) {
       ROCI_TRY(restart());
-      patience *= 2;
-      call_again = waited + patience;
+      max_delay *= 2;
+      call_again = waited + max_delay;
     }
     if (waited >= timeout) {
       return fail("device " + name_ + " has no link after " +

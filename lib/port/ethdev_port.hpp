@@ -87,17 +87,17 @@ class EthdevPort final : public Port {
     [[nodiscard]] const PortStats& stats() const { return stats_; }
 
    private:
-    uint16_t tx_carefully(std::span<rte_mbuf*> frames);
+    uint16_t tx_checked(std::span<rte_mbuf*> frames);
     uint16_t send(std::span<rte_mbuf*> frames, uint64_t bytes);
     // Pass a burst to the device. Return 0 while the interrupt thread uses the device.
-    uint16_t receive_from_device(rte_mbuf** out, uint16_t room);
+    uint16_t receive_from_device(rte_mbuf** out, uint16_t capacity);
     uint16_t send_by_device(rte_mbuf** frames, uint16_t count);
 
     friend class EthdevPort;
     const EthdevPort& port_;
     const uint16_t index_;
     PortStats stats_;
-    std::unique_ptr<MemifGate::Visitor> visitor_;  // only for memif devices
+    std::unique_ptr<MemifGate::QueueUser> gate_user_;  // only for memif devices
   };
 
   EthdevPort(std::string name, const EthdevConfig& config);
@@ -116,7 +116,7 @@ class EthdevPort final : public Port {
   std::shared_ptr<Rings> rings_;
   Nanos connect_timeout_;
   const bool is_memif_client_;      // true: this end connects; false: the peer does
-  uint16_t pool_room_;              // data bytes per buffer of the pool
+  uint16_t pool_buffer_bytes_;      // data bytes per buffer of the pool
   uint16_t id_ = RTE_MAX_ETHPORTS;  // DPDK's port number; RTE_MAX_ETHPORTS: no device
   MacAddress mac_;
   PortCapabilities capabilities_;

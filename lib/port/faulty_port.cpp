@@ -45,7 +45,7 @@ FaultyPort::FaultyPort(std::unique_ptr<Port> port, const PortFaults& faults, uin
       duplication_(0, seed ^ kDuplicationSeed),
       reordering_(0, seed ^ kReorderingSeed),
       bits_(seed ^ kBitsSeed),
-      overtaking_(seed ^ kOvertakingSeed) {
+      reorder_rng_(seed ^ kOvertakingSeed) {
   set_faults(faults);
 }
 
@@ -61,19 +61,21 @@ void FaultyPort::set_faults(const PortFaults& faults) {
   reordering_.set(faults.reordering);
   rearranges_ = faults.duplication > 0 || faults.reordering > 0;
   delay_ = std::clamp(faults.delay, Nanos{0}, kMaxFaultDelay);
-  told_loss_.store(faults.loss, std::memory_order_relaxed);
-  told_corruption_.store(faults.corruption, std::memory_order_relaxed);
-  told_duplication_.store(faults.duplication, std::memory_order_relaxed);
-  told_reordering_.store(faults.reordering, std::memory_order_relaxed);
-  told_delay_.store(delay_.count(), std::memory_order_relaxed);
+  published_loss_.store(faults.loss, std::memory_order_relaxed);
+  published_corruption_.store(faults.corruption, std::memory_order_relaxed);
+  published_duplication_.store(faults.duplication, std::memory_order_relaxed);
+  published_reordering_.store(faults.reordering, std::memory_order_relaxed);
+  published_delay_.store(delay_.count(), std::memory_order_relaxed);
   down_.store(faults.down, std::memory_order_relaxed);
 }
 
 PortFaults FaultyPort::faults() const {
-  return {
-      told_loss_.load(std::memory_order_relaxed),         told_corruption_.load(std::memory_order_relaxed),
-      told_duplication_.load(std::memory_order_relaxed),  told_reordering_.load(std::memory_order_relaxed),
-      Nanos{told_delay_.load(std::memory_order_relaxed)}, down_.load(std::memory_order_relaxed)};
+  return {published_loss_.load(std::memory_order_relaxed),
+          published_corruption_.load(std::memory_order_relaxed),
+          published_duplication_.load(std::memory_order_relaxed),
+          published_reordering_.load(std::memory_order_relaxed),
+          Nanos{published_delay_.load(std::memory_order_relaxed)},
+          down_.load(std::memory_order_relaxed)};
 }
 
 uint16_t FaultyPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
@@ -81,7 +83,7 @@ uint16_t FaultyPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
     // A burst may be lost completely while more frames wait: returning 0 would mean that no frame has arrived.
     for (unsigned bursts = 0; bursts < kMaxBursts; ++bursts) {
       const uint16_t count = port_->rx_burst(out, now);
-      const uint16_t kept = harm(out.first(count));
+      const uint16_t kept = corrupt(out.first(count));
       if (kept > 0 || count < out.size()) return kept;
     }
     return 0;
@@ -97,7 +99,7 @@ void FaultyPort::hold(Nanos now) {
   std::array<rte_mbuf*, kBurst> frames;
   for (unsigned bursts = 0; bursts < kMaxBursts; ++bursts) {
     const uint16_t count = port_->rx_burst(frames, now);
-    const uint16_t kept = harm({frames.data(), count});
+    const uint16_t kept = corrupt({frames.data(), count});
     for (uint16_t i = 0; i < kept; ++i) rearrange(frames[i], now);
     if (count < frames.size()) break;
   }
@@ -117,11 +119,11 @@ void FaultyPort::rearrange(rte_mbuf* frame, Nanos now) {
   }
   const bool is_late = reordering_.happens();
   if (is_late && late_.frame == nullptr) {
-    late_ = {frame, 1 + static_cast<unsigned>(overtaking_.below(kMaxOvertaking)), now + kMaxWait};
+    late_ = {frame, 1 + static_cast<unsigned>(reorder_rng_.below(kMaxReorderDistance)), now + kMaxWait};
     return;
   }
   put(frame, now);
-  if (late_.frame == nullptr || --late_.overtaking > 0) return;
+  if (late_.frame == nullptr || --late_.frames_to_pass > 0) return;
   bump(counters_.reordered);
   put(std::exchange(late_.frame, nullptr), now);
 }
@@ -138,7 +140,7 @@ void FaultyPort::put(rte_mbuf* frame, Nanos now) {
 }
 
 // Moves the frames that are not lost to the front and returns their number.
-uint16_t FaultyPort::harm(std::span<rte_mbuf*> frames) {
+uint16_t FaultyPort::corrupt(std::span<rte_mbuf*> frames) {
   const auto count = static_cast<uint16_t>(frames.size());
   if (down_.load(std::memory_order_relaxed)) [[unlikely]] {
     rte_pktmbuf_free_bulk(frames.data(), count);

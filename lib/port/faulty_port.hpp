@@ -8,7 +8,7 @@
 // All faults except `down` apply to received frames only; a faulty port at each end affects both directions. A port
 // that is down transfers no frames in either direction, rx_burst() returns none and link_up() is false; frames that are
 // already delayed still arrive. Corruption flips 1 to 4 bits after the Ethernet header, as if the Ethernet FCS had not
-// detected the error. A duplicate directly precedes its frame. A late frame is delivered after up to kMaxOvertaking
+// detected the error. A duplicate directly precedes its frame. A late frame is delivered after up to kMaxReorderDistance
 // frames that arrived after it, or after kMaxWait. Only one frame is late at a time.
 #pragma once
 
@@ -85,7 +85,7 @@ class FaultyPort final : public Port {
  public:
   // Maximum number of delayed frames; further frames are dropped.
   static constexpr size_t kMaxHeld = 4096;
-  static constexpr unsigned kMaxOvertaking = 4;
+  static constexpr unsigned kMaxReorderDistance = 4;
   static constexpr Nanos kMaxWait = 100us;
 
   // `copies` provides buffers for duplicates, and for corrupting frames whose memory is shared. Without it, shared
@@ -125,11 +125,11 @@ class FaultyPort final : public Port {
   // The frame that other frames overtake.
   struct Late {
     rte_mbuf* frame = nullptr;
-    unsigned overtaking = 0;  // frames that are still to overtake it
+    unsigned frames_to_pass = 0;  // frames that are still to overtake it
     Nanos until{0};
   };
 
-  uint16_t harm(std::span<rte_mbuf*> frames);
+  uint16_t corrupt(std::span<rte_mbuf*> frames);
   void hold(Nanos now);
   void rearrange(rte_mbuf* frame, Nanos now);
   void put(rte_mbuf* frame, Nanos now);
@@ -137,14 +137,15 @@ class FaultyPort final : public Port {
   std::unique_ptr<Port> port_;
   std::shared_ptr<MbufPool> copies_;
   RareEvent loss_, corruption_, duplication_, reordering_;
-  Rng bits_, overtaking_;
+  Rng bits_, reorder_rng_;
   bool rearranges_ = false;
   Late late_;
   Nanos delay_{0};
   GrowingRing<Held> held_;
   // Copies of the settings for faults(), readable from any thread.
-  std::atomic<double> told_loss_{0}, told_corruption_{0}, told_duplication_{0}, told_reordering_{0};
-  std::atomic<int64_t> told_delay_{0};
+  std::atomic<double> published_loss_{0}, published_corruption_{0}, published_duplication_{0},
+      published_reordering_{0};
+  std::atomic<int64_t> published_delay_{0};
   std::atomic<bool> down_{false};
   PortFaultCounters counters_;
 };

@@ -32,9 +32,9 @@ FreeHugepages free_hugepages() {
     const uint64_t bytes = std::strtoull(name.c_str() + std::strlen(kPrefix), nullptr, 10) << 10;
     // Reserved hugepages count as free, but are allocated to existing mappings.
     const uint64_t free = read_number(size.path() / "free_hugepages");
-    const uint64_t promised = read_number(size.path() / "resv_hugepages");
-    if (bytes == 0 || free <= promised) continue;
-    found.bytes += (free - promised) * bytes;
+    const uint64_t reserved = read_number(size.path() / "resv_hugepages");
+    if (bytes == 0 || free <= reserved) continue;
+    found.bytes += (free - reserved) * bytes;
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | (std::countr_zero(bytes) << MAP_HUGE_SHIFT);
     void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (page == MAP_FAILED) {

@@ -72,9 +72,9 @@ Result<std::shared_ptr<MbufPool>> MbufPool::create(const std::string& name, uint
   // One cache per thread. Small pools have none, so that every buffer of them can be allocated by any thread.
   const uint32_t cache = count < 1024 ? 0 : std::min<uint32_t>(RTE_MEMPOOL_CACHE_MAX_SIZE / 2, count / 16);
   const auto data_bytes = static_cast<uint16_t>(data_room + RTE_PKTMBUF_HEADROOM);
-  rte_mempool* pool = buffers_are_dpdks() ? rte_pktmbuf_pool_create(unique.c_str(), count, cache, 0,
-                                                                    data_bytes, SOCKET_ID_ANY)
-                                          : create_beside_dpdk(unique.c_str(), count, cache, data_bytes);
+  rte_mempool* pool =
+      uses_dpdk_memory() ? rte_pktmbuf_pool_create(unique.c_str(), count, cache, 0, data_bytes, SOCKET_ID_ANY)
+                         : create_beside_dpdk(unique.c_str(), count, cache, data_bytes);
   if (pool == nullptr) {
     const int code = rte_errno;
     const uint64_t mib = (uint64_t{count} * (data_room + RTE_PKTMBUF_HEADROOM + sizeof(rte_mbuf) + 64)) >> 20;

@@ -23,44 +23,44 @@ namespace roci {
 class MemifGate {
  public:
   // A polled queue; one thread at a time.
-  class alignas(64) Visitor {
+  class alignas(64) QueueUser {
    public:
     // If it returns false, the caller must not access the device.
     [[nodiscard]] bool enter();
-    void leave() { inside_.store(false, std::memory_order_release); }
+    void leave() { active_.store(false, std::memory_order_release); }
 
    private:
     friend class MemifGate;
-    std::atomic<bool> inside_{false};
+    std::atomic<bool> active_{false};
   };
 
   // One per process. The EAL must be started before add().
   static MemifGate& instance();
 
   // Registers a visitor until remove(). Events of its device may
-  // wait for `patience`. Any thread except the interrupt thread.
-  void add(Visitor& visitor, Nanos patience);
-  void remove(Visitor& visitor);
+  // wait for `max_delay`. Any thread except the interrupt thread.
+  void add(QueueUser& user, Nanos max_delay);
+  void remove(QueueUser& user);
   // Makes the interrupt thread leave the callback at once, for a caller that waits for work on that thread.
-  void hurry();
+  void end_wait();
 
  private:
   struct Known {
-    Visitor* visitor;
-    Nanos patience;
+    QueueUser* user;
+    Nanos max_delay;
   };
 
   MemifGate() = default;
-  static void wait_inside(void* gate);  // the callback
+  static void interrupt_callback(void* gate);  // the callback
   void arm();
-  [[nodiscard]] bool anybody_inside() const;
+  [[nodiscard]] bool any_active() const;
 
   std::atomic<bool> open_{false};
   std::mutex mutex_;
-  std::condition_variable hurry_;
-  std::vector<Known> visitors_;
+  std::condition_variable wait_ended_event_;
+  std::vector<Known> users_;
   bool armed_ = false;  // the callback is scheduled or runs
-  bool hurried_ = false;
+  bool wait_ended_ = false;
 };
 
 }  // namespace roci

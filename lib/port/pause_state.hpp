@@ -21,24 +21,24 @@ struct PauseWatchdogConfig {
 // Owned by one thread.
 class PauseState {
  public:
-  enum class Heard : uint8_t { kGo, kPause, kIgnored /* in a storm */ };
+  enum class Outcome : uint8_t { kResume, kPause, kIgnored /* in a storm */ };
 
   // The link partner has paused the priority until `until`; a time that has passed means resume.
-  Heard hear(Nanos until, Nanos now, const PauseWatchdogConfig& watchdog) {
+  Outcome on_pause(Nanos until, Nanos now, const PauseWatchdogConfig& watchdog) {
     if (until <= now) {
       storm_ = false;
       until_ = until;
-      return Heard::kGo;
+      return Outcome::kResume;
     }
-    if (now - std::exchange(heard_, now) >= watchdog.restore) storm_ = false;
-    if (storm_) return Heard::kIgnored;
+    if (now - std::exchange(last_pause_, now) >= watchdog.restore) storm_ = false;
+    if (storm_) return Outcome::kIgnored;
     if (until_ <= now) since_ = now;
     until_ = until;
-    return Heard::kPause;
+    return Outcome::kPause;
   }
   [[nodiscard]] Nanos until() const { return until_; }
   // The time at which sending resumes: until(), or earlier if the watchdog ends the pause.
-  [[nodiscard]] Nanos over(const PauseWatchdogConfig& watchdog) const {
+  [[nodiscard]] Nanos resume_time(const PauseWatchdogConfig& watchdog) const {
     return watchdog.detect == kNever ? until_ : std::min(until_, since_ + watchdog.detect);
   }
   // A frame is sent at `now`. Returns true if only the watchdog permits it; further pause frames are then ignored.
@@ -52,7 +52,7 @@ class PauseState {
  private:
   Nanos until_{0};
   Nanos since_{0};
-  Nanos heard_{-1};  // arrival of the last pause
+  Nanos last_pause_{-1};  // arrival of the last pause
   bool storm_ = false;
 };
 

@@ -96,7 +96,7 @@ class Idler {
       return;
     }
     PortWakeup& wakeup = *config_.wakeup;
-    const uint32_t seen = wakeup.arm(Waiter::kApplication, WakeFor::kAnything);
+    const uint32_t seen = wakeup.arm(Waiter::kApplication, WakeFor::kAllFrames);
     // Frames that arrived before the wakeup was armed have not woken the thread.
     if (!wakeup.has_frames() && !stop_.load(std::memory_order_relaxed)) {
       // As in rest(): a deadline that has passed has no known time.

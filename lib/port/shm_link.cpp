@@ -31,9 +31,9 @@ bool is_acknowledgment(const rte_mbuf& frame) {
 struct ShmLink::DirectFrame {
   rte_mbuf_ext_shared_info shared;
   ShmLink* link;
-  uint8_t* room;
+  uint8_t* space;
   uint32_t bytes;
-  uint32_t number;  // index into begun_
+  uint32_t number;  // index into started_
   uint64_t end;     // writer position after the frame
 
   static DirectFrame& of(const rte_mbuf& frame) {
@@ -68,7 +68,7 @@ rte_mbuf* copy_in(const MbufPool& pool, std::span<const uint8_t> bytes) {
 }
 
 ShmLink::~ShmLink() {
-  assert(in_place_ == 0 && first_begun_ == next_begun_);
+  assert(in_place_ == 0 && first_started_ == next_started_);
   for (uint32_t i = 0; i < spares_; ++i) rte_pktmbuf_free(spare_[i]);
 }
 
@@ -144,30 +144,30 @@ void ShmLink::note_written(const rte_mbuf& frame, uint64_t end) {
 }
 
 ShmLink::Written ShmLink::write(const rte_mbuf& frame) {
-  uint8_t* const room = out.reserve(frame.pkt_len);
-  uint8_t* at = room;
+  uint8_t* const space = out.reserve(frame.pkt_len);
+  uint8_t* at = space;
   for (const rte_mbuf* segment = &frame; segment != nullptr; segment = segment->next) {
     std::memcpy(at, rte_pktmbuf_mtod(segment, const void*), segment->data_len);
     at += segment->data_len;
   }
   note_written(frame, out.position());
-  return {{room, frame.pkt_len}, out.position()};
+  return {{space, frame.pkt_len}, out.position()};
 }
 
 rte_mbuf* ShmLink::begin(uint32_t frame_bytes, const MbufPool& pool) {
-  if (next_begun_ - first_begun_ == kMaxUnfinished) return nullptr;
+  if (next_started_ - first_started_ == kMaxUnfinished) return nullptr;
   rte_mbuf* const frame = spares_ != 0 ? spare_[spares_ - 1] : rte_pktmbuf_alloc(pool.get());
   if (frame == nullptr) return nullptr;
   const uint64_t position = out.position();
-  uint8_t* const room = out.reserve(frame_bytes);
-  if (room == nullptr) {
+  uint8_t* const space = out.reserve(frame_bytes);
+  if (space == nullptr) {
     if (spares_ == 0) rte_pktmbuf_free(frame);
     return nullptr;
   }
   DirectFrame* direct = &DirectFrame::of(*frame);
   if (spares_ != 0) {
     --spares_;
-    frame->buf_addr = room;
+    frame->buf_addr = space;
     frame->buf_len = static_cast<uint16_t>(frame_bytes);
     frame->data_len = 0;
     frame->pkt_len = 0;
@@ -176,15 +176,15 @@ rte_mbuf* ShmLink::begin(uint32_t frame_bytes, const MbufPool& pool) {
     direct->shared.free_cb = DirectFrame::on_free;
     direct->shared.fcb_opaque = direct;
     rte_mbuf_ext_refcnt_set(&direct->shared, 1);
-    rte_pktmbuf_attach_extbuf(frame, room, reinterpret_cast<rte_iova_t>(room),
+    rte_pktmbuf_attach_extbuf(frame, space, reinterpret_cast<rte_iova_t>(space),
                               static_cast<uint16_t>(frame_bytes), &direct->shared);
   }
   direct->link = this;
-  direct->room = room;
+  direct->space = space;
   direct->bytes = frame_bytes;
-  direct->number = next_begun_;
+  direct->number = next_started_;
   direct->end = out.position();
-  begun(next_begun_++) = {position, false};
+  started(next_started_++) = {position, false};
   return frame;
 }
 
@@ -196,8 +196,8 @@ ShmLink::Written ShmLink::commit(rte_mbuf& frame) {
   DirectFrame& direct = DirectFrame::of(frame);
   assert(direct.link == this && frame.pkt_len == direct.bytes && frame.nb_segs == 1);
   note_written(frame, direct.end);
-  begun(direct.number).ended = true;
-  const Written written{{direct.room, direct.bytes}, direct.end};
+  started(direct.number).ended = true;
+  const Written written{{direct.space, direct.bytes}, direct.end};
   direct.link = nullptr;
   if (spares_ < kMaxSpare) {
     spare_[spares_++] = &frame;
@@ -209,17 +209,17 @@ ShmLink::Written ShmLink::commit(rte_mbuf& frame) {
 
 void ShmLink::cancel(const DirectFrame& frame) {
   if (frame.end == out.position()) {
-    --next_begun_;
-    out.take_back(begun(frame.number).position);
+    --next_started_;
+    out.take_back(started(frame.number).position);
   } else {
-    ShmRingWriter::cancel(frame.room, frame.bytes);
-    begun(frame.number).ended = true;
+    ShmRingWriter::cancel(frame.space, frame.bytes);
+    started(frame.number).ended = true;
   }
 }
 
 void ShmLink::publish() {
-  while (first_begun_ != next_begun_ && begun(first_begun_).ended) ++first_begun_;
-  out.publish(first_begun_ == next_begun_ ? out.position() : begun(first_begun_).position);
+  while (first_started_ != next_started_ && started(first_started_).ended) ++first_started_;
+  out.publish(first_started_ == next_started_ ? out.position() : started(first_started_).position);
 }
 
 bool ShmLink::take_urgent() { return std::exchange(urgent_, false); }

@@ -83,22 +83,22 @@ class ShmLink {
   static constexpr uint32_t kMaxUnfinished = 128;
   static constexpr uint32_t kMaxSpare = 64;
 
-  struct Begun {
+  struct Started {
     uint64_t position = 0;  // of the writer, before the frame
     bool ended = false;     // committed or canceled
   };
   struct DirectFrame;
   struct InPlaceFrame;
-  [[nodiscard]] Begun& begun(uint32_t number) { return begun_[number & (kMaxUnfinished - 1)]; }
+  [[nodiscard]] Started& started(uint32_t number) { return started_[number & (kMaxUnfinished - 1)]; }
   void cancel(const DirectFrame& frame);
   void note_written(const rte_mbuf& frame, uint64_t end);
   rte_mbuf* refer_to(std::span<const uint8_t> record, const MbufPool& pool);
 
   uint64_t malformed_ = 0;  // total at the last take_malformed()
   bool urgent_ = false;
-  std::array<Begun, kMaxUnfinished> begun_{};
-  uint32_t first_begun_ = 0, next_begun_ = 0;  // indices into begun_, which wrap
-  std::array<rte_mbuf*, kMaxSpare> spare_{};   // committed mbufs, for reuse
+  std::array<Started, kMaxUnfinished> started_{};
+  uint32_t first_started_ = 0, next_started_ = 0;  // indices into started_, which wrap
+  std::array<rte_mbuf*, kMaxSpare> spare_{};       // committed mbufs, for reuse
   uint32_t spares_ = 0;
   uint32_t in_place_ = 0;  // frames that lie in the ring `in` and have not been freed
 };

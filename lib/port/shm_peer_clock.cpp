@@ -40,7 +40,7 @@ const PeerTime& ShmPeerClock::read(const ShmSlot& slot, Ring ring, Nanos now) {
   // The lag of the engine time relative to the clock if the engine polled now.
   const int64_t behind =
       now.count() - engine.ran -
-      (engine.waits ? engine.since_poll : std::min(engine.since_poll, ShmSlotOwner::kTurn)).count();
+      (engine.waits ? engine.since_poll : std::min(engine.since_poll, ShmSlotOwner::kMaxPollGap)).count();
   const uint64_t incarnation = slot.incarnation.load(std::memory_order_relaxed);
   if (incarnation_ == incarnation && now > read_at_) {
     if (now - stopped_checked_ >= kStoppedCheck) {

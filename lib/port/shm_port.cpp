@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint32_t kMaxHopBytes = kMaxIntHopWords * 4;
 
-constexpr uint32_t kMaxQuestion = 128;  // ARP, or a neighbor solicitation
+constexpr uint32_t kMaxRequestBytes = 128;  // ARP, or a neighbor solicitation
 
 }  // namespace
 
@@ -70,7 +70,7 @@ Result<std::unique_ptr<ShmPort>> ShmPort::open(std::shared_ptr<ShmSegment> segme
   for (uint32_t other = 0; !port->config_.via_switch && other < port->config_.slots.size(); ++other) {
     if (other != port->config_.slot) port->link(other);
   }
-  if (port->config_.places && !port->config_.via_switch) {
+  if (port->config_.sender_placement && !port->config_.via_switch) {
     port->placement_ =
         std::make_unique<ShmPlacement>(port->owner_.shared_segment(), port->config_.slot,
                                        [of = port.get()](const MacAddress& mac) { return of->slot_of(mac); });
@@ -95,20 +95,20 @@ inline std::optional<uint32_t> ShmPort::slot_of(const MacAddress& mac) {
 // The slot to whose ring the frame is written.
 std::optional<uint32_t> ShmPort::next_slot(const MacAddress& to) {
   if (!config_.via_switch) return slot_of(to);
-  if (const auto peer = slot_of(to)) meet(*peer);
+  if (const auto peer = slot_of(to)) report_contact(*peer);
   return kShmSwitchSlot;
 }
 
-inline void ShmPort::meet(uint32_t slot) {
-  if ((met_ & slot_bit(slot)) == 0) [[unlikely]]
-    meet_first(slot);
+inline void ShmPort::report_contact(uint32_t slot) {
+  if ((reported_contacts_ & slot_bit(slot)) == 0) [[unlikely]]
+    report_first_contact(slot);
 }
 
-[[gnu::noinline]] void ShmPort::meet_first(uint32_t slot) {
+[[gnu::noinline]] void ShmPort::report_first_contact(uint32_t slot) {
   // Frames of a process whose exit is known are not a contact with the next owner.
   const Owner owner = owner_of(slot);
   if (owner.incarnation == 0) return;
-  met_ |= slot_bit(slot);
+  reported_contacts_ |= slot_bit(slot);
   if (contacts_ != nullptr) contacts_->on_contact(slot, owner);
 }
 
@@ -120,7 +120,7 @@ uint16_t ShmPort::receive_from(uint32_t slot, std::span<rte_mbuf*> out) {
   if (received.all) ready_ &= ~slot_bit(slot);
   if (const uint64_t malformed = from.take_malformed(); malformed != 0) [[unlikely]]
     bump(shm_stats_.malformed, malformed);
-  if (received.frames != 0) meet(slot);
+  if (received.frames != 0) report_contact(slot);
   return received.frames;
 }
 
@@ -190,13 +190,13 @@ Nanos ShmPort::next_arrival() const {
 
 // ------------------------------------------------------------------------------------------------ sending
 
-// Whether the reader of a full ring has freed no space for kPatience (kSwitchPatience for the switch).
+// Whether the reader of a full ring has freed no space for kFullTimeout (kSwitchFullTimeout for the switch).
 bool ShmPort::is_stuck(Link& link, Nanos now) {
   if (link.full_at != link.out.freed()) {
     link.full_at = link.out.freed();
     link.full_since = now;
   }
-  return now - link.full_since >= (config_.via_switch ? kSwitchPatience : kPatience);
+  return now - link.full_since >= (config_.via_switch ? kSwitchFullTimeout : kFullTimeout);
 }
 
 // Adds a telemetry hop. The frame belongs to this process, so it is modified in place.
@@ -232,7 +232,7 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
   Link& to = link(slot);
   const bool gets_hop = config_.telemetry_port != 0 && alone;
   // Checked before the frame is modified: the caller offers a refused frame again, and it must not get a second hop.
-  if (!to.out.has_room(std::min(frame.pkt_len + (gets_hop ? kMaxHopBytes : 0), kShmMostFrame))) {
+  if (!to.out.has_space(std::min(frame.pkt_len + (gets_hop ? kMaxHopBytes : 0), kShmMostFrame))) {
     if (alone && !is_stuck(to, now)) return Sent::kBackpressure;
     drop(shm_stats_.ring_full);
     return Sent::kDropped;
@@ -244,7 +244,7 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
 
 // Marks the frame and updates counters, before the receiver sees the frame.
 inline void ShmPort::note_written(Link& to, uint32_t slot, const ShmLink::Written& frame) {
-  meet(slot);
+  report_contact(slot);
   to.tx_bytes += frame.bytes.size();
   if (config_.marks && to.out.used_up_to(frame.end) > config_.kmin) {
     to.out.refresh();
@@ -288,7 +288,7 @@ bool ShmPort::resolve(const rte_mbuf& frame) {
   const uint16_t type = reinterpret_cast<const EthernetHeader*>(bytes)->ether_type.get();
   if (type == kEtherTypeIpv4) return false;  // nearly all frames
   ResolutionAnswer answer = answer_resolution({bytes, frame.data_len}, config_.slots);
-  if (!answer.asks) return false;
+  if (!answer.is_request) return false;
   const bool present =
       answer.slot != UINT32_MAX && answer.slot != config_.slot && owner_.is_taken(answer.slot);
   if (present && answers_.size() < kMaxAnswers) {
@@ -337,7 +337,7 @@ uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
       continue;
     }
     const MacAddress& to = rte_pktmbuf_mtod(frame, const EthernetHeader*)->destination;
-    if (frame->data_len < kMaxQuestion && resolve(*frame)) {
+    if (frame->data_len < kMaxRequestBytes && resolve(*frame)) {
       ++sent;
       bytes += frame->pkt_len;
     } else if (to.is_multicast() && !config_.via_switch) {
@@ -455,15 +455,15 @@ std::optional<MacAddress> ShmPort::take_exit() {
     exit.switch_lost = switch_lost;
   }
   std::ranges::sort(exits_, std::ranges::greater{}, &Exit::due);
-  std::optional<MacAddress> gone;
+  std::optional<MacAddress> exited;
   if (!exits_.empty() && exits_.back().due <= now) {
-    gone = exits_.back().mac;
+    exited = exits_.back().mac;
     exits_.pop_back();
     // The next owner is a new contact.
-    if (const auto slot = slot_of(*gone)) met_ &= ~slot_bit(*slot);
+    if (const auto slot = slot_of(*exited)) reported_contacts_ &= ~slot_bit(*slot);
   }
   exits_due_.store(exits_.empty() ? kNever : exits_.back().due, std::memory_order_release);
-  return gone;
+  return exited;
 }
 
 void ShmPort::postpone_exits(std::span<rte_mbuf* const> received) {

@@ -5,7 +5,7 @@
 // exchanges all frames with the switch's slot (shm_switch.hpp), but still answers ARP requests and neighbor
 // solicitations for slots with an owner.
 //
-// A full ring blocks the sender while its reader frees space. If the reader frees nothing for kPatience, frames for
+// A full ring blocks the sender while its reader frees space. If the reader frees nothing for kFullTimeout, frames for
 // that slot are dropped and counted, so that a stopped process does not block traffic between other processes.
 #pragma once
 
@@ -39,7 +39,7 @@ struct ShmPortConfig {
   bool needs_icrc = true;   // PortCapabilities::needs_icrc; the same for all ports of the segment
   BitsPerSec rate{0};       // in telemetry hops; 0: 100 Gb/s
   // Place WRITEs into the memory of peer processes; not with a switch (shm_placement.hpp).
-  bool places = false;
+  bool sender_placement = false;
   // ECN marking by the number of bytes in the receiver's ring: never below kmin,
   // with probability pmax just below kmax, always above kmax.
   bool marks = false;
@@ -55,7 +55,7 @@ struct ShmPortConfig {
 struct ShmStats {
   std::atomic<uint64_t> marked{0};       // frames that were marked CE
   std::atomic<uint64_t> no_receiver{0};  // frames to addresses without a process
-  std::atomic<uint64_t> ring_full{0};    // dropped: full ring (unicast: for kPatience)
+  std::atomic<uint64_t> ring_full{0};    // dropped: full ring (unicast: for kFullTimeout)
   std::atomic<uint64_t> malformed{0};    // records or positions of another process that were out of range
   std::atomic<uint64_t> ring_peak{0};    // maximum number of unread bytes of a receiver
 };
@@ -77,9 +77,9 @@ class ShmPort final : public Port, public PeerPresence {
   };
 
   static constexpr size_t kMaxAnswers = 64;
-  static constexpr Nanos kPatience{10'000'000};
+  static constexpr Nanos kFullTimeout{10'000'000};
   // The same for the switch, through which all frames pass.
-  static constexpr Nanos kSwitchPatience = 1s;
+  static constexpr Nanos kSwitchFullTimeout = 1s;
   // Delay between a peer's crash notification and the report of its exit: a program that reads a failed completion
   // before the event of its connection reports the wrong cause. In a network with a switch, the delay also starts again
   // with each frame of the peer that the switch delivers, in the engine time of the switch: frames that the peer sent
@@ -158,8 +158,8 @@ class ShmPort final : public Port, public PeerPresence {
   // Delays the report of an exit while the switch still delivers frames of the process.
   void postpone_exits(std::span<rte_mbuf* const> received);
   const PeerTime& time_of_switch(Nanos now);
-  void meet(uint32_t slot);
-  void meet_first(uint32_t slot);
+  void report_contact(uint32_t slot);
+  void report_first_contact(uint32_t slot);
 
   const ShmPortConfig config_;
   ShmSlotOwner owner_;
@@ -176,7 +176,7 @@ class ShmPort final : public Port, public PeerPresence {
   std::vector<std::vector<uint8_t>> answers_;   // ARP and ND replies that rx_burst() returns next
   uint64_t published_ = 0;                      // slots to which frames were written since the last publish()
   uint32_t last_slot_ = 0;                      // last slot that slot_of() found
-  uint64_t met_ = 0;                            // slots that were reported to the listener
+  uint64_t reported_contacts_ = 0;              // slots that were reported to the listener
   std::unique_ptr<ContactListener> contacts_;
   std::unique_ptr<ShmPlacement> placement_;
 

@@ -17,7 +17,7 @@ uint32_t owner_of(const IpAddress& ip, std::span<const SlotAddresses> slots) {
 }
 
 ResolutionAnswer answer_arp(const ArpMessage& request, std::span<const SlotAddresses> slots) {
-  ResolutionAnswer answer{.asks = true, .slot = owner_of(request.target_ip, slots)};
+  ResolutionAnswer answer{.is_request = true, .slot = owner_of(request.target_ip, slots)};
   if (answer.slot == UINT32_MAX) return answer;
   const MacAddress mac = slots[answer.slot].mac;
   const ArpMessage reply{ArpOperation::kReply, mac, request.target_ip, request.sender_mac, request.sender_ip};
@@ -26,12 +26,12 @@ ResolutionAnswer answer_arp(const ArpMessage& request, std::span<const SlotAddre
   return answer;
 }
 
-ResolutionAnswer answer_solicitation(const NeighbourMessage& request, const MacAddress& from,
+ResolutionAnswer answer_solicitation(const NeighborMessage& request, const MacAddress& from,
                                      std::span<const SlotAddresses> slots) {
-  ResolutionAnswer answer{.asks = true, .slot = owner_of(request.target, slots)};
+  ResolutionAnswer answer{.is_request = true, .slot = owner_of(request.target, slots)};
   if (answer.slot == UINT32_MAX) return answer;
   const MacAddress mac = slots[answer.slot].mac;
-  NeighbourMessage reply;
+  NeighborMessage reply;
   reply.advertisement = true;
   reply.source = request.target;
   reply.destination = request.source;

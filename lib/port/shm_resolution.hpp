@@ -17,7 +17,7 @@ struct SlotAddresses {
 
 // Result for a frame that a port is to send.
 struct ResolutionAnswer {
-  bool asks = false;             // the frame is an address request; it must not be sent to a process
+  bool is_request = false;       // the frame is an address request; it must not be sent to a process
   uint32_t slot = UINT32_MAX;    // the slot with the address; UINT32_MAX: none
   std::vector<uint8_t> frame{};  // the reply, as that slot's process would send it
 };

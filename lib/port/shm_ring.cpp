@@ -80,7 +80,7 @@ uint8_t* ShmRingWriter::reserve(uint32_t frame_bytes) {
   return append(offset, ShmRecord::kFrame, frame_bytes);
 }
 
-bool ShmRingWriter::has_room(uint32_t frame_bytes) {
+bool ShmRingWriter::has_space(uint32_t frame_bytes) {
   const uint32_t need = shm_record_bytes(frame_bytes);
   const auto left = size_ - static_cast<uint32_t>(tail_ & (size_ - 1));
   const uint64_t most = size_ - need - (need > left ? left : 0);
@@ -89,8 +89,8 @@ bool ShmRingWriter::has_room(uint32_t frame_bytes) {
   return used() <= most;
 }
 
-void ShmRingWriter::cancel(uint8_t* room, uint32_t frame_bytes) {
-  auto* record = reinterpret_cast<ShmRecord*>(room) - 1;
+void ShmRingWriter::cancel(uint8_t* space, uint32_t frame_bytes) {
+  auto* record = reinterpret_cast<ShmRecord*>(space) - 1;
   *record = {shm_record_bytes(frame_bytes), ShmRecord::kPadding, 0};
 }
 

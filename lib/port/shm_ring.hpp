@@ -55,10 +55,10 @@ class ShmRingWriter {
   [[nodiscard]] uint64_t position() const { return tail_; }
   // Reverts the reservations made since the writer was at `position`. None of them may have been published.
   void take_back(uint64_t position) { tail_ = position; }
-  // Turns an unpublished reservation into a padding record. reserve() has returned `room` for `frame_bytes`.
-  static void cancel(uint8_t* room, uint32_t frame_bytes);
+  // Turns an unpublished reservation into a padding record. reserve() has returned `space` for `frame_bytes`.
+  static void cancel(uint8_t* space, uint32_t frame_bytes);
   // Whether reserve() would succeed for a frame of at most `frame_bytes`. May read the reader's position.
-  [[nodiscard]] bool has_room(uint32_t frame_bytes);
+  [[nodiscard]] bool has_space(uint32_t frame_bytes);
   void publish() { publish(tail_); }
   // Makes the reservations up to `position` visible to the reader.
   void publish(uint64_t position);

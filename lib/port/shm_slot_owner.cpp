@@ -60,7 +60,8 @@ void ShmSlotOwner::note_poll(Nanos now) {
   if (slept_.load(std::memory_order_relaxed) != 0)
     slept = Nanos{slept_.exchange(0, std::memory_order_relaxed)};
   const bool asleep = own_.asleep.load(std::memory_order_relaxed) != 0;
-  if (last_poll_ != Nanos{0} && gap > Nanos{0}) ran_ += (asleep ? gap : std::min(gap, slept + kTurn)).count();
+  if (last_poll_ != Nanos{0} && gap > Nanos{0})
+    ran_ += (asleep ? gap : std::min(gap, slept + kMaxPollGap)).count();
   last_poll_ = now;
   own_.ran.store(ran_, std::memory_order_relaxed);
   own_.polled.store(now.count(), std::memory_order_relaxed);
@@ -75,7 +76,7 @@ void ShmSlotOwner::notify(uint32_t slot, bool urgent, Nanos now) {
     held_wakes_.fetch_or(slot_bit(slot), std::memory_order_relaxed);
     if (urgent) held_urgent_.fetch_or(slot_bit(slot), std::memory_order_relaxed);
   } else {
-    wake_owner(slot, urgent ? WakeFor::kMoreThanAcks : WakeFor::kAnything, now);
+    wake_owner(slot, urgent ? WakeFor::kNonAckFrames : WakeFor::kAllFrames, now);
   }
 }
 
@@ -140,7 +141,7 @@ void ShmSlotOwner::Wakeup::release_wakes() {
   const uint64_t urgent = owner_.held_urgent_.exchange(0, std::memory_order_relaxed);
   for (const Nanos now = monotonic_now(); held != 0; held &= held - 1) {
     const auto slot = static_cast<uint32_t>(std::countr_zero(held));
-    owner_.wake_owner(slot, (urgent & slot_bit(slot)) != 0 ? WakeFor::kMoreThanAcks : WakeFor::kAnything,
+    owner_.wake_owner(slot, (urgent & slot_bit(slot)) != 0 ? WakeFor::kNonAckFrames : WakeFor::kAllFrames,
                       now);
   }
 }

@@ -19,7 +19,7 @@ class ShmSlotOwner {
  public:
   // If two polls are at most this far apart, the engine counts as running
   // in between. Longer than the longest sleep of a runner.
-  static constexpr Nanos kTurn{5'000'000};
+  static constexpr Nanos kMaxPollGap{5'000'000};
 
   // `others`: bitmap of the slots with which the owner exchanges frames. `has_unread`: whether frames of slots that are
   // no longer pending are unread; called by any thread.

@@ -40,7 +40,7 @@ Nanos SimLink::Channel::Arrivals::next() const {
 }
 
 SimLink::Channel::InFlightFrame SimLink::Channel::Arrivals::take() {
-  if (!late_is_first()) return in_order_.pop();
+  if (!reordered_is_first()) return in_order_.pop();
   std::ranges::pop_heap(late_, Later{});
   const InFlightFrame first = late_.back();
   late_.pop_back();
@@ -78,7 +78,7 @@ bool SimLink::Channel::send(rte_mbuf* frame, Nanos now, bool up) {
   }
   frame = own(frame);
   if (frame == nullptr) return true;
-  harm(frame, verdict, faults);
+  corrupt(frame, verdict, faults);
 
   Nanos arrival = done + delay_ + verdict.extra_delay;
   const bool late = rng_.chance(faults.reordering);
@@ -90,14 +90,14 @@ bool SimLink::Channel::send(rte_mbuf* frame, Nanos now, bool up) {
 
   const unsigned duplicates = verdict.duplicates + (rng_.chance(faults.duplication) ? 1U : 0U);
   const bool overtaken = arrival > done + delay_;
-  fly(frame, arrival, overtaken);
+  deliver_at(frame, arrival, overtaken);
   for (unsigned i = 0; i < duplicates; ++i) {
     bump(stats.duplicated);
     rte_mbuf* copy = rte_pktmbuf_copy(frame, copies_, 0, UINT32_MAX);
     if (copy == nullptr) {
       bump(stats.no_buffer);
     } else {
-      fly(copy, arrival, overtaken);
+      deliver_at(copy, arrival, overtaken);
     }
   }
   return true;
@@ -109,13 +109,13 @@ rte_mbuf* SimLink::Channel::receive(uint16_t queue, Nanos now) {
   return arriving_[queue].take().frame;
 }
 
-Nanos SimLink::Channel::room_at() const {
+Nanos SimLink::Channel::next_free() const {
   if (!refused_) return kNever;
   return sending_.empty() ? Nanos{0} : sending_.front().done;
 }
 
 bool SimLink::Channel::wake(Nanos now) {
-  if (room_at() > now) return false;
+  if (next_free() > now) return false;
   retire(now);
   refused_ = false;
   return true;
@@ -135,7 +135,7 @@ rte_mbuf* SimLink::Channel::own(rte_mbuf* frame) {
   return frame;
 }
 
-void SimLink::Channel::harm(rte_mbuf* frame, const SimVerdict& verdict, const SimFaults& random) {
+void SimLink::Channel::corrupt(rte_mbuf* frame, const SimVerdict& verdict, const SimFaults& random) {
   if ((verdict.mark || rng_.chance(random.marking)) &&
       mark_congestion(rte_pktmbuf_mtod(frame, uint8_t*), frame->data_len)) {
     bump(stats.marked);
@@ -146,15 +146,15 @@ void SimLink::Channel::harm(rte_mbuf* frame, const SimVerdict& verdict, const Si
   if (corrupted) bump(stats.corrupted);
 }
 
-void SimLink::Channel::fly(rte_mbuf* frame, Nanos arrival, bool late) {
-  crossing_.push({arrival, order_++, frame, static_cast<uint16_t>(queue_of(frame)), late});
+void SimLink::Channel::deliver_at(rte_mbuf* frame, Nanos arrival, bool late) {
+  in_transit_.push({arrival, order_++, frame, static_cast<uint16_t>(queue_of(frame)), late});
   if (listener_ != nullptr) listener_->arriving(arrival);
 }
 
 void SimLink::Channel::collect() {
-  for (const InFlightFrame* next = crossing_.front(); next != nullptr; next = crossing_.front()) {
+  for (const InFlightFrame* next = in_transit_.front(); next != nullptr; next = in_transit_.front()) {
     arriving_[next->queue].add(*next);
-    crossing_.pop();
+    in_transit_.pop();
   }
 }
 

@@ -32,7 +32,7 @@ class SimLink::Channel {
   }
 
   // When a refused sender should retry; kNever if none was refused.
-  [[nodiscard]] Nanos room_at() const;
+  [[nodiscard]] Nanos next_free() const;
   // Whether a refused sender can continue at `now`.
   bool wake(Nanos now);
 
@@ -71,7 +71,7 @@ class SimLink::Channel {
     [[nodiscard]] uint32_t count(Nanos by) const;
 
    private:
-    [[nodiscard]] bool late_is_first() const {
+    [[nodiscard]] bool reordered_is_first() const {
       return !late_.empty() && (in_order_.empty() || Later{}(in_order_.front(), late_.front()));
     }
     GrowingRing<InFlightFrame> in_order_;
@@ -80,8 +80,8 @@ class SimLink::Channel {
 
   void retire(Nanos now);
   rte_mbuf* own(rte_mbuf* frame);
-  void harm(rte_mbuf* frame, const SimVerdict& verdict, const SimFaults& random);
-  void fly(rte_mbuf* frame, Nanos arrival, bool late);
+  void corrupt(rte_mbuf* frame, const SimVerdict& verdict, const SimFaults& random);
+  void deliver_at(rte_mbuf* frame, Nanos arrival, bool late);
   void collect();
   [[nodiscard]] size_t queue_of(const rte_mbuf* frame) const;
 
@@ -95,7 +95,7 @@ class SimLink::Channel {
   uint64_t order_ = 0;
   bool refused_ = false;
   ArrivalListener* listener_ = nullptr;
-  SpscQueue<InFlightFrame> crossing_;  // from the sender to the receiver
+  SpscQueue<InFlightFrame> in_transit_;  // from the sender to the receiver
   // Used by the receiver.
   std::vector<Arrivals> arriving_;  // per queue
 };

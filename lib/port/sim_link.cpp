@@ -99,14 +99,14 @@ class SimLink::End : public Port {
 
 class SimLink::Waker final : public Poller {
  public:
-  Waker(const std::string& link, Channel& way) : link_(link), way_(way) {}
-  bool poll(Nanos now) override { return way_.wake(now); }
-  [[nodiscard]] Nanos next_deadline() const override { return way_.room_at(); }
+  Waker(const std::string& link, Channel& channel) : link_(link), channel_(channel) {}
+  bool poll(Nanos now) override { return channel_.wake(now); }
+  [[nodiscard]] Nanos next_deadline() const override { return channel_.next_free(); }
   [[nodiscard]] std::string_view name() const override { return link_; }
 
  private:
   const std::string& link_;
-  Channel& way_;
+  Channel& channel_;
 };
 
 SimLink::SimLink(const SimLinkConfig& config, std::shared_ptr<MbufPool> copies)
@@ -114,13 +114,14 @@ SimLink::SimLink(const SimLinkConfig& config, std::shared_ptr<MbufPool> copies)
   Rng rng{config.seed};
   const std::array directions = {&config.a_to_b, &config.b_to_a};
   for (size_t i = 0; i < 2; ++i)
-    ways_[i] = std::make_unique<Channel>(*directions[i], config.queues[1 - i], rng.fork(), copies_->get());
+    channels_[i] =
+        std::make_unique<Channel>(*directions[i], config.queues[1 - i], rng.fork(), copies_->get());
   for (size_t i = 0; i < 2; ++i) {
     const uint64_t address = rng.next();
     const MacAddress mac = config.macs[i].is_zero() ? MacAddress::local(address) : config.macs[i];
     ends_[i] = std::make_unique<End>(name_ + (i == 0 ? ":a" : ":b"), mac, config.mtu, config.queues[i], up_,
-                                     *ways_[i], *ways_[1 - i]);
-    wakers_[i] = std::make_unique<Waker>(name_, *ways_[i]);
+                                     *channels_[i], *channels_[1 - i]);
+    wakers_[i] = std::make_unique<Waker>(name_, *channels_[i]);
   }
 }
 
@@ -128,14 +129,18 @@ SimLink::~SimLink() = default;
 
 Port& SimLink::a() { return *ends_[0]; }
 Port& SimLink::b() { return *ends_[1]; }
-const SimDirectionStats& SimLink::stats(Direction direction) const { return ways_[direction]->stats; }
-void SimLink::set_faults(Direction direction, const SimFaults& faults) { ways_[direction]->faults = faults; }
-void SimLink::set_script(Direction direction, SimScript script) {
-  ways_[direction]->script = std::move(script);
+const SimDirectionStats& SimLink::stats(Direction direction) const { return channels_[direction]->stats; }
+void SimLink::set_faults(Direction direction, const SimFaults& faults) {
+  channels_[direction]->faults = faults;
 }
-void SimLink::set_rate(Direction direction, BitsPerSec rate) { ways_[direction]->line.set_rate(rate); }
+void SimLink::set_script(Direction direction, SimScript script) {
+  channels_[direction]->script = std::move(script);
+}
+void SimLink::set_rate(Direction direction, BitsPerSec rate) { channels_[direction]->line.set_rate(rate); }
 
-void SimLink::listen(Direction direction, ArrivalListener& listener) { ways_[direction]->listen(&listener); }
+void SimLink::listen(Direction direction, ArrivalListener& listener) {
+  channels_[direction]->listen(&listener);
+}
 Poller& SimLink::waker(Direction direction) { return *wakers_[direction]; }
 
 bool SimLink::poll(Nanos now) {

@@ -139,7 +139,7 @@ class SimLink : public Poller {
   std::string name_;
   std::shared_ptr<MbufPool> copies_;
   std::atomic<bool> up_{true};
-  std::array<std::unique_ptr<Channel>, 2> ways_;
+  std::array<std::unique_ptr<Channel>, 2> channels_;
   std::array<std::unique_ptr<End>, 2> ends_;
   std::array<std::unique_ptr<Waker>, 2> wakers_;
 };

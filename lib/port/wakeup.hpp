@@ -22,26 +22,26 @@ namespace roci {
 
 // An acknowledgment alone need not wake a receiver, unless the receiver needs it to send more or sleeps until a request
 // completes. The receiver reads the acknowledgment when its application polls, or with the next frame.
-enum class WakeFor : uint8_t { kAnything, kMoreThanAcks };
+enum class WakeFor : uint8_t { kAllFrames, kNonAckFrames };
 
 struct WakeupWord {
-  static constexpr uint32_t kArmed = 1, kAcksToo = 2, kOne = 4;
+  static constexpr uint32_t kArmed = 1, kWithAcks = 2, kOne = 4;
   std::atomic<uint32_t> value{0};
 
   // Sets the flags and returns the new value of the word.
   uint32_t arm(WakeFor what) {
-    if (what == WakeFor::kAnything)
-      return value.fetch_or(kArmed | kAcksToo, std::memory_order_seq_cst) | kArmed | kAcksToo;
-    value.fetch_and(~kAcksToo, std::memory_order_seq_cst);
+    if (what == WakeFor::kAllFrames)
+      return value.fetch_or(kArmed | kWithAcks, std::memory_order_seq_cst) | kArmed | kWithAcks;
+    value.fetch_and(~kWithAcks, std::memory_order_seq_cst);
     return value.fetch_or(kArmed, std::memory_order_seq_cst) | kArmed;
   }
-  void disarm() { value.fetch_and(~(kArmed | kAcksToo), std::memory_order_seq_cst); }
+  void disarm() { value.fetch_and(~(kArmed | kWithAcks), std::memory_order_seq_cst); }
   // Called after publication and a full fence. Returns true if the caller must wake the receiver.
   [[nodiscard]] bool claim(WakeFor published) {
-    const uint32_t wanted = published == WakeFor::kAnything ? kAcksToo : kArmed;
+    const uint32_t wanted = published == WakeFor::kAllFrames ? kWithAcks : kArmed;
     uint32_t now = value.load(std::memory_order_relaxed);
     while ((now & wanted) != 0) {
-      if (value.compare_exchange_weak(now, (now & ~(kArmed | kAcksToo)) + kOne, std::memory_order_seq_cst))
+      if (value.compare_exchange_weak(now, (now & ~(kArmed | kWithAcks)) + kOne, std::memory_order_seq_cst))
         return true;
     }
     return false;

@@ -31,7 +31,7 @@ Ports& ports() {
   return *kPorts;
 }
 
-bool are_in_the_way(const Ports::User& a, const Ports::User& b) {
+bool conflict(const Ports::User& a, const Ports::User& b) {
   if (a.shared && b.shared) return false;
   if (a.one_family && b.one_family && a.ipv6 != b.ipv6) return false;
   return !a.address || !b.address || *a.address == *b.address;
@@ -101,10 +101,10 @@ std::optional<Source> source_for(ibv_context* context, const IpAddress& to) {
   for (int index = 0;; ++index) {
     ibv_gid gid{};
     if (ibv_query_gid(context, 1, index, &gid) != 0) return other;
-    const IpAddress ours = ip_of(gid);
-    if (ours.is_zero() || ours.is_v4() != to.is_v4() || ours.is_link_local() != to.is_link_local()) continue;
-    const Source found{ours, static_cast<uint8_t>(index)};
-    if (ours == to) return found;
+    const IpAddress own = ip_of(gid);
+    if (own.is_zero() || own.is_v4() != to.is_v4() || own.is_link_local() != to.is_link_local()) continue;
+    const Source found{own, static_cast<uint8_t>(index)};
+    if (own == to) return found;
     if (!other) other = found;
   }
 }
@@ -114,7 +114,7 @@ std::optional<Source> own_source(ibv_context* context, const IpAddress& address)
   return found && found->address == address ? found : std::nullopt;
 }
 
-bool take_port(Id& id, uint16_t wanted) {
+bool reserve_port(Id& id, uint16_t wanted) {
   Ports& all = ports();
   const sockaddr& address = id.verbs.route.addr.src_addr;
   const Ports::User user{.id = &id,
@@ -136,7 +136,7 @@ bool take_port(Id& id, uint16_t wanted) {
   if (wanted != 0) {
     const auto others = others_at(wanted);
     return std::none_of(others.begin(), others.end(),
-                        [&](const Ports::User& other) { return are_in_the_way(other, user); }) &&
+                        [&](const Ports::User& other) { return conflict(other, user); }) &&
            take(wanted);
   }
   constexpr unsigned kMax = kLastPort - kFirstPort + 1;
@@ -148,7 +148,7 @@ bool take_port(Id& id, uint16_t wanted) {
   return false;
 }
 
-void give_port_back(Id& id) {
+void release_port(Id& id) {
   Ports& all = ports();
   const std::scoped_lock guard(all.mutex);
   const auto found = all.users.find({id.verbs.ps, id.port});

@@ -31,7 +31,7 @@ std::optional<Source> own_source(ibv_context* context, const IpAddress& address)
 
 // Allocates a port for the source address of the id; 0: any free port. Ids share a port if all of them permit it, or if
 // their addresses differ. Returns false if the port is in use, or no port is free.
-bool take_port(Id& id, uint16_t wanted);
-void give_port_back(Id& id);
+bool reserve_port(Id& id, uint16_t wanted);
+void release_port(Id& id);
 
 }  // namespace roci::rdmacm

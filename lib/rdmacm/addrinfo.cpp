@@ -12,10 +12,10 @@ using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this fil
 
 namespace {
 
-struct ForgetAddrinfo {
+struct AddrinfoDeleter {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
-using AddrinfoList = std::unique_ptr<addrinfo, ForgetAddrinfo>;
+using AddrinfoList = std::unique_ptr<addrinfo, AddrinfoDeleter>;
 
 sockaddr* copy_of(const sockaddr* address, socklen_t length) {
   auto* const out = static_cast<sockaddr*>(std::malloc(length));

@@ -28,14 +28,14 @@ bool put_private_data(std::array<uint8_t, kSize>& out, size_t at, const void* da
   return true;
 }
 
-Most most_of(ibv_context* context) {
+TermLimits most_of(ibv_context* context) {
   ibv_device_attr attr{};
   if (ibv_query_device(context, &attr) != 0) return {};
   return {static_cast<uint8_t>(std::clamp(attr.max_qp_rd_atom, 0, 255)),
           static_cast<uint8_t>(std::clamp(attr.max_qp_init_rd_atom, 0, 255))};
 }
 
-Ends ends_of(const Id& id) {
+Endpoints ends_of(const Id& id) {
   const cm::Route route = route_of(id);
   return {.local = route.local,
           .remote = route.remote,
@@ -53,33 +53,34 @@ OwnQueuePair queue_pair_of(const Id& id, const rdma_conn_param& param) {
           .ece_vendor = id.local_ece.vendor_id};
 }
 
-bool asks_for_services(rdma_port_space space) { return space == RDMA_PS_UDP || space == RDMA_PS_IPOIB; }
+bool uses_service_resolution(rdma_port_space space) { return space == RDMA_PS_UDP || space == RDMA_PS_IPOIB; }
 
 int reject(Id& id, uint16_t reason, const void* data, uint8_t length) {
   if (id.connection == nullptr) return failed(EINVAL);
   CmRejected no{.reason = reason};
   if (!put_private_data(no.private_data, 0, data, length)) return failed(EINVAL);
-  const roci::Status said = id.service->reject(*id.connection, no);
-  return said ? 0 : failed(said.error());
+  const roci::Status status = id.service->reject(*id.connection, no);
+  return status ? 0 : failed(status.error());
 }
 
 int refuse_service(Id& id, const void* data, uint8_t length) {
   if (id.connection == nullptr) return failed(EINVAL);
   CmServiceReply no{.status = CmServiceReply::kRejected};
   if (!put_private_data(no.private_data, 0, data, length)) return failed(EINVAL);
-  const roci::Status said = id.service->answer(*id.connection, no, 0);
-  return said ? 0 : failed(said.error());
+  const roci::Status status = id.service->reply_service(*id.connection, no, 0);
+  return status ? 0 : failed(status.error());
 }
 
-int ask_for_service(Id& id, const rdma_conn_param* param) {
-  CmServiceRequest request = question_for(ends_of(id));
+int send_service_request(Id& id, const rdma_conn_param* param) {
+  CmServiceRequest request = service_request_for(ends_of(id));
   if (param != nullptr && !put_private_data(request.private_data, CmIpHeader::kBytes, param->private_data,
                                             param->private_data_len))
     return failed(EINVAL);
   id.phase = Phase::kConnecting;
-  if (roci::Status asked = id.service->ask(route_of(id), request, id, id.connection); !asked) {
-    id.phase = Phase::kRouteKnown;
-    return failed(asked.error());
+  if (roci::Status requested = id.service->request_service(route_of(id), request, id, id.connection);
+      !requested) {
+    id.phase = Phase::kRouteResolved;
+    return failed(requested.error());
   }
   return complete(id);
 }
@@ -149,7 +150,7 @@ class Requests final : public cm::EventHandler {
   bool on_event(cm::Connection& connection, const cm::Event& event) override {
     if (event.kind == cm::EventKind::kRequest) return on_request(connection, *event.mad);
     if (event.kind == cm::EventKind::kServiceRequest)
-      return on_question(connection, std::get<CmServiceRequest>(event.mad->message));
+      return on_service_request(connection, std::get<CmServiceRequest>(event.mad->message));
     return static_cast<Id*>(connection.user)->on_event(connection, event);
   }
 
@@ -174,7 +175,7 @@ class Requests final : public cm::EventHandler {
     return true;
   }
 
-  static bool on_question(cm::Connection& connection, const CmServiceRequest& request) {
+  static bool on_service_request(cm::Connection& connection, const CmServiceRequest& request) {
     Id& listener = *static_cast<Id*>(connection.user);
     Id* id = id_of_request(listener, connection, request.private_data);
     if (id == nullptr) return false;
@@ -236,16 +237,17 @@ bool Id::on_event(cm::Connection&, const cm::Event& event) {
       return true;
     case cm::EventKind::kReady: {
       phase = Phase::kConnected;
-      auto told = make_event(*this, RDMA_CM_EVENT_ESTABLISHED);
-      if (event.mad != nullptr) fill_private_data(*told, std::get<CmReady>(event.mad->message).private_data);
-      channel().push(std::move(told));
+      auto created = make_event(*this, RDMA_CM_EVENT_ESTABLISHED);
+      if (event.mad != nullptr)
+        fill_private_data(*created, std::get<CmReady>(event.mad->message).private_data);
+      channel().push(std::move(created));
       return true;
     }
     case cm::EventKind::kRejected: {
       const auto& rejected = std::get<CmRejected>(event.mad->message);
-      auto told = make_event(*this, RDMA_CM_EVENT_REJECTED, rejected.reason);
-      fill_private_data(*told, rejected.private_data);
-      channel().push(std::move(told));
+      auto created = make_event(*this, RDMA_CM_EVENT_REJECTED, rejected.reason);
+      fill_private_data(*created, rejected.private_data);
+      channel().push(std::move(created));
       return true;
     }
     case cm::EventKind::kRequestTimeout:
@@ -259,7 +261,7 @@ bool Id::on_event(cm::Connection&, const cm::Event& event) {
       phase = Phase::kDisconnected;
       report(*this, RDMA_CM_EVENT_DISCONNECTED);
       return true;
-    case cm::EventKind::kTimeWaitOver:
+    case cm::EventKind::kTimeWaitExpired:
       report(*this, RDMA_CM_EVENT_TIMEWAIT_EXIT);
       return true;
     case cm::EventKind::kServiceReply:
@@ -281,27 +283,27 @@ extern "C" {
 
 int rdma_connect(rdma_cm_id* verbs, rdma_conn_param* param) {
   Id& id = Id::of(verbs);
-  if (id.phase != Phase::kRouteKnown) return failed(EINVAL);
+  if (id.phase != Phase::kRouteResolved) return failed(EINVAL);
   const rdma_conn_param none{};
   const rdma_conn_param& wanted = param != nullptr ? *param : none;
-  if (verbs->qp_type == IBV_QPT_UD) return ask_for_service(id, param);
+  if (verbs->qp_type == IBV_QPT_UD) return send_service_request(id, param);
   Terms& terms = id.terms;
-  const Ends ends = ends_of(id);
-  ask_for(terms, param, most_of(verbs->verbs), ends);
+  const Endpoints ends = ends_of(id);
+  request_terms(terms, param, most_of(verbs->verbs), ends);
   terms.rq_psn = random_psn();
   terms.path_mtu = path_mtu_of(id);
   if (id.ack_timeout != 0) terms.ack_timeout = id.ack_timeout;
   CmRequest request =
-      request_for(ends, terms, queue_pair_of(id, wanted), wanted.flow_control != 0, id.service->patience());
+      request_for(ends, terms, queue_pair_of(id, wanted), wanted.flow_control != 0, id.service->timeouts());
   if (!put_private_data(request.private_data, CmIpHeader::kBytes, wanted.private_data,
                         wanted.private_data_len))
     return failed(EINVAL);
   id.phase = Phase::kConnecting;
-  if (roci::Status begun =
+  if (roci::Status started =
           id.service->connect(route_of(id), request, id.local_ece.options, id, id.connection);
-      !begun) {
-    id.phase = Phase::kRouteKnown;
-    return failed(begun.error());
+      !started) {
+    id.phase = Phase::kRouteResolved;
+    return failed(started.error());
   }
   return complete(id);
 }
@@ -312,12 +314,13 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   const rdma_conn_param none{};
   const rdma_conn_param& wanted = param != nullptr ? *param : none;
   const OwnQueuePair own = queue_pair_of(id, wanted);
-  if (asks_for_services(verbs->ps)) {
+  if (uses_service_resolution(verbs->ps)) {
     CmServiceReply reply{.queue_pair = Qpn{own.number}, .qkey = RDMA_UDP_QKEY};
     reply.service_id = cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port);
     if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
       return failed(EINVAL);
-    if (roci::Status said = id.service->answer(*id.connection, reply, 0); !said) return failed(said.error());
+    if (roci::Status status = id.service->reply_service(*id.connection, reply, 0); !status)
+      return failed(status.error());
     id.phase = Phase::kConnected;
     return 0;
   }
@@ -330,23 +333,23 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
     return failed(EINVAL);
   id.phase = Phase::kAccepting;
   if (verbs->qp != nullptr && !connect_queue_pair(id)) return -1;
-  if (roci::Status said = id.service->accept(*id.connection, reply, id.local_ece.options); !said)
-    return failed(said.error());
+  if (roci::Status status = id.service->accept(*id.connection, reply, id.local_ece.options); !status)
+    return failed(status.error());
   return complete(id);
 }
 
 int rdma_establish(rdma_cm_id* verbs) {
   Id& id = Id::of(verbs);
   if (verbs->qp != nullptr || id.connection == nullptr) return failed(EINVAL);
-  if (roci::Status said = id.service->ready(*id.connection, {}); !said) return failed(said.error());
+  if (roci::Status status = id.service->ready(*id.connection, {}); !status) return failed(status.error());
   id.phase = Phase::kConnected;
   return 0;
 }
 
 int rdma_reject(rdma_cm_id* verbs, const void* data, uint8_t length) {
   Id& id = Id::of(verbs);
-  return asks_for_services(verbs->ps) ? refuse_service(id, data, length)
-                                      : reject(id, CmRejected::kConsumer, data, length);
+  return uses_service_resolution(verbs->ps) ? refuse_service(id, data, length)
+                                            : reject(id, CmRejected::kConsumer, data, length);
 }
 
 int rdma_reject_ece(rdma_cm_id* verbs, const void* data, uint8_t length) {
@@ -356,8 +359,8 @@ int rdma_reject_ece(rdma_cm_id* verbs, const void* data, uint8_t length) {
 int rdma_notify(rdma_cm_id* verbs, ibv_event_type event) {
   Id& id = Id::of(verbs);
   if (event != IBV_EVENT_COMM_EST || id.connection == nullptr) return failed(EINVAL);
-  const roci::Status told = id.service->established(*id.connection);
-  return told ? 0 : failed(told.error());
+  const roci::Status status = id.service->established(*id.connection);
+  return status ? 0 : failed(status.error());
 }
 
 int rdma_disconnect(rdma_cm_id* verbs) {
@@ -365,7 +368,7 @@ int rdma_disconnect(rdma_cm_id* verbs) {
   if (id.connection == nullptr) return failed(EINVAL);
   if (!fail_queue_pair(id)) return -1;
   if (id.service->disconnect(*id.connection, {})) return complete(id);
-  const roci::Status answered = id.service->answer_disconnect(*id.connection, {});
+  const roci::Status answered = id.service->reply_disconnect(*id.connection, {});
   return answered ? complete(id) : failed(answered.error());
 }
 

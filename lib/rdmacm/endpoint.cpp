@@ -48,8 +48,8 @@ int rdma_create_ep(rdma_cm_id** out, rdma_addrinfo* res, ibv_pd* pd, ibv_qp_init
   verbs->qp_type = static_cast<ibv_qp_type>(res->ai_qp_type);
   if ((res->ai_flags & RAI_PASSIVE) != 0) {
     if (rdma_bind_addr(verbs, res->ai_src_addr) != 0) return give_up(verbs);
-    id.asked_pd = pd;
-    if (attr != nullptr) id.asked_qp = *attr;
+    id.requested_pd = pd;
+    if (attr != nullptr) id.requested_qp = *attr;
     *out = verbs;
     return 0;
   }
@@ -94,10 +94,10 @@ int rdma_get_request(rdma_cm_id* listen, rdma_cm_id** out) {
     destroy(id);
     return -1;
   }
-  if (listener.asked_qp) {
-    ibv_qp_init_attr attr = *listener.asked_qp;
+  if (listener.requested_qp) {
+    ibv_qp_init_attr attr = *listener.requested_qp;
     attr.qp_type = listen->qp_type;
-    if (rdma_create_qp(verbs, listener.asked_pd, &attr) != 0) {
+    if (rdma_create_qp(verbs, listener.requested_pd, &attr) != 0) {
       const int code = errno;
       rdma_ack_cm_event(event);
       rdma_destroy_ep(verbs);

@@ -83,21 +83,21 @@ bool wait_for_event(const Channel& channel) {
 }
 
 // Removes the events that the program has not fetched, and the ids of connection requests among them.
-void forget_events_of(Id& id) {
+void remove_events_of(Id& id) {
   Channel& channel = id.channel();
-  std::deque<std::unique_ptr<CmEvent>> forgotten;
+  std::deque<std::unique_ptr<CmEvent>> removed;
   {
     const std::scoped_lock guard(channel.mutex);
     // with very many ids, few have events
     for (size_t at = 0; at < channel.events.size() && id.queued > 0;) {
       if (channel.events[at]->id == &id) {
-        forgotten.push_back(take(channel, at));
+        removed.push_back(take(channel, at));
       } else {
         ++at;
       }
     }
   }
-  for (const auto& event : forgotten) {
+  for (const auto& event : removed) {
     if (event->verbs.event == RDMA_CM_EVENT_CONNECT_REQUEST && event->verbs.id != &id.verbs)
       destroy(Id::of(event->verbs.id));
   }
@@ -113,8 +113,8 @@ void acknowledge_own_event(Id& id) {
 void finish_request(Id& id) {
   id.verbs.verbs = open_device();
   id.verbs.pd = default_pd();
-  if (const auto ours = ip_of(id.verbs.route.addr.src_addr)) {
-    if (const auto source = own_source(id.verbs.verbs, *ours)) id.sgid_index = source->gid_index;
+  if (const auto local = ip_of(id.verbs.route.addr.src_addr)) {
+    if (const auto source = own_source(id.verbs.verbs, *local)) id.sgid_index = source->gid_index;
   }
 }
 
@@ -192,7 +192,7 @@ int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
 // Afterwards no events of the id are queued, and the program holds none.
 void leave_events(Id& id) {
   acknowledge_own_event(id);
-  forget_events_of(id);
+  remove_events_of(id);
   std::unique_lock guard(id.mutex);
   id.acknowledged.wait(guard, [&] { return id.reported == 0; });
 }

@@ -62,7 +62,7 @@ void use_source(Id& id, const Source& source) {
 }
 
 int take_port_for(Id& id, uint16_t wanted) {
-  if (!take_port(id, wanted)) return failed(EADDRINUSE);
+  if (!reserve_port(id, wanted)) return failed(EADDRINUSE);
   set_port(id.verbs.route.addr.src_addr, id.port);
   return 0;
 }
@@ -117,9 +117,9 @@ ibv_xrcd* default_xrc_domain() {
   return opened().xrc_domain;
 }
 
-void Id::on_answer(Status found) {
+void Id::on_resolved(Status found) {
   const bool here = found.has_value();
-  phase = here ? Phase::kAddressKnown : Phase::kBound;
+  phase = here ? Phase::kAddressResolved : Phase::kBound;
   report(*this, here ? RDMA_CM_EVENT_ADDR_RESOLVED : RDMA_CM_EVENT_ADDR_ERROR,
          here ? 0 : -found.error().code);
 }
@@ -131,7 +131,7 @@ void destroy(Id& id) {
     if (id.connection != nullptr) id.service->destroy(*id.connection);
   }
   leave_events(id);
-  if (id.port != 0 && !id.of_listener) give_port_back(id);
+  if (id.port != 0 && !id.of_listener) release_port(id);
   delete id.verbs.route.path_rec;
   if (id.synchronous) rdma_destroy_event_channel(id.verbs.channel);
   delete &id;
@@ -188,7 +188,7 @@ int rdma_resolve_addr(rdma_cm_id* verbs, sockaddr* source, sockaddr* destination
   std::memcpy(&id.verbs.route.addr.dst_storage, destination,
               destination->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
   id.verbs.route.addr.addr.ibaddr.dgid = gid_of(*to);
-  id.phase = Phase::kAddressAsked;
+  id.phase = Phase::kAddressRequested;
   id.service->resolve(id, *to, std::max(timeout_ms, 1) * kMillisecond);
   return complete(id);
 }
@@ -196,7 +196,7 @@ int rdma_resolve_addr(rdma_cm_id* verbs, sockaddr* source, sockaddr* destination
 // Each destination has one route.
 int rdma_resolve_route(rdma_cm_id* verbs, int) {
   Id& id = Id::of(verbs);
-  if (id.phase != Phase::kAddressKnown) return failed(EINVAL);
+  if (id.phase != Phase::kAddressResolved) return failed(EINVAL);
   auto* path = new ibv_sa_path_rec{};
   path->sgid = verbs->route.addr.addr.ibaddr.sgid;
   path->dgid = verbs->route.addr.addr.ibaddr.dgid;
@@ -211,7 +211,7 @@ int rdma_resolve_route(rdma_cm_id* verbs, int) {
   path->packet_life_time = kPacketLifetime;
   delete std::exchange(verbs->route.path_rec, path);
   verbs->route.num_paths = 1;
-  id.phase = Phase::kRouteKnown;
+  id.phase = Phase::kRouteResolved;
   report(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
   return complete(id);
 }

@@ -50,9 +50,9 @@ struct Channel {
 enum class Phase : uint8_t {
   kIdle,
   kBound,
-  kAddressAsked,
-  kAddressKnown,
-  kRouteKnown,
+  kAddressRequested,
+  kAddressResolved,
+  kRouteResolved,
   kListening,
   kConnecting,  // REQ or SIDR_REQ was sent, or a reply was not fetched yet
   kRequested,   // a peer requested a connection or a service
@@ -79,8 +79,8 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   uint8_t ack_timeout = 0;  // time code; 0: default
   bool reuse_address = false, one_family = false;
   ibv_ece local_ece{}, remote_ece{};
-  ibv_pd* asked_pd = nullptr;  // from rdma_create_ep(), for ids of requests
-  std::optional<ibv_qp_init_attr> asked_qp;
+  ibv_pd* requested_pd = nullptr;  // from rdma_create_ep(), for ids of requests
+  std::optional<ibv_qp_init_attr> requested_qp;
   Terms terms;
   cm::Connection* connection = nullptr;
   cm::Listener listener;
@@ -96,7 +96,7 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   [[nodiscard]] Channel& channel() const { return Channel::of(verbs.channel); }
 
   bool on_event(cm::Connection& from, const cm::Event& event) override;
-  void on_answer(Status found) override;
+  void on_resolved(Status found) override;
 };
 
 // The device of the process. It is opened once and never closed. Null with errno if no device exists.

@@ -9,14 +9,14 @@ constexpr uint8_t kTargetAckDelay = 15;  // as rdma_rxe reports
 constexpr uint8_t kMaxRetries = 7;
 constexpr uint8_t kXrc = 1;  // extended transport type
 
-CmIpHeader ip_header_of(const Ends& ends) {
+CmIpHeader ip_header_of(const Endpoints& ends) {
   return {.v6 = !ends.local.is_v4(),
           .source_port = ends.local_port,
           .source = ends.local,
           .destination = ends.remote};
 }
 
-uint64_t service_id_of(const Ends& ends) {
+uint64_t service_id_of(const Endpoints& ends) {
   return cm_service_id(static_cast<CmPortSpace>(ends.space), ends.remote_port);
 }
 
@@ -57,36 +57,37 @@ void apply(Terms& terms, const CmReply& reply, ibv_qp_type type) {
   terms.ack_timeout = with_ack_delay(terms.ack_timeout, reply.target_ack_delay);
 }
 
-void ask_for(Terms& terms, const rdma_conn_param* wanted, const Most& most, const Ends& ends) {
-  const auto ask = [&](uint8_t wish, uint8_t can) {
-    return wanted == nullptr || wish == RDMA_MAX_RESP_RES ? can : std::min(wish, can);
+void request_terms(Terms& terms, const rdma_conn_param* wanted, const TermLimits& most,
+                   const Endpoints& ends) {
+  const auto limited = [&](uint8_t requested, uint8_t can) {
+    return wanted == nullptr || requested == RDMA_MAX_RESP_RES ? can : std::min(requested, can);
   };
   static_assert(RDMA_MAX_RESP_RES == RDMA_MAX_INIT_DEPTH);
-  const rdma_conn_param wish = wanted != nullptr ? *wanted : rdma_conn_param{};
-  terms.responder_resources = ask(wish.responder_resources, most.responder_resources);
-  terms.initiator_depth = ask(wish.initiator_depth, most.initiator_depth);
-  terms.retry_count = wanted == nullptr ? kMaxRetries : std::min(wish.retry_count, kMaxRetries);
-  terms.rnr_retry_count = wanted == nullptr ? kMaxRetries : std::min(wish.rnr_retry_count, kMaxRetries);
+  const rdma_conn_param requested = wanted != nullptr ? *wanted : rdma_conn_param{};
+  terms.responder_resources = limited(requested.responder_resources, most.responder_resources);
+  terms.initiator_depth = limited(requested.initiator_depth, most.initiator_depth);
+  terms.retry_count = wanted == nullptr ? kMaxRetries : std::min(requested.retry_count, kMaxRetries);
+  terms.rnr_retry_count = wanted == nullptr ? kMaxRetries : std::min(requested.rnr_retry_count, kMaxRetries);
   terms.flow_label = (ends.local_port * 31U + ends.remote_port) & 0xfffff;
 }
 
-void agree_to(Terms& terms, const rdma_conn_param* wanted, const Most& most) {
-  const auto agree = [&](uint8_t asked, uint8_t wish, uint8_t can) {
-    return std::min(wanted == nullptr || wish == RDMA_MAX_RESP_RES ? asked : wish, can);
+void agree_to(Terms& terms, const rdma_conn_param* wanted, const TermLimits& most) {
+  const auto agree = [&](uint8_t offered, uint8_t requested, uint8_t can) {
+    return std::min(wanted == nullptr || requested == RDMA_MAX_RESP_RES ? offered : requested, can);
   };
-  const rdma_conn_param wish = wanted != nullptr ? *wanted : rdma_conn_param{};
+  const rdma_conn_param requested = wanted != nullptr ? *wanted : rdma_conn_param{};
   terms.responder_resources =
-      agree(terms.responder_resources, wish.responder_resources, most.responder_resources);
-  terms.initiator_depth = agree(terms.initiator_depth, wish.initiator_depth, most.initiator_depth);
+      agree(terms.responder_resources, requested.responder_resources, most.responder_resources);
+  terms.initiator_depth = agree(terms.initiator_depth, requested.initiator_depth, most.initiator_depth);
 }
 
-CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control,
-                      const cm::Patience& patience) {
+CmRequest request_for(const Endpoints& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control,
+                      const cm::TimeoutSettings& timeouts) {
   CmRequest request{.service_id = service_id_of(ends)};
   request.queue_pair = Qpn{own.number};
   request.responder_resources = terms.responder_resources;
   request.initiator_depth = terms.initiator_depth;
-  request.remote_response_timeout = request.local_response_timeout = patience.response_timeout;
+  request.remote_response_timeout = request.local_response_timeout = timeouts.response_timeout;
   set_type(request, own.type);
   request.end_to_end_flow_control = flow_control;
   request.starting_psn = Psn{terms.rq_psn};
@@ -94,7 +95,7 @@ CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& 
   request.pkey = kDefaultPKey.value();
   request.path_mtu = terms.path_mtu;
   request.rnr_retry_count = terms.rnr_retry_count;
-  request.max_cm_retries = patience.retries;
+  request.max_cm_retries = timeouts.retries;
   request.srq = own.srq;
   request.vendor_id = own.ece_vendor & 0xffffff;
   request.primary = {.local_lid = 0xffff,
@@ -128,7 +129,7 @@ CmReply reply_for(const Terms& terms, const OwnQueuePair& own, const rdma_conn_p
   return reply;
 }
 
-CmServiceRequest question_for(const Ends& ends) {
+CmServiceRequest service_request_for(const Endpoints& ends) {
   CmServiceRequest request{.pkey = kDefaultPKey.value(), .service_id = service_id_of(ends)};
   write_cm_ip_header(ip_header_of(ends), request.private_data);
   return request;

@@ -29,12 +29,12 @@ struct Terms {
 };
 
 // Maximums of the local device.
-struct Most {
+struct TermLimits {
   uint8_t responder_resources = 0, initiator_depth = 0;
 };
 
 // Addresses of a connection. Ports are in host byte order.
-struct Ends {
+struct Endpoints {
   IpAddress local, remote;
   uint16_t local_port = 0, remote_port = 0;
   rdma_port_space space = RDMA_PS_TCP;
@@ -55,15 +55,16 @@ Terms terms_of(const CmRequest& request);
 void apply(Terms& terms, const CmReply& reply, ibv_qp_type type);
 
 // Parameters of a new request. wanted == nullptr: the maximums of the device.
-void ask_for(Terms& terms, const rdma_conn_param* wanted, const Most& most, const Ends& ends);
+void request_terms(Terms& terms, const rdma_conn_param* wanted, const TermLimits& most,
+                   const Endpoints& ends);
 // Reduces the parameters of the peer's request to those of the reply. wanted == nullptr: as requested, within the
 // maximums.
-void agree_to(Terms& terms, const rdma_conn_param* wanted, const Most& most);
+void agree_to(Terms& terms, const rdma_conn_param* wanted, const TermLimits& most);
 
 // Builds messages without the private data of the program.
-CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control,
-                      const cm::Patience& patience);
+CmRequest request_for(const Endpoints& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control,
+                      const cm::TimeoutSettings& timeouts);
 CmReply reply_for(const Terms& terms, const OwnQueuePair& own, const rdma_conn_param* wanted);
-CmServiceRequest question_for(const Ends& ends);
+CmServiceRequest service_request_for(const Endpoints& ends);
 
 }  // namespace roci::rdmacm

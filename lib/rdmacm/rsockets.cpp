@@ -138,8 +138,8 @@ ssize_t rwritev(int number, const iovec* pieces, int count) {
 // Programs of rdma_cm also call it for event channels.
 int rpoll(pollfd* entries, nfds_t count, int timeout) {
   const std::span all(entries, count);
-  const auto ours = [](const pollfd& entry) { return is_socket(entry.fd); };
-  if (std::ranges::none_of(all, ours)) return poll(entries, count, timeout);
+  const auto is_own = [](const pollfd& entry) { return is_socket(entry.fd); };
+  if (std::ranges::none_of(all, is_own)) return poll(entries, count, timeout);
   return poll_all(all, timeout < 0 ? Clock::time_point::max() : after(std::chrono::milliseconds(timeout)));
 }
 

@@ -14,7 +14,7 @@ enum class Counter : uint8_t {
   kRxHandedOver,
   kRxHandOverFull,  // dropped because that worker did not keep up
   kRxRoce,          // parsed as RoCEv2 with a correct ICRC
-  kRxNotForUs,      // destination MAC or IP is not this host's
+  kRxNotForHost,    // destination MAC or IP is not this host's
   kRxMalformed,     // truncated, bad IP or UDP, fragment, bad version, bad length
   kRxUnknownOpcode,
   kRxIcrcErrors,
@@ -86,7 +86,7 @@ enum class Counter : uint8_t {
   kIntMalformed,   // dropped: malformed telemetry
   kIntDiscarded,   // dropped: copy for the telemetry sink
   kIntNoBuffer,    // dropped: no buffer for a copy
-  kIntBegun,       // packets sent with a telemetry header
+  kIntStarted,     // packets sent with a telemetry header
   kIntTooLong,     // packets without one because they would have been too long
   kIntEchoesSent,  // INT-ECHO
   kIntEchoesReceived,

@@ -90,11 +90,11 @@ int answer(const char* command, const char* parameters, rte_tel_data* out) {
     rte_tel_data_string(out, "this endpoint was removed");
     return 0;
   }
-  const auto said = found->second(parameters == nullptr ? "" : parameters);
-  if (!said) {
-    rte_tel_data_string(out, said.error().message.c_str());
+  const auto result = found->second(parameters == nullptr ? "" : parameters);
+  if (!result) {
+    rte_tel_data_string(out, result.error().message.c_str());
   } else {
-    std::visit([out](const auto& value) { write(value, out); }, *said);
+    std::visit([out](const auto& value) { write(value, out); }, *result);
   }
   return 0;
 }

@@ -46,7 +46,7 @@ std::optional<EventObject> ChannelQueue::take() {
   ChannelMember& member = *first_;
   first_ = member.next;
   if (first_ == nullptr) last_ = nullptr;
-  ++member.given_out;
+  ++member.unacknowledged_events;
   if (--member.waiting > 0) append(member);
   count_down();
   return member.object;
@@ -65,12 +65,12 @@ void ChannelQueue::leave(ChannelMember& member) {
 
 void ChannelQueue::acknowledge(ChannelMember& member, uint32_t count) {
   const std::scoped_lock guard(lock_);
-  member.given_out -= std::min(count, member.given_out);
+  member.unacknowledged_events -= std::min(count, member.unacknowledged_events);
 }
 
 uint32_t ChannelQueue::unacknowledged(const ChannelMember& member) {
   const std::scoped_lock guard(lock_);
-  return member.given_out;
+  return member.unacknowledged_events;
 }
 
 }  // namespace roci

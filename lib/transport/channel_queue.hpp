@@ -16,8 +16,8 @@ namespace roci {
 struct ChannelMember {
   EventObject object;
   ChannelMember* next = nullptr;
-  uint32_t waiting = 0;    // events that take() has not returned
-  uint32_t given_out = 0;  // events that take() has returned and that are not acknowledged
+  uint32_t waiting = 0;                // events that take() has not returned
+  uint32_t unacknowledged_events = 0;  // events that take() has returned and that are not acknowledged
 };
 
 // Queue of completion queues with pending events. Any thread may call it. An armed completion queue raises one event,

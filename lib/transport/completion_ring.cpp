@@ -21,7 +21,7 @@ CompletionRing::CompletionRing(uint32_t capacity, uint32_t first, const EventObj
   if (channel_ != nullptr) channel_->join();
 }
 
-CompletionRing::~CompletionRing() { disown(); }
+CompletionRing::~CompletionRing() { abandon_events(); }
 
 bool CompletionRing::push(const ibv_wc& completion, bool solicited, CompletionBatch* batch, Nanos now) {
   solicited |= completion.status != IBV_WC_SUCCESS;
@@ -41,7 +41,7 @@ bool CompletionRing::push(const ibv_wc& completion, bool solicited, CompletionBa
       if (!in_batch_) batch->add(*this);
       return true;
     }
-    show(filled_);
+    publish(filled_);
   }
   notify(solicited);
   return true;
@@ -49,7 +49,7 @@ bool CompletionRing::push(const ibv_wc& completion, bool solicited, CompletionBa
 
 // With a channel, the store is ordered before the load of armed_ (seq_cst): either this producer reads the request, or
 // the requesting thread reads these completions. Without a channel, release is enough, since applications only poll.
-void CompletionRing::show(uint32_t tail) {
+void CompletionRing::publish(uint32_t tail) {
   tail_.store(tail, channel_ == nullptr ? std::memory_order_release : std::memory_order_seq_cst);
 }
 
@@ -66,11 +66,11 @@ void CompletionBatch::add(CompletionRing& ring) {
   ring.next_in_batch_ = std::exchange(first_, &ring);
 }
 
-void CompletionBatch::show() {
+void CompletionBatch::publish() {
   while (first_ != nullptr) {
     CompletionRing& ring = *std::exchange(first_, first_->next_in_batch_);
     ring.in_batch_ = false;
-    ring.show(ring.filled_);
+    ring.publish(ring.filled_);
     ring.notify(std::exchange(ring.batch_solicited_, false));
   }
 }
@@ -107,7 +107,7 @@ bool CompletionRing::resize(uint32_t capacity) {
 
 void CompletionRing::request_notify(bool solicited_only) {
   if (channel_ == nullptr || disowned_.load(std::memory_order_relaxed)) return;
-  asked_for_solicited_.store(solicited_only, std::memory_order_relaxed);
+  solicited_only_.store(solicited_only, std::memory_order_relaxed);
   if (!solicited_only) {
     armed_.store(Armed::kAny, std::memory_order_seq_cst);
     return;
@@ -118,7 +118,7 @@ void CompletionRing::request_notify(bool solicited_only) {
 
 bool CompletionRing::take_back_event() {
   if (!empty() || overflowed()) return false;
-  request_notify(asked_for_solicited_.load(std::memory_order_relaxed));
+  request_notify(solicited_only_.load(std::memory_order_relaxed));
   // A completion preceded the request, so no event follows for it.
   if (!empty()) return false;
   ack_events(1);
@@ -133,14 +133,14 @@ uint32_t CompletionRing::unacknowledged() {
   return channel_ != nullptr ? channel_->unacknowledged(member_) : 0;
 }
 
-void CompletionRing::disown() {
+void CompletionRing::abandon_events() {
   overflow_claimed_.store(true, std::memory_order_relaxed);
   if (disowned_.exchange(true, std::memory_order_relaxed) || channel_ == nullptr) return;
   armed_.store(Armed::kNo, std::memory_order_seq_cst);
   channel_->leave(member_);
 }
 
-void CompletionRing::forget(uint32_t qp_num) {
+void CompletionRing::remove(uint32_t qp_num) {
   const std::scoped_lock guard(producers_, consumers_);
   const uint32_t head = head_.load(std::memory_order_relaxed);
   const uint32_t tail = tail_.load(std::memory_order_relaxed);

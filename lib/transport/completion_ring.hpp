@@ -26,7 +26,7 @@ class CompletionBatch {
   CompletionBatch& operator=(const CompletionBatch&) = delete;
   void add(CompletionRing& ring);
   // Called by the producer, before it releases its worker token.
-  void show();
+  void publish();
 
  private:
   CompletionRing* first_ = nullptr;
@@ -37,7 +37,7 @@ class CompletionRing {
  public:
   enum class Producers : uint8_t {
     kMany,  // workers, concurrently; push() takes a lock
-    kOne,   // one worker, whose token push(), resize() and forget() require; push() takes no lock
+    kOne,   // one worker, whose token push(), resize() and remove() require; push() takes no lock
   };
   // `first` is the number of the first completion; numbers wrap at 2^32. Events about this queue contain `object`.
   // After request_notify(), a completion raises an event on `channel`, if not null.
@@ -59,7 +59,7 @@ class CompletionRing {
   bool push(const ibv_wc& completion, bool solicited, CompletionBatch* batch = nullptr, Nanos now = Nanos{0});
   // Whether a completion has been lost.
   [[nodiscard]] bool overflowed() const { return overflowed_.load(std::memory_order_relaxed); }
-  // True for the first caller, which reports the overflow to the application. False after disown().
+  // True for the first caller, which reports the overflow to the application. False after abandon_events().
   bool claim_overflow() { return !overflow_claimed_.exchange(true, std::memory_order_relaxed); }
 
   // Consumer. Returns up to `count` completions; -1 when the queue is in error and empty. `times`: time of each
@@ -80,15 +80,15 @@ class CompletionRing {
   void ack_events(uint32_t count);
   [[nodiscard]] uint32_t unacknowledged();
   // Removes the completions of a queue pair that is reset or destroyed (permitted by IBTA 11.2.5.4).
-  void forget(uint32_t qp_num);
+  void remove(uint32_t qp_num);
   // Called when the application has destroyed the queue: no thread polls or waits any more. Queue pairs may still push.
-  void disown();
+  void abandon_events();
 
  private:
   enum class Armed : uint8_t { kNo, kSolicited, kAny };
 
   friend class CompletionBatch;
-  void show(uint32_t tail);
+  void publish(uint32_t tail);
   void notify(bool solicited);
   [[nodiscard]] ibv_wc& at(uint32_t number) { return entries_[number & (entries_.size() - 1)]; }
 
@@ -106,9 +106,9 @@ class CompletionRing {
   std::atomic<bool> overflow_claimed_{false};
   std::atomic<bool> disowned_{false};
   std::atomic<Armed> armed_{Armed::kNo};
-  std::atomic<bool> asked_for_solicited_{false};  // argument of the last request_notify()
-  alignas(64) std::atomic<uint32_t> head_{0};     // next to poll
-  alignas(64) std::atomic<uint32_t> tail_{0};     // next to fill, as published to the application
+  std::atomic<bool> solicited_only_{false};    // argument of the last request_notify()
+  alignas(64) std::atomic<uint32_t> head_{0};  // next to poll
+  alignas(64) std::atomic<uint32_t> tail_{0};  // next to fill, as published to the application
   // Producer's state.
   alignas(64) uint32_t filled_ = 0;  // next to fill; ahead of tail_ while in a batch
   uint32_t head_seen_ = 0;           // last value of head_ that was read

@@ -28,13 +28,13 @@ struct ExtensionTerms {
   bool may_send = false;      // the peer has confirmed that it accepts blocks and private opcodes
   // Types in requests and READ responses. The MTU has space for them in addition to a full payload.
   uint16_t on_data = 0;
-  uint16_t on_feedback = 0;  // types in acknowledgments, if they have a value to report
-  uint32_t keeps = 0;        // window of this responder's reorder buffer, packets; a power of two, 0: none
-  uint32_t peer_keeps = 0;   // the same of the peer
-  uint32_t peer_time_unit = 1000;  // unit of the times in packets of the peer, ps
-  bool authenticate = false;       // feedback carries a MAC in both directions
-  uint8_t int_hops = 0;            // maximum in an INT-ECHO; 0 without telemetry
-  uint32_t longest_int = 0;        // maximum IP packet in which telemetry starts, bytes
+  uint16_t on_feedback = 0;     // types in acknowledgments, if they have a value to report
+  uint32_t reorder_window = 0;  // window of this responder's reorder buffer, packets; a power of two, 0: none
+  uint32_t peer_reorder_window = 0;  // the same of the peer
+  uint32_t peer_time_unit = 1000;    // unit of the times in packets of the peer, ps
+  bool authenticate = false;         // feedback carries a MAC in both directions
+  uint8_t int_hops = 0;              // maximum in an INT-ECHO; 0 without telemetry
+  uint32_t longest_int = 0;          // maximum IP packet in which telemetry starts, bytes
   SipKey send_key{};
   SipKey receive_key{};
 
@@ -84,10 +84,10 @@ RefusedFeedback take_feedback(const ExtensionView& block, Nanos now, uint32_t ti
 // Extension state of one queue pair. Owned by the queue pair, with the same thread rules.
 class ExtensionSession {
  public:
-  ExtensionSession(const ExtensionTerms& agreed, KeepBudget& budget)
+  ExtensionSession(const ExtensionTerms& agreed, BufferBudget& budget)
       : terms(agreed), receiver_(agreed.receive_key) {
-    if (agreed.keeps > 0) kept.emplace(agreed.keeps, budget);
-    if (agreed.peer_keeps > 0) sacked.emplace(agreed.peer_keeps);
+    if (agreed.reorder_window > 0) reorder_buffer.emplace(agreed.reorder_window, budget);
+    if (agreed.peer_reorder_window > 0) sacked_packets.emplace(agreed.peer_reorder_window);
   }
   // A session is allocated in the arena of its queue pair; null when there is no memory.
   static void* operator new(size_t bytes, SparseArena& arena) noexcept { return arena.take(bytes); }
@@ -111,7 +111,7 @@ class ExtensionSession {
   }
   // Whether feedback is accepted. Until the first signed packet of the peer, unsigned feedback is accepted, since the
   // peer may not have finished the negotiation. Afterwards unsigned feedback is rejected.
-  bool believe(const FrameView& view, const ExtensionView& block) {
+  bool accepts_feedback(const FrameView& view, const ExtensionView& block) {
     if (!terms.authenticate) return true;
     const AuthOutcome outcome = receiver_.check(view, block);
     if (outcome == AuthOutcome::kRight) peer_signs_ = true;
@@ -121,22 +121,22 @@ class ExtensionSession {
     if (block.has(ExtensionType::kAuth)) sign(terms.send_key, view, block, send_sequence_++);
   }
 
-  // Types of the next feedback packet about this direction. `kept_some`: the responder buffers packets after a gap
+  // Types of the next feedback packet about this direction. `has_buffered`: the responder buffers packets after a gap
   // (SACK).
-  [[nodiscard]] uint16_t feedback_types(Direction about, bool kept_some) const {
+  [[nodiscard]] uint16_t feedback_types(Direction about, bool has_buffered) const {
     uint16_t types = terms.may_send ? terms.on_feedback : uint16_t{0};
     if (!echo_[index(about)]) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kTimestampEcho));
     if (!receiver_window_ || about != Direction::kRequests)
       types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kRxWindow));
-    if (!kept_some) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kSack));
+    if (!has_buffered) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kSack));
     if ((types & bit_of(ExtensionType::kIntEcho)) != 0 &&
         (telemetry == nullptr || !telemetry->is_due(hops_of(about))))
       types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kIntEcho));
     return types;
   }
   // The same, with the number of hops.
-  [[nodiscard]] PacketExtras feedback(Direction about, bool kept_some) const {
-    const uint16_t types = feedback_types(about, kept_some);
+  [[nodiscard]] PacketExtras feedback(Direction about, bool has_buffered) const {
+    const uint16_t types = feedback_types(about, has_buffered);
     return {types, (types & bit_of(ExtensionType::kIntEcho)) != 0 ? telemetry->due_hops(hops_of(about))
                                                                   : uint8_t{0}};
   }
@@ -153,11 +153,12 @@ class ExtensionSession {
   // Block types of requests and READ responses, and whether they start telemetry.
   [[nodiscard]] uint16_t data_types() const { return terms.may_send ? terms.on_data : uint16_t{0}; }
   [[nodiscard]] PacketExtras data_extras() const {
-    return {data_types(), 0, telemetry != nullptr && terms.may_send && telemetry->begins(HopsOf::kRequests)};
+    return {data_types(), 0,
+            telemetry != nullptr && terms.may_send && telemetry->inserts_header(HopsOf::kRequests)};
   }
   // Applies congestion control's requests for telemetry in single packets.
-  void begin_as_asked(SendGate& gate, PacketExtras& extras) const {
-    if (!gate.telemetry_next && !gate.telemetry_only_asked) return;
+  void apply_telemetry_request(SendGate& gate, PacketExtras& extras) const {
+    if (!gate.telemetry_next && !gate.telemetry_only_requested) return;
     extras.begin_int = telemetry != nullptr && terms.may_send && gate.telemetry_next;
     gate.telemetry_next = false;
   }
@@ -174,13 +175,13 @@ class ExtensionSession {
 
   ExtensionTerms terms;
   std::unique_ptr<TelemetrySession> telemetry;  // null if not negotiated, or without memory
-  std::optional<ReorderBuffer> kept;            // responder, with selective repeat: buffered packets
-  Psn newest_kept;
-  std::optional<SackBoard> sacked;  // requester, with selective repeat: packets that have arrived
+  std::optional<ReorderBuffer> reorder_buffer;  // responder, with selective repeat: buffered packets
+  Psn newest_buffered;
+  std::optional<SackBoard> sacked_packets;  // requester, with selective repeat: packets that have arrived
   // Requester, with selective repeat: retransmission of the missing packets from `from` up to `end`. `next` is its
   // cursor.
   struct Repair {
-    bool begun = false;
+    bool started = false;
     SendCursor next;
     Psn from, end;
     Nanos sent_at{0};  // time of its last retransmission
@@ -188,7 +189,7 @@ class ExtensionSession {
   } repair;
   PeerSilence silence;  // requester, on a port that reports the state of peer processes
   // Requester: acknowledgments of READ responses (CC_RRACK).
-  struct ReadAcknowledgements {
+  struct ReadAcknowledgments {
     Psn last{};              // response received in order
     uint32_t completed = 0;  // READs and atomics
     bool any = false;        // `last` is valid

@@ -35,11 +35,12 @@ bool take_local_operation(SendWqe& wqe, const ibv_send_wr& wr) {
   return true;
 }
 
-ibv_wc_status execute_local_operation(const TransportContext& context, const Accessor& who,
+ibv_wc_status execute_local_operation(const TransportContext& context, const Accessor& accessor,
                                       const SendWqe& wqe) {
   if (wqe.opcode == IBV_WR_LOCAL_INV)
-    return context.memory.invalidate(who, MemoryKey{wqe.rkey}) ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
-  return context.memory.bind(who, bind_of(wqe)) == BindOutcome::kBound ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
+    return context.memory.invalidate(accessor, MemoryKey{wqe.rkey}) ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
+  return context.memory.bind(accessor, bind_of(wqe)) == BindOutcome::kBound ? IBV_WC_SUCCESS
+                                                                            : IBV_WC_MW_BIND_ERR;
 }
 
 }  // namespace roci

@@ -14,7 +14,7 @@ namespace roci {
 [[nodiscard]] bool take_local_operation(SendWqe& wqe, const ibv_send_wr& wr);
 
 // Executes the operation and returns its completion status.
-[[nodiscard]] ibv_wc_status execute_local_operation(const TransportContext& context, const Accessor& who,
+[[nodiscard]] ibv_wc_status execute_local_operation(const TransportContext& context, const Accessor& accessor,
                                                     const SendWqe& wqe);
 
 }  // namespace roci

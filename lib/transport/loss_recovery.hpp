@@ -39,9 +39,8 @@ class LossRecovery {
   [[nodiscard]] Nanos smoothed_rtt() const { return Nanos{smoothed_rtt_}; }
   // Silence that a peer without losses hardly ever exceeds.
   [[nodiscard]] Nanos longest_silence() const {
-    return std::max(
-        kRoundTripsOfSilence * smoothed_rtt(),
-        smoothed_rtt() + kDeviationsOfSilence * Nanos{int64_t{rtt_deviation_} << kDeviationShift});
+    return std::max(kSilenceRoundTrips * smoothed_rtt(),
+                    smoothed_rtt() + kSilenceDeviations * Nanos{int64_t{rtt_deviation_} << kDeviationShift});
   }
 
   // `attribute`: the time-out of the queue pair.
@@ -116,16 +115,18 @@ class LossRecovery {
   // An acknowledgment that follows a retransmission sooner than this is for the first copy. The round trip can be much
   // shorter than before, if a queue has drained. After such a misjudgment no further acknowledgment arrives, and the
   // limit is 0 the next time.
-  [[nodiscard]] Nanos earliest_answer() const { return judged_early_ != 0 ? Nanos{0} : smoothed_rtt() / 2; }
-  // The oldest packet is retransmitted. `no_progress`: since note_late_answers().
+  [[nodiscard]] Nanos earliest_acknowledgment() const {
+    return assumed_early_ != 0 ? Nanos{0} : smoothed_rtt() / 2;
+  }
+  // The oldest packet is retransmitted. `no_progress`: since note_late_acknowledgments().
   void begin_probing(bool no_progress) {
     set_probing(Probing::kFirst);
-    judged_early_ = judged_early_ != 0 && no_progress ? 1 : 0;
+    assumed_early_ = assumed_early_ != 0 && no_progress ? 1 : 0;
   }
   // Acknowledgments of first copies have arrived. Not `certain`: concluded from the time only.
-  void note_late_answers(bool certain) {
+  void note_late_acknowledgments(bool certain) {
     set_probing(Probing::kNone);
-    judged_early_ = certain ? 0 : 1;
+    assumed_early_ = certain ? 0 : 1;
     // A packet that was sent twice yields no sample.
     smoothed_rtt_ = std::min<uint32_t>(smoothed_rtt_, kMaxRtt / 2) * 2;
     set_window(std::max<uint32_t>(window_, threshold_));
@@ -145,8 +146,8 @@ class LossRecovery {
   static constexpr int kPartOfTimeout = 4;
   static constexpr Nanos kQueueSlack{100'000};  // variation of round trips on idle machines
   static constexpr Nanos kMinDelay{1'000'000};  // a shorter round trip does not reduce the window
-  static constexpr int kRoundTripsOfSilence = 4;
-  static constexpr int kDeviationsOfSilence = 8;
+  static constexpr int kSilenceRoundTrips = 4;
+  static constexpr int kSilenceDeviations = 8;
   static constexpr int kDeviationShift = 10;
   static constexpr uint8_t kMaxWaits = 3;
   // A time-out is at most four times the attribute (IBTA 9.7.6.1.3).
@@ -161,7 +162,7 @@ class LossRecovery {
   uint8_t probing_ : 2 = 0;
   uint8_t doublings_ : 2 = 0;  // of the time-out's duration
   uint8_t waits_ : 2 = 0;      // time-outs in a row that cost no retry
-  uint8_t judged_early_ : 1 = 0;
+  uint8_t assumed_early_ : 1 = 0;
   uint8_t queued_ : 1 = 0;  // the latest round trip was longer than on an idle path
 
  public:

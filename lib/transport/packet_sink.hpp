@@ -11,8 +11,8 @@
 #include "telemetry/counters.hpp"
 #include "transport/address_path.hpp"
 #include "transport/event_sink.hpp"
-#include "transport/heard_peers.hpp"
 #include "transport/packet_hops.hpp"
+#include "transport/peer_activity.hpp"
 
 namespace roci {
 
@@ -58,7 +58,7 @@ struct TransportContext {
   bool frames_wait = false;               // the port has more frames that arrived before `now`
   bool frames_unsent = false;             // staged frames wait for the port, which accepted others lately
   bool direct = false;                    // sink.allocate_direct() may differ from allocate()
-  HeardPeers* heard = nullptr;            // null: not known
+  PeerActivity* peer_activity = nullptr;  // null: not known
   PeerPresence* peers = nullptr;          // state of peer processes, from the port; null: not known
   Placement* placement = nullptr;         // of WRITEs, by the port; null: not supported
 

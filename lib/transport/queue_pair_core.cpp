@@ -163,7 +163,7 @@ int QueuePairCore::post_send_all(ibv_send_wr* list) {
     uint64_t length = 0;
     if (const int code = check_send(*wr, &length); code != 0) return code;
   }
-  if (count > send_queue.room()) return ENOMEM;
+  if (count > send_queue.free_slots()) return ENOMEM;
   return post_send_locked(list, nullptr);
 }
 
@@ -309,8 +309,8 @@ void QueuePairCore::to_reset() {
   reset_requester(Psn{0});
   reset_responder(Psn{0});
   path_ready_ = last_receive_raised_ = false;
-  send_cq.forget(config.number.value());
-  if (recv_cq != &send_cq) recv_cq->forget(config.number.value());
+  send_cq.remove(config.number.value());
+  if (recv_cq != &send_cq) recv_cq->remove(config.number.value());
 }
 
 void QueuePairCore::retire_send() {

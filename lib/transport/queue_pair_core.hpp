@@ -130,7 +130,7 @@ class alignas(64) QueuePairCore {
   // Whether posted requests have not been sent completely, so that an acknowledgment may permit further packets.
   [[nodiscard]] virtual bool waits_to_send() const { return false; }
   // Whether packets of the responder are due, in the error state too.
-  [[nodiscard]] virtual bool owes_answers() const { return false; }
+  [[nodiscard]] virtual bool has_pending_responses() const { return false; }
   // The peer's process has exited: outstanding requests fail as with exhausted retries.
   virtual void on_peer_exit(TransportContext& /*context*/) {}
   // Address resolution of the peer has failed: queued requests fail as with exhausted retries.
@@ -169,7 +169,7 @@ class alignas(64) QueuePairCore {
   [[nodiscard]] bool sends_direct(const PacketExtras& extras) const {
     if (cn_flow != 0 || (extras.types & bit_of(ExtensionType::kIntEcho)) != 0) return false;
     return session == nullptr || session->telemetry == nullptr ||
-           (gates == nullptr && !session->telemetry->begins(HopsOf::kRequests));
+           (gates == nullptr && !session->telemetry->inserts_header(HopsOf::kRequests));
   }
   // Sets the resolved MAC address of the next hop.
   void set_peer_mac(const MacAddress& mac);
@@ -308,7 +308,7 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
     filled = fill(open, block);
     if (filled && block.has(ExtensionType::kAuth)) {
       qp.session->sign_feedback(open.view, block);
-      open.forget_sum();
+      open.discard_sum();
     }
   }
   if (!filled) {

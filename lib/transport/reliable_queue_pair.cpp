@@ -61,7 +61,7 @@ bool ReliableQueuePair::open_extensions(TransportContext& context, FrameView& vi
   const Operation operation = view.opcode->operation;
   const bool feedback = operation == Operation::kAcknowledge || operation == Operation::kReadAcknowledge ||
                         operation == Operation::kProbeResponse || operation == Operation::kReceiverWindow;
-  if (feedback && !session->believe(view, block)) {
+  if (feedback && !session->accepts_feedback(view, block)) {
     context.counters.add(Counter::kFeedbackUnsigned);
     return false;
   }
@@ -101,13 +101,13 @@ void ReliableQueuePair::on_switch_report(TransportContext& context, const FrameV
   const IntReport& report = view.int_report();
   const OpcodeInfo* sampled = find_opcode(report.sampled.opcode);
   const Psn psn{report.sampled.psn.get()};
-  const bool ours = sampled != nullptr && psn == view.psn() &&
-                    report.sampled.destination_qp.get() == attributes.remote_qp.value() &&
-                    (report.flags.get() & IntReport::kToReceiver) == 0 &&
-                    (requester.has_under_way(*sampled, psn) || responder.has_under_way(*sampled, psn));
+  const bool matches = sampled != nullptr && psn == view.psn() &&
+                       report.sampled.destination_qp.get() == attributes.remote_qp.value() &&
+                       (report.flags.get() & IntReport::kToReceiver) == 0 &&
+                       (requester.has_in_flight(*sampled, psn) || responder.has_in_flight(*sampled, psn));
   const HopsOf of =
-      ours && sampled->operation == Operation::kReadResponse ? HopsOf::kResponses : HopsOf::kRequests;
-  const bool taken = ours && session->telemetry->take_report(report, psn, of, context.now);
+      matches && sampled->operation == Operation::kReadResponse ? HopsOf::kResponses : HopsOf::kRequests;
+  const bool taken = matches && session->telemetry->take_report(report, psn, of, context.now);
   context.counters.add(taken ? Counter::kIntResponsesTaken : Counter::kIntResponsesRefused);
 }
 
@@ -117,7 +117,7 @@ bool ReliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
   if (now == IBV_QPS_ERR) {
     flush(context);
     // Responses to requests executed before the error are still sent, and so is the NAK of the error.
-    return path_ready() && responder.has_answers() && responder.transmit(context, budget);
+    return path_ready() && responder.has_responses() && responder.transmit(context, budget);
   }
   if (requester.idle()) on_drained(context);
   if (!path_ready() || !receives(now)) return false;

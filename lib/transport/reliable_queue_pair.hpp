@@ -30,7 +30,7 @@ class ReliableQueuePair final : public QueuePairCore {
   void on_deadline(TransportContext& context) override { requester.on_deadline(context); }
   void note_resumed(Nanos now) override { requester.note_resumed(now); }
   [[nodiscard]] bool waits_to_send() const override { return requester.waits_to_send(); }
-  [[nodiscard]] bool owes_answers() const override { return responder.has_answers(); }
+  [[nodiscard]] bool has_pending_responses() const override { return responder.has_responses(); }
   void on_peer_exit(TransportContext& context) override { requester.on_peer_exit(context); }
   void on_unreachable(TransportContext& context) override;
   [[nodiscard]] const SendFlow* flow(Direction of) const override {
@@ -38,7 +38,7 @@ class ReliableQueuePair final : public QueuePairCore {
   }
   [[nodiscard]] const ReceiveFlow* received_requests() const override { return &responder.flow(); }
   [[nodiscard]] const ReceiveFlow* received_responses() const override { return &requester.response_flow(); }
-  bool request_probe(Nanos now) override { return requester.request_probe(now, Requester::Probe::kAnew); }
+  bool request_probe(Nanos now) override { return requester.request_probe(now, Requester::Probe::kAtOnce); }
   [[nodiscard]] int remember_reads(uint32_t reads) override { return responder.remember(reads); }
   [[nodiscard]] Psn send_psn() const override { return requester.next_psn(); }
   [[nodiscard]] Psn receive_psn() const override { return responder.expected(); }

@@ -19,7 +19,7 @@ namespace roci {
 
 // Limit of the frames that all queue pairs of a worker buffer together. Such frames are buffers that the port cannot
 // use.
-struct KeepBudget {
+struct BufferBudget {
   uint32_t kept = 0;
   uint32_t most = 1024;
 };
@@ -29,7 +29,7 @@ struct KeepBudget {
 class ReorderBuffer {
  public:
   // `window`: packets from the expected PSN on; a power of two.
-  ReorderBuffer(uint32_t window, KeepBudget& budget) : window_(window), budget_(budget) {}
+  ReorderBuffer(uint32_t window, BufferBudget& budget) : window_(window), budget_(budget) {}
   ~ReorderBuffer() { clear(); }
   ReorderBuffer(const ReorderBuffer&) = delete;
   ReorderBuffer& operator=(const ReorderBuffer&) = delete;
@@ -40,7 +40,7 @@ class ReorderBuffer {
     return count_ > 0 && at(psn).frame != nullptr && at(psn).psn == psn;
   }
   // False when the budget is used up, there is no memory, or the slot is occupied.
-  bool keep(Psn psn, rte_mbuf* frame) {
+  bool insert(Psn psn, rte_mbuf* frame) {
     if (budget_.kept >= budget_.most) return false;
     if (slots_ == nullptr) slots_.reset(new (std::nothrow) Slot[window_]);
     if (slots_ == nullptr) return false;
@@ -91,7 +91,7 @@ class ReorderBuffer {
   std::unique_ptr<Slot[]> slots_;
   uint32_t window_;
   uint32_t count_ = 0;
-  KeepBudget& budget_;
+  BufferBudget& budget_;
 };
 
 // Tracks which packets from the oldest unacknowledged one on have arrived at the receiver. The bits are allocated once,
@@ -111,7 +111,7 @@ class SackBoard {
     return true;
   }
   // Clears the bits of acknowledged packets, from `from` up to `to`, for later packets.
-  void forget(Psn from, Psn to) {
+  void remove(Psn from, Psn to) {
     const uint32_t distance = psns_between(from, to);
     for (uint32_t i = 0; count_ > 0 && i < distance && i < window(); ++i) {
       if (!bits_[index(from + i)]) continue;

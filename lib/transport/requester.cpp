@@ -45,8 +45,9 @@ void Requester::reset(Psn first) {
 ExtensionSession* Requester::session() const { return qp_.session.get(); }
 
 SackBoard* Requester::sack_board() const {
-  return session() != nullptr && session()->terms.may_send && session()->sacked ? &*session()->sacked
-                                                                                : nullptr;
+  return session() != nullptr && session()->terms.may_send && session()->sacked_packets
+             ? &*session()->sacked_packets
+             : nullptr;
 }
 
 bool Requester::transmit(TransportContext& context, uint32_t& budget) {
@@ -88,7 +89,7 @@ Requester::Step Requester::send_next(TransportContext& context) {
   SendWqe& wqe = qp_.send_queue.at(cursor_.index);
   if (!wqe.started && qp_.state() == IBV_QPS_SQD) return Step::kWait;
   if (wqe.local_error != IBV_WC_SUCCESS) return Step::kFailed;
-  if (wqe.is_local()) return do_locally(context, wqe);
+  if (wqe.is_local()) return execute_locally(context, wqe);
   if (!wqe.started) {
     if (context.placement != nullptr && place(context, wqe)) return Step::kSent;
     const Step step = start(context, wqe);
@@ -100,7 +101,7 @@ Requester::Step Requester::send_next(TransportContext& context) {
 // Sends the next packet that may be missing before the cursor; after the last one, a new packet.
 Requester::Step Requester::send_repair(TransportContext& context) {
   const SackBoard* board = sack_board();
-  if (session() == nullptr || !session()->repair.begun) {  // the repair was started in an earlier session
+  if (session() == nullptr || !session()->repair.started) {  // the repair was started in an earlier session
     rewind();
     return send_next(context);
   }
@@ -170,7 +171,7 @@ Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
 
 // A local operation is executed when the cursor reaches it for the first time. After a rewind, the cursor only passes
 // over it. It uses as much of the budget as a packet.
-Requester::Step Requester::do_locally(TransportContext& context, SendWqe& wqe) {
+Requester::Step Requester::execute_locally(TransportContext& context, SendWqe& wqe) {
   if (!wqe.started) {
     if ((wqe.send_flags & IBV_SEND_FENCE) != 0 && reads_outstanding_ > 0) return Step::kWait;
     wqe.local_error = execute_local_operation(context, qp_.accessor(), wqe);
@@ -288,7 +289,7 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
       .ack_request = true,
       .ect = again};
   PacketExtras extras = data_extras();
-  extras.not_ect = !again && qp_.gates != nullptr && leaves_as_not_ect(wqe, packet, psn);
+  extras.not_ect = !again && qp_.gates != nullptr && sends_as_not_ect(wqe, packet, psn);
   const auto outcome = send_packet(
       context, qp_, bth, packet.length, extras, [&](RoceWriter::Open& open, const ExtensionView& block) {
         session_block(block, wqe.first_lsn + packet.offset, context.now);
@@ -360,7 +361,7 @@ PacketExtras Requester::data_extras() const {
   if (session() == nullptr) return {};
   PacketExtras extras = session()->data_extras();
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
-    session()->begin_as_asked(*here, extras);
+    session()->apply_telemetry_request(*here, extras);
   return extras;
 }
 
@@ -376,7 +377,7 @@ bool Requester::send_extras(TransportContext& context) {
 }
 
 bool Requester::send_read_acknowledge(TransportContext& context) {
-  ExtensionSession::ReadAcknowledgements& acks = session()->read_acks;
+  ExtensionSession::ReadAcknowledgments& acks = session()->read_acks;
   const BthFields bth{.opcode = Opcode::kCcReadAcknowledge,
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = acks.last,
@@ -399,7 +400,7 @@ bool Requester::request_probe(Nanos now, Probe how) {
     return false;
   ExtensionSession::Probes& probes = session()->probes;
   const bool waits = probes.sent != kNever && now - probes.sent < kProbeTimeout;
-  if (probes.due || (waits && how == Probe::kWhenAnswered)) return probes.due && how == Probe::kAnew;
+  if (probes.due || (waits && how == Probe::kWhenAnswered)) return probes.due && how == Probe::kAtOnce;
   probes.due = true;
   ++probes.id;
   return true;
@@ -412,7 +413,7 @@ bool Requester::send_probe(TransportContext& context) {
                       .psn = sent_end_ - 1,
                       .pkey = qp_.attributes.pkey};
   const TelemetrySession* telemetry = session()->telemetry.get();
-  const PacketExtras with{0, 0, telemetry != nullptr && telemetry->begins(HopsOf::kProbe)};
+  const PacketExtras with{0, 0, telemetry != nullptr && telemetry->inserts_header(HopsOf::kProbe)};
   const auto outcome =
       send_packet(context, qp_, bth, 0, with, [&](RoceWriter::Open& open, const ExtensionView&) {
         auto& probe = open.header<roci::Probe>(Header::kProbe);
@@ -452,8 +453,8 @@ bool Requester::held(Nanos now, Span span, Psn psn) const {
 
 // The receiver detects the loss of Not-ECT packets by the packet that is last before the window or the queue is
 // exhausted, so that packet is ECN-capable (draft-dai-tsvwg-pfc-free-congestion-control 3.1).
-[[gnu::noinline, gnu::cold]] bool Requester::leaves_as_not_ect(const SendWqe& wqe,
-                                                               const MessagePacket& packet, Psn psn) const {
+[[gnu::noinline, gnu::cold]] bool Requester::sends_as_not_ect(const SendWqe& wqe, const MessagePacket& packet,
+                                                              Psn psn) const {
   const SendGate& here = *gate();
   const Lsn lsn = wqe.first_lsn + packet.offset;
   if (lsn >= here.not_ect_below) return false;
@@ -536,7 +537,7 @@ void Requester::rewind() {
 }
 
 void Requester::start_repair(Psn from, Psn end) {
-  session()->repair = {.begun = true,
+  session()->repair = {.started = true,
                        .next = oldest(),
                        .from = from,
                        .end = end,

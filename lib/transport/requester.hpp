@@ -49,7 +49,7 @@ class Requester {
   // The response to a probe.
   void on_probe_response(TransportContext& context, const FrameView& view, const ExtensionView& block);
   // Whether a packet that a switch reports was sent by this requester and may be in flight.
-  [[nodiscard]] bool has_under_way(const OpcodeInfo& sampled, Psn psn) const;
+  [[nodiscard]] bool has_in_flight(const OpcodeInfo& sampled, Psn psn) const;
 
   [[nodiscard]] Nanos deadline() const;
   void on_deadline(TransportContext& context);
@@ -67,8 +67,8 @@ class Requester {
   void flush(TransportContext& context);
   // Requests a round trip measurement without data; the result is in flow(). False when the peer does not support
   // probes, or with kWhenAnswered when the last probe is unanswered. An unanswered probe is abandoned after
-  // `kProbeTimeout`, with kAnew at once.
-  enum class Probe : uint8_t { kWhenAnswered, kAnew };
+  // `kProbeTimeout`, with kAtOnce at once.
+  enum class Probe : uint8_t { kWhenAnswered, kAtOnce };
   bool request_probe(Nanos now, Probe how = Probe::kWhenAnswered);
 
   // Sender state of the requests, and receiver state of the READ responses.
@@ -88,7 +88,7 @@ class Requester {
   static constexpr Nanos kProbeTimeout{10'000'000};
   // Silence before a tail probe: this number of round trips, and at least the time that the receiver may need until it
   // is scheduled. It doubles with each probe.
-  static constexpr int kRoundTripsOfSilence = 4;
+  static constexpr int kSilenceRoundTrips = 4;
   static constexpr Nanos kMinSilence{100'000};
   static constexpr Nanos kMinStandardSilence{1'000'000};  // of peers without selective repeat
   static constexpr uint8_t kMaxProbesInSilence = 16;
@@ -115,7 +115,7 @@ class Requester {
   void on_atomic_response(TransportContext& context, const FrameView& view);
   void acknowledge_response(Psn psn);
   // The last acknowledgment of READ responses may have been lost, and the responder may wait for it.
-  void repeat_read_acknowledgement();
+  void repeat_read_acknowledgment();
   // Acknowledges everything before `end`, and completes the requests in it. False when responses to a READ or atomic
   // before `end` are missing: they were lost.
   bool acknowledge_before(TransportContext& context, Psn end);
@@ -131,9 +131,9 @@ class Requester {
   // packets that are missing from `from` up to `end`.
   void retry(TransportContext& context, Psn from, Psn end);
   // Packets that were retransmitted for probing have been acknowledged, in part or completely.
-  void judge_answer(Nanos now);
+  void check_retransmission(Nanos now);
   void note_rtt(Nanos sample);
-  void note_busy_peer(Nanos now);
+  void note_peer_busy(Nanos now);
   // Whether the requester has gone back to `from`, or kMaxRewindsPerRtt times, within the last round trip. A report of its
   // loss is then a late or repeated one. A peer can thus cause a rewind to the same packet once per round trip. A
   // report about a later packet means that a retransmission was lost too: up to kMaxRewindsPerRtt rewinds per round trip.
@@ -143,7 +143,7 @@ class Requester {
 
   // requester_timers.cpp
   [[nodiscard]] Nanos timeout() const;
-  bool peer_had_no_time(TransportContext& context);
+  bool peer_was_not_scheduled(TransportContext& context);
   void schedule_tail_probe(Nanos now);
   void send_tail_probe(TransportContext& context);
   // Whether the oldest request is a READ with more than kMaxProbedResponses missing responses.
@@ -154,7 +154,7 @@ class Requester {
   // requester.cpp
   Step send_next(TransportContext& context);
   Step send_repair(TransportContext& context);
-  Step do_locally(TransportContext& context, SendWqe& wqe);
+  Step execute_locally(TransportContext& context, SendWqe& wqe);
   bool place(TransportContext& context, SendWqe& wqe);
   // Completes executed local operations at the head of the queue.
   void retire_local(TransportContext& context);
@@ -187,7 +187,7 @@ class Requester {
   [[nodiscard]] bool held(Nanos now, Span span, Psn psn) const;
   [[nodiscard]] bool held_back(Nanos now, Span span, Psn psn) const;
   void note_departure(Nanos now, Span span, bool again);
-  [[nodiscard]] bool leaves_as_not_ect(const SendWqe& wqe, const MessagePacket& packet, Psn psn) const;
+  [[nodiscard]] bool sends_as_not_ect(const SendWqe& wqe, const MessagePacket& packet, Psn psn) const;
   void note_loss();
   void rewind();
   [[nodiscard]] bool outstanding() const { return !(una_ == sent_end_); }
@@ -218,7 +218,7 @@ class Requester {
   LossRecovery recovery_;
   uint8_t retries_left_ = 0;
   uint8_t rnr_retries_left_ = 0;
-  uint8_t times_back_ = 0;           // since went_back_at_, the first rewind of a round trip
+  uint8_t rewinds_ = 0;              // since rewound_at_, the first rewind of a round trip
   bool waits_for_rnr_ = false;       // no requests until the deadline, as the responder requested
   bool gap_retried_ = false;         // the gap at gap_psn_ has been repaired once
   bool repair_left_ = false;         // selective repeat: the session's repair is not finished
@@ -229,8 +229,8 @@ class Requester {
   Psn acknowledged_end_;
   Psn timed_psn_;
   Nanos timed_at_{0};
-  Nanos went_back_at_{0};
-  Psn went_back_to_;
+  Nanos rewound_at_{0};
+  Psn rewound_to_;
   Psn gap_psn_;
   ReceiveFlow responses_;
 };

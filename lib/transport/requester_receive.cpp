@@ -22,8 +22,8 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
   if (is_before(psn, una_)) {
     context.counters.add(Counter::kResponsesDuplicate);
     if (view.opcode->operation == Operation::kReadResponse) {
-      note_busy_peer(context.now);
-      repeat_read_acknowledgement();
+      note_peer_busy(context.now);
+      repeat_read_acknowledgment();
     }
     return;
   }
@@ -154,7 +154,7 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
   }
   // Newly arrived packets are progress, although the oldest packet is missing: only silence uses up retries.
   if (learned) record_progress(context);
-  if (!session()->repair.begun || !is_before(expected, session()->repair.covered)) {
+  if (!session()->repair.started || !is_before(expected, session()->repair.covered)) {
     session()->repair.covered = sent_end_;
     note_loss();
     start_repair(expected, end);
@@ -162,9 +162,9 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
   }
   // The NAK belongs to the current repair. A packet is retransmitted again when it is still missing two round trips
   // later.
-  const Nanos patience = flow_.rtt == kNever ? timeout() / 4 : 2 * flow_.rtt;
+  const Nanos max_wait = flow_.rtt == kNever ? timeout() / 4 : 2 * flow_.rtt;
   ExtensionSession::Repair& repair = session()->repair;
-  if (!repair_left_ && is_before(expected, repair.end) && context.now - repair.sent_at > patience) {
+  if (!repair_left_ && is_before(expected, repair.end) && context.now - repair.sent_at > max_wait) {
     start_repair(expected, end);
   } else if (is_before(repair.end, end)) {
     const Psn behind = is_before(repair.end, expected) ? expected : repair.end;
@@ -229,7 +229,7 @@ void Requester::advance_una(Psn to, Lsn lsn) {
     timing_ = false;
     sampled_ = true;
   }
-  if (SackBoard* board = sack_board(); board != nullptr) board->forget(una_, to);
+  if (SackBoard* board = sack_board(); board != nullptr) board->remove(una_, to);
   una_ = to;
   flow_.acknowledged = lsn;
   // Keeps `covered` from falling so far below una_ that PSN wrap-around would make it appear later than una_.
@@ -251,14 +251,14 @@ SendWqe* Requester::due_request(TransportContext& context, const FrameView& view
   const Psn expected = wqe.first_psn + wqe.responses;
   if (is_before(view.psn(), expected)) {
     context.counters.add(Counter::kResponsesDuplicate);
-    note_busy_peer(context.now);
-    repeat_read_acknowledgement();
+    note_peer_busy(context.now);
+    repeat_read_acknowledgment();
     return nullptr;
   }
   acknowledge_before(context, wqe.first_psn);  // the responder has executed everything before it
   if (view.psn() == expected) return &wqe;
   context.counters.add(Counter::kResponsesOutOfOrder);
-  note_busy_peer(context.now);
+  note_peer_busy(context.now);
   retry_gap(context);
   return nullptr;
 }
@@ -353,10 +353,10 @@ void Requester::acknowledge_response(Psn psn) {
   if (session() == nullptr) return;
   session()->read_acks.last = psn;
   session()->read_acks.any = true;
-  repeat_read_acknowledgement();
+  repeat_read_acknowledgment();
 }
 
-void Requester::repeat_read_acknowledgement() {
+void Requester::repeat_read_acknowledgment() {
   if (session() == nullptr || !session()->read_acks.any) return;
   session()->read_acks.due = session()->takes(Capability::kReadAcks);
 }
@@ -380,7 +380,7 @@ void Requester::record_progress(TransportContext& context) {
   rnr_retries_left_ = qp_.attributes.rnr_retry;
   gap_retried_ = false;
   if (recovery_.probing() != LossRecovery::Probing::kNone) [[unlikely]]
-    judge_answer(now);
+    check_retransmission(now);
   // The packets that the cursor was moved back for may have been acknowledged since.
   if (static_cast<int32_t>(cursor_.index - qp_.send_queue.head()) < 0 || is_before(psn_at(cursor_), una_))
     cursor_ = oldest();
@@ -389,13 +389,13 @@ void Requester::record_progress(TransportContext& context) {
   const Nanos whole = timeout();
   deadline_ = outstanding() && whole != kNever ? now + whole : kNever;
   recovery_.record_progress();
-  if (context.heard != nullptr) context.heard->note(qp_.attributes.path.destination_ip, now);
+  if (context.peer_activity != nullptr) context.peer_activity->note(qp_.attributes.path.destination_ip, now);
   schedule_tail_probe(now);
 }
 
 // Restarts the time-out. The responder sends the data of earlier requests first, so the response to a repeated request
 // is not late yet.
-void Requester::note_busy_peer(Nanos now) {
+void Requester::note_peer_busy(Nanos now) {
   if (sack_board() != nullptr || waits_for_rnr_ || deadline_ == kNever || !outstanding()) return;
   deadline_ = now + timeout();
   schedule_tail_probe(now);
@@ -407,7 +407,7 @@ void Requester::note_rtt(Nanos sample) {
 }
 
 // All packets before una_ are acknowledged. cursor_ is after the retransmitted packets.
-void Requester::judge_answer(Nanos now) {
+void Requester::check_retransmission(Nanos now) {
   using enum LossRecovery::Probing;
   if (!outstanding()) return recovery_.set_probing(kNone);
   const bool beyond =
@@ -416,17 +416,17 @@ void Requester::judge_answer(Nanos now) {
   if (!beyond && is_before(una_, psn_at(cursor_))) return;
   // If una_ is beyond the retransmitted packets, or was acknowledged in less than a round trip, the acknowledgment is
   // for the first copies.
-  const bool early = now - went_back_at_ < recovery_.earliest_answer();
+  const bool early = now - rewound_at_ < recovery_.earliest_acknowledgment();
   if (beyond || early) {
-    recovery_.note_late_answers(beyond);
+    recovery_.note_late_acknowledgments(beyond);
     cursor_ = end_of_sent();
-    went_back_to_ = una_;
+    rewound_to_ = una_;
     return;
   }
   if (recovery_.probing() == kFirst) {
     recovery_.set_probing(kSecond);
-    went_back_at_ = now;
-    went_back_to_ = una_;
+    rewound_at_ = now;
+    rewound_to_ = una_;
     return;
   }
   recovery_.note_missing();
@@ -449,20 +449,20 @@ void Requester::retry(TransportContext& context, Psn from, Psn end) {
     start_repair(from, end);
   } else {
     rewind();
-    if (flow_.least_rtt == kNever || context.now - went_back_at_ >= flow_.least_rtt) {
-      went_back_at_ = context.now;
-      times_back_ = 0;
+    if (flow_.least_rtt == kNever || context.now - rewound_at_ >= flow_.least_rtt) {
+      rewound_at_ = context.now;
+      rewinds_ = 0;
     }
-    went_back_to_ = una_;
-    ++times_back_;
+    rewound_to_ = una_;
+    ++rewinds_;
   }
   if (timeout() != kNever) deadline_ = context.now + timeout();
   schedule_tail_probe(context.now);
 }
 
 bool Requester::recently_rewound(Nanos now, Psn from) const {
-  if (flow_.least_rtt == kNever || now - went_back_at_ >= flow_.least_rtt) return false;
-  return from == went_back_to_ || times_back_ >= kMaxRewindsPerRtt;
+  if (flow_.least_rtt == kNever || now - rewound_at_ >= flow_.least_rtt) return false;
+  return from == rewound_to_ || rewinds_ >= kMaxRewindsPerRtt;
 }
 
 void Requester::retry_gap(TransportContext& context) {
@@ -482,7 +482,7 @@ void Requester::on_window_message(TransportContext& context, const ExtensionView
   session()->take_feedback(context, block, Direction::kRequests, flow_);
 }
 
-bool Requester::has_under_way(const OpcodeInfo& sampled, Psn psn) const {
+bool Requester::has_in_flight(const OpcodeInfo& sampled, Psn psn) const {
   if (sampled.operation == Operation::kProbeRequest) return session()->probes.sent != kNever;
   return sampled.is_request() && sent_before(psn);
 }

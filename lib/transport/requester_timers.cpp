@@ -9,7 +9,7 @@ namespace roci {
 namespace {
 
 // Delay of a time-out until waiting frames have been received or sent.
-constexpr Nanos kLookAgain{10'000};
+constexpr Nanos kCheckInterval{10'000};
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void Requester::on_deadline(TransportContext& context) {
   }
   // The acknowledgment may have arrived, or the packet may not have been sent.
   if (context.frames_wait || context.frames_unsent) {
-    deadline_ = context.now + kLookAgain;
+    deadline_ = context.now + kCheckInterval;
     return;
   }
   // The gate has not permitted the retransmission yet, so it cannot have been acknowledged.
@@ -47,16 +47,17 @@ void Requester::on_deadline(TransportContext& context) {
   }
   if (context.peers != nullptr && outstanding()) {
     if (context.peers->is_absent(qp_.attributes.path.destination_mac)) return on_peer_exit(context);
-    if (peer_had_no_time(context)) return;
+    if (peer_was_not_scheduled(context)) return;
   }
   context.counters.add(Counter::kTimeouts);
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     ++here->timeouts;
   recovery_.note_timeout();
-  repeat_read_acknowledgement();
+  repeat_read_acknowledgment();
   // The peer acknowledges other queue pairs, so it is slow.
-  const bool waits = context.heard != nullptr &&
-                     context.heard->since(qp_.attributes.path.destination_ip, context.now - timeout()) &&
+  const bool waits = context.peer_activity != nullptr &&
+                     context.peer_activity->acknowledged_since(qp_.attributes.path.destination_ip,
+                                                               context.now - timeout()) &&
                      recovery_.may_wait();
   const bool selective = sack_board() != nullptr;
   if (waits) {
@@ -82,7 +83,7 @@ void Requester::on_peer_exit(TransportContext& context) {
 
 // Whether the time-out continues because the peer's process could not answer for a part of it. Without an extension
 // session there is no memory to account for that part, and the time-out starts again.
-bool Requester::peer_had_no_time(TransportContext& context) {
+bool Requester::peer_was_not_scheduled(TransportContext& context) {
   const PeerTime peer = context.peers->time_of(qp_.attributes.path.destination_mac, context.now);
   const Nanos whole = timeout();
   if (session() == nullptr) {
@@ -116,7 +117,7 @@ void Requester::schedule_tail_probe(Nanos now) {
   if (flow_.rtt == kNever || waits_for_rnr_ || deadline_ == kNever) return;
   const bool selective = sack_board() != nullptr;
   if (!selective && is_long_read()) return;
-  const Nanos least = selective ? std::max(kRoundTripsOfSilence * flow_.rtt, kMinSilence)
+  const Nanos least = selective ? std::max(kSilenceRoundTrips * flow_.rtt, kMinSilence)
                                 : std::max(recovery_.longest_silence(), kMinStandardSilence);
   const Nanos silence = least * (1 << recovery_.tail_probes);
   if (now + silence < deadline_) tail_probe_at_ = now + silence;
@@ -124,7 +125,7 @@ void Requester::schedule_tail_probe(Nanos now) {
 
 void Requester::send_tail_probe(TransportContext& context) {
   context.counters.add(Counter::kTailProbes);
-  repeat_read_acknowledgement();
+  repeat_read_acknowledgment();
   if (sack_board() == nullptr) {
     probe_oldest(context.now);
   } else if (!repair_left_) {
@@ -143,9 +144,9 @@ void Requester::probe_oldest(Nanos now) {
   rewind();
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     here->owes_repair = true;
-  recovery_.begin_probing(una_ == went_back_to_);
-  went_back_at_ = now;
-  went_back_to_ = una_;
+  recovery_.begin_probing(una_ == rewound_to_);
+  rewound_at_ = now;
+  rewound_to_ = una_;
 }
 
 }  // namespace roci

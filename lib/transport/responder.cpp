@@ -11,12 +11,12 @@ void Responder::reset(Psn expected, uint32_t reads) {
   expected_ = expected;
   msn_ = Msn{0};
   pending_ = Pending::kNone;
-  executed_any_ = nak_sent_ = in_message_ = pending_ce_ = duplicate_before_answers_ = false;
+  executed_any_ = nak_sent_ = in_message_ = pending_ce_ = duplicate_before_responses_ = false;
   pending_packets_ = 0;
   flow_ = ReceiveFlow{};
   received_ = announced_ = 0;
-  answers_made_ = false;
-  next_resource_ = front_resource_ = active_answers_ = 0;
+  responses_allocated_ = false;
+  next_resource_ = front_resource_ = active_responses_ = 0;
   remember(reads);  // without effect: modify() has called remember_reads() before
 }
 
@@ -41,12 +41,13 @@ void Responder::on_request(TransportContext& context, const FrameView& view, con
   } else if (ahead < 0) {
     pending_ce_ |= ce;
     on_duplicate(context, view);
-  } else if (session() == nullptr || !session()->kept) {
+  } else if (session() == nullptr || !session()->reorder_buffer) {
     take(context, view, frame);
   } else {
     // The packet may have been buffered while no receive request was available. Then it arrives a second time.
-    if (rte_mbuf* const kept = session()->kept->take(expected_); kept != nullptr) rte_pktmbuf_free(kept);
-    if (take(context, view, frame) == Verdict::kExecuted) take_kept(context);
+    if (rte_mbuf* const kept = session()->reorder_buffer->take(expected_); kept != nullptr)
+      rte_pktmbuf_free(kept);
+    if (take(context, view, frame) == Verdict::kExecuted) execute_buffered(context);
   }
 }
 
@@ -74,7 +75,7 @@ uint8_t* Responder::payload_target(const MemoryTable& memory, const FrameView& v
 
 Responder::Verdict Responder::take(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
   nak_sent_ = false;
-  if (pending_ == Pending::kAck && must_cut(view)) send_acknowledgement_now(context);
+  if (pending_ == Pending::kAck && must_acknowledge_first(view)) send_acknowledgment_now(context);
   Verdict verdict = check_sequence(view);
   if (verdict == Verdict::kExecuted) verdict = check_length(view);
   if (verdict == Verdict::kExecuted) verdict = execute(context, view, frame);
@@ -84,20 +85,20 @@ Responder::Verdict Responder::take(TransportContext& context, const FrameView& v
 
 // Whether the pending acknowledgment must be sent before this packet is executed. Without a CE-ECHO, an acknowledgment
 // reports all its packets as marked or all as unmarked (DCTCP, RFC 8257 §3.2).
-bool Responder::must_cut(const FrameView& view) const {
+bool Responder::must_acknowledge_first(const FrameView& view) const {
   if (pending_packets_ >= qp_.config.packets_per_ack) return true;
   if (session() != nullptr &&
       (session()->feedback_types(Direction::kRequests, false) & bit_of(ExtensionType::kCeEcho)) != 0)
     return false;
-  const bool answered_otherwise =
+  const bool has_own_response =
       view.opcode->operation != Operation::kSend && view.opcode->operation != Operation::kWrite;
-  return pending_ce_ != (view.ecn() == Ecn::kCe) || (pending_ce_ && answered_otherwise);
+  return pending_ce_ != (view.ecn() == Ecn::kCe) || (pending_ce_ && has_own_response);
 }
 
 // When the port is full, or READ responses precede it, the acknowledgment remains pending and covers more packets. If
 // one of them was marked, it reports all as marked.
-void Responder::send_acknowledgement_now(TransportContext& context) {
-  if (qp_.path_ready() && active_answers_ == 0) send_pending(context);
+void Responder::send_acknowledgment_now(TransportContext& context) {
+  if (qp_.path_ready() && active_responses_ == 0) send_pending(context);
 }
 
 // Packets are missing. Sends one NAK for the gap; with selective repeat, one for each batch that arrives after the gap,
@@ -105,23 +106,24 @@ void Responder::send_acknowledgement_now(TransportContext& context) {
 void Responder::on_gap(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                        int32_t ahead) {
   ExtensionSession* extras = session();
-  bool tell_again = false;
-  if (extras != nullptr && extras->kept && static_cast<uint32_t>(ahead) < extras->kept->window() &&
-      !extras->kept->has(view.psn())) {
-    if (extras->kept->keep(view.psn(), const_cast<rte_mbuf*>(frame))) {
+  bool repeat_nak = false;
+  if (extras != nullptr && extras->reorder_buffer &&
+      static_cast<uint32_t>(ahead) < extras->reorder_buffer->window() &&
+      !extras->reorder_buffer->has(view.psn())) {
+    if (extras->reorder_buffer->insert(view.psn(), const_cast<rte_mbuf*>(frame))) {
       context.counters.add(Counter::kPacketsKept);
-      extras->newest_kept = view.psn();
-      tell_again = extras->terms.may_send;
+      extras->newest_buffered = view.psn();
+      repeat_nak = extras->terms.may_send;
     }
   }
-  if (nak_sent_ && !tell_again) return;
+  if (nak_sent_ && !repeat_nak) return;
   if (pending_ == Pending::kRetry && aeth_kind(pending_syndrome_) == AethKind::kRnrNak) return;
-  owe_retry(nak_syndrome(NakCode::kPsnSequenceError));
+  set_pending_nak(nak_syndrome(NakCode::kPsnSequenceError));
 }
 
 // The gap is closed: the packets buffered after it are executed in order, as if they arrived now.
-void Responder::take_kept(TransportContext& context) {
-  ReorderBuffer& kept = *session()->kept;
+void Responder::execute_buffered(TransportContext& context) {
+  ReorderBuffer& kept = *session()->reorder_buffer;
   Verdict verdict = Verdict::kExecuted;
   while (verdict == Verdict::kExecuted && !kept.empty()) {
     const Psn psn = expected_;
@@ -133,11 +135,11 @@ void Responder::take_kept(TransportContext& context) {
                 rte_pktmbuf_pkt_len(frame));
     session()->open_block(view, frame, block);
     verdict = take(context, view, frame);
-    if (verdict == Verdict::kNotReady) kept.keep(psn, frame);
+    if (verdict == Verdict::kNotReady) kept.insert(psn, frame);
     rte_pktmbuf_free(frame);
   }
   if (!kept.empty() && verdict == Verdict::kExecuted && session()->terms.may_send)  // there is another gap
-    owe_retry(nak_syndrome(NakCode::kPsnSequenceError));
+    set_pending_nak(nak_syndrome(NakCode::kPsnSequenceError));
   if (qp_.state() == IBV_QPS_ERR) kept.clear();
 }
 
@@ -268,7 +270,7 @@ Responder::Verdict Responder::execute_read(TransportContext& context, const Fram
   read.va = reth.va.get();
   read.rkey = reth.rkey.get();
   read.length = length;
-  start_answer(read);
+  start_response(read);
   return Verdict::kExecuted;
 }
 
@@ -296,7 +298,7 @@ Responder::Verdict Responder::execute_atomic(TransportContext& context, const Fr
   atomic.operation = view.opcode->operation;
   atomic.packets = 1;
   atomic.original = original;
-  start_answer(atomic);
+  start_response(atomic);
   return Verdict::kExecuted;
 }
 
@@ -332,7 +334,7 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
     case Verdict::kDropped:
       return;
     case Verdict::kNotReady:
-      owe_retry(rnr_syndrome(qp_.attributes.min_rnr_timer));
+      set_pending_nak(rnr_syndrome(qp_.attributes.min_rnr_timer));
       return;
     // Errors that no receive completion reports raise an event (IBTA 9.9.3.1, 11.6.3.2).
     case Verdict::kInvalidRequest:
@@ -358,7 +360,7 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
 }
 
 // Schedules one request for retransmission from the expected PSN on: a NAK, or an RNR NAK with a delay.
-void Responder::owe_retry(uint8_t syndrome) {
+void Responder::set_pending_nak(uint8_t syndrome) {
   nak_sent_ = true;
   pending_ = Pending::kRetry;
   pending_syndrome_ = syndrome;
@@ -374,7 +376,7 @@ void Responder::end_with(NakCode code, Psn psn) {
 
 void Responder::flush(TransportContext& context) {
   in_message_ = false;
-  if (session() != nullptr && session()->kept) session()->kept->clear();
+  if (session() != nullptr && session()->reorder_buffer) session()->reorder_buffer->clear();
   qp_.flush_receives(context);
 }
 

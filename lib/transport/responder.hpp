@@ -44,12 +44,12 @@ class Responder {
   void on_read_acknowledge(TransportContext& context, const FrameView& view, const ExtensionView& block);
   void on_probe(TransportContext& context, const FrameView& view);
   // Whether a packet that a switch reports is a READ response of this responder that may be in flight.
-  [[nodiscard]] bool has_under_way(const OpcodeInfo& sampled, Psn psn) const;
+  [[nodiscard]] bool has_in_flight(const OpcodeInfo& sampled, Psn psn) const;
   // Sends responses that are due. True when more are left.
   bool transmit(TransportContext& context, uint32_t& budget);
   // Completes all receive requests with a flush error, that of the current message first.
   void flush(TransportContext& context);
-  [[nodiscard]] bool has_answers() const { return active_answers_ > 0 || pending_ != Pending::kNone; }
+  [[nodiscard]] bool has_responses() const { return active_responses_ > 0 || pending_ != Pending::kNone; }
 
   // Receiver state of the requests, and sender state of the READ responses.
   [[nodiscard]] const ReceiveFlow& flow() const { return flow_; }
@@ -100,16 +100,19 @@ class Responder {
 
   // State for responses to READs and atomics. Allocated when the number of requests is known, and first written at the
   // first request: many queue pairs never receive one.
-  struct Answers {
+  struct ResponseState {
     SendFlow flow;
     // Ring in PSN order. next_resource_ is the oldest entry, which is overwritten next.
     [[nodiscard]] Resource* resources() { return reinterpret_cast<Resource*>(this + 1); }
   };
-  static size_t answers_bytes(uint32_t reads) { return sizeof(Answers) + reads * sizeof(Resource); }
-  void make_answers();
+  static size_t response_state_bytes(uint32_t reads) {
+    return sizeof(ResponseState) + reads * sizeof(Resource);
+  }
+  void allocate_responses();
   // The stored requests; empty before the first one.
   [[nodiscard]] std::span<Resource> resources() const {
-    return {answers_made_ ? answers_->resources() : nullptr, answers_made_ ? resource_count_ : size_t{0}};
+    return {responses_allocated_ ? response_state_->resources() : nullptr,
+            responses_allocated_ ? resource_count_ : size_t{0}};
   }
 
   [[nodiscard]] ExtensionSession* session() const;
@@ -117,10 +120,10 @@ class Responder {
   // responder.cpp
   // Executes a packet in PSN order, new or buffered.
   Verdict take(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
-  void take_kept(TransportContext& context);
+  void execute_buffered(TransportContext& context);
   void on_gap(TransportContext& context, const FrameView& view, const rte_mbuf* frame, int32_t ahead);
-  [[nodiscard]] bool must_cut(const FrameView& view) const;
-  void send_acknowledgement_now(TransportContext& context);
+  [[nodiscard]] bool must_acknowledge_first(const FrameView& view) const;
+  void send_acknowledgment_now(TransportContext& context);
   // The checks, in the order of IBTA 9.7.4.1.
   Verdict check_sequence(const FrameView& view) const;
   Verdict check_length(const FrameView& view) const;
@@ -133,7 +136,7 @@ class Responder {
   void complete_message(TransportContext& context, const FrameView& view);
   // Records the response to the packet.
   void answer(TransportContext& context, const FrameView& view, Verdict verdict);
-  void owe_retry(uint8_t syndrome);
+  void set_pending_nak(uint8_t syndrome);
   // Schedules a NAK that ends the connection, and enters the error state.
   void end_with(NakCode code, Psn psn);
 
@@ -143,11 +146,11 @@ class Responder {
   }
   [[nodiscard]] bool resource_free() const;
   Resource& take_resource();
-  void start_answer(Resource& resource);
+  void start_response(Resource& resource);
   void activate(Resource& resource, uint32_t from, uint32_t end);
   // The oldest entry with a response to be sent. Requires that there is one.
   Resource& front_resource();
-  void drop_answers();
+  void discard_responses();
   [[nodiscard]] uint64_t offset_of(uint32_t packet) const;
   [[nodiscard]] uint32_t packet_bytes(const Resource& resource, uint32_t packet) const;
   void on_duplicate(TransportContext& context, const FrameView& view);
@@ -159,8 +162,8 @@ class Responder {
   // Whether congestion control holds back the next packet of the response.
   [[nodiscard]] bool held(Nanos now, const Resource& resource) const;
   [[nodiscard]] uint64_t in_flight_before(const SendGate& gate, Lsn at) const;
-  [[nodiscard]] bool leaves_as_not_ect(const Resource& read, Lsn at, uint32_t length) const;
-  bool send_answer(TransportContext& context, Resource& resource);
+  [[nodiscard]] bool sends_as_not_ect(const Resource& read, Lsn at, uint32_t length) const;
+  bool send_response(TransportContext& context, Resource& resource);
   SendOutcome send_read_response(TransportContext& context, const Resource& read);
   SendOutcome send_atomic_response(TransportContext& context, const Resource& atomic);
   struct Acknowledgment {
@@ -187,11 +190,11 @@ class Responder {
   bool pending_ce_ = false;        // a packet that it acknowledges was marked
   bool executed_any_ : 1 = false;  // since reset; before that, no packet can be a duplicate
   // A packet before the first unsent response was received again: the requester may lack its acknowledgment.
-  bool duplicate_before_answers_ : 1 = false;
+  bool duplicate_before_responses_ : 1 = false;
   bool nak_sent_ = false;    // one NAK or RNR NAK per gap, until the expected PSN arrives
   bool in_message_ = false;  // a message with operation_ is being received
   Operation operation_ = Operation::kSend;
-  bool answers_made_ = false;  // the memory of answers_ has been initialized
+  bool responses_allocated_ = false;  // the memory of response_state_ has been initialized
   Psn pending_psn_;
   uint32_t pending_packets_ = 0;  // number of packets that it acknowledges
 
@@ -205,9 +208,9 @@ class Responder {
   uint8_t resource_count_ = 0;
   uint8_t next_resource_ = 0;
   uint8_t front_resource_ = 0;  // entries before it in ring order have no response to be sent
-  uint8_t active_answers_ = 0;
-  uint64_t va_ = 0;             // WRITE: address of the next byte of the current message
-  Answers* answers_ = nullptr;  // memory for resource_count_ requests
+  uint8_t active_responses_ = 0;
+  uint64_t va_ = 0;                          // WRITE: address of the next byte of the current message
+  ResponseState* response_state_ = nullptr;  // memory for resource_count_ requests
 };
 
 }  // namespace roci

@@ -13,56 +13,58 @@
 namespace roci {
 
 Responder::~Responder() {
-  if (answers_ != nullptr) SparseArena::give_back(answers_, answers_bytes(resource_count_));
+  if (response_state_ != nullptr)
+    SparseArena::give_back(response_state_, response_state_bytes(resource_count_));
 }
 
 const SendFlow& Responder::response_flow() const {
   static constexpr SendFlow kNothingSent;
-  return answers_made_ ? answers_->flow : kNothingSent;
+  return responses_allocated_ ? response_state_->flow : kNothingSent;
 }
 
 int Responder::remember(uint32_t reads) {
-  if (active_answers_ > 0) return EBUSY;
+  if (active_responses_ > 0) return EBUSY;
   if (reads == resource_count_) return 0;
-  Answers* answers = nullptr;
+  ResponseState* answers = nullptr;
   if (reads > 0) {
-    answers = static_cast<Answers*>(qp_.arena().take(answers_bytes(reads)));
+    answers = static_cast<ResponseState*>(qp_.arena().take(response_state_bytes(reads)));
     if (answers == nullptr) return ENOMEM;
   }
   const std::span<Resource> had = resources();
-  Answers* const old = std::exchange(answers_, answers);
+  ResponseState* const old = std::exchange(response_state_, answers);
   const uint8_t old_count = std::exchange(resource_count_, static_cast<uint8_t>(reads));
-  if (std::exchange(answers_made_, false) && reads > 0) {
-    make_answers();
-    answers_->flow = old->flow;
+  if (std::exchange(responses_allocated_, false) && reads > 0) {
+    allocate_responses();
+    response_state_->flow = old->flow;
     // Oldest first, after the entries that were never used.
     const auto kept = static_cast<uint32_t>(std::min<size_t>(had.size(), reads));
     for (uint32_t i = 0; i < kept; ++i)
-      answers_->resources()[reads - kept + i] = had[(next_resource_ + had.size() - kept + i) % had.size()];
+      response_state_->resources()[reads - kept + i] =
+          had[(next_resource_ + had.size() - kept + i) % had.size()];
   }
-  if (old != nullptr) SparseArena::give_back(old, answers_bytes(old_count));
+  if (old != nullptr) SparseArena::give_back(old, response_state_bytes(old_count));
   next_resource_ = front_resource_ = 0;
   return 0;
 }
 
-void Responder::make_answers() {
-  new (answers_) Answers;
-  std::uninitialized_default_construct_n(answers_->resources(), resource_count_);
-  answers_made_ = true;
+void Responder::allocate_responses() {
+  new (response_state_) ResponseState;
+  std::uninitialized_default_construct_n(response_state_->resources(), resource_count_);
+  responses_allocated_ = true;
 }
 
 // Whether another READ or atomic may be accepted (IBTA 9.7.4.1.4). A repeated response does not occupy its entry. The
 // requester requested it before a late response made it unnecessary; otherwise it could not have sent a new request.
 bool Responder::resource_free() const {
-  if (!answers_made_) return resource_count_ > 0;
-  const Resource& next = answers_->resources()[next_resource_];
+  if (!responses_allocated_) return resource_count_ > 0;
+  const Resource& next = response_state_->resources()[next_resource_];
   return !next.active() || next.replay;
 }
 
 Responder::Resource& Responder::take_resource() {
-  if (!answers_made_) make_answers();
-  Resource& resource = answers_->resources()[next_resource_];
-  if (resource.active()) --active_answers_;
+  if (!responses_allocated_) allocate_responses();
+  Resource& resource = response_state_->resources()[next_resource_];
+  if (resource.active()) --active_responses_;
   // No requester has more outstanding requests than there are entries, so it has received this entry's response.
   note_acknowledged(resource, resource.packets);
   const uint8_t behind = next_resource(next_resource_);
@@ -74,12 +76,12 @@ Responder::Resource& Responder::take_resource() {
 
 // The response has the PSNs from the request's PSN on. The MSN counts the message at once, since its first response
 // contains it.
-void Responder::start_answer(Resource& resource) {
+void Responder::start_response(Resource& resource) {
   ++msn_;
   resource.first = expected_;
   resource.msn = msn_;
-  resource.lsn = answers_->flow.next;
-  answers_->flow.next += resource.bytes();
+  resource.lsn = response_state_->flow.next;
+  response_state_->flow.next += resource.bytes();
   activate(resource, 0, resource.packets);
   expected_ += resource.packets;
 }
@@ -95,8 +97,8 @@ void Responder::on_duplicate(TransportContext& context, const FrameView& view) {
     case Operation::kSend:
     case Operation::kWrite:
       if (pending_ == Pending::kNone) pending_ = Pending::kAck;
-      if (active_answers_ > 0 && is_before(view.psn(), front_resource().first))
-        duplicate_before_answers_ = true;
+      if (active_responses_ > 0 && is_before(view.psn(), front_resource().first))
+        duplicate_before_responses_ = true;
       return;
     case Operation::kReadRequest:
       replay_read(context, view);
@@ -151,13 +153,13 @@ void Responder::replay_atomic(TransportContext& context, const FrameView& view) 
 // does not end earlier than before.
 void Responder::activate(Resource& resource, uint32_t from, uint32_t end) {
   const uint32_t count = resource_count_;
-  const auto slot = static_cast<uint8_t>(&resource - answers_->resources());
+  const auto slot = static_cast<uint8_t>(&resource - response_state_->resources());
   const auto age = [&](uint32_t s) { return (s + count - next_resource_) % count; };
-  if (active_answers_ == 0 || age(slot) < age(front_resource_)) front_resource_ = slot;
+  if (active_responses_ == 0 || age(slot) < age(front_resource_)) front_resource_ = slot;
   if (resource.active()) {
     resource.end = std::max(resource.end, end);
   } else {
-    ++active_answers_;
+    ++active_responses_;
     resource.end = end;
   }
   resource.begin = resource.next = from;
@@ -173,7 +175,7 @@ void Responder::replay(Resource& resource, uint32_t from, uint32_t end) {
 // The requester has received the first `packets` of a response, and all responses before it.
 void Responder::note_acknowledged(const Resource& resource, uint32_t packets) {
   const uint64_t bytes = packets == resource.packets ? resource.bytes() : offset_of(packets);
-  Lsn& acknowledged = answers_->flow.acknowledged;
+  Lsn& acknowledged = response_state_->flow.acknowledged;
   acknowledged = std::max(acknowledged, resource.lsn + bytes);
 }
 
@@ -191,7 +193,7 @@ uint32_t Responder::packet_bytes(const Resource& resource, uint32_t packet) cons
 bool Responder::has_window_for(const Resource& resource) const {
   if (session() == nullptr || !session()->peer_acknowledges_reads) return true;
   const Lsn at = resource.lsn + offset_of(resource.next);
-  const SendFlow& flow = answers_->flow;
+  const SendFlow& flow = response_state_->flow;
   if (at <= flow.acknowledged) return true;
   return at - flow.acknowledged + packet_bytes(resource, resource.next) <=
          std::min(qp_.config.window_bytes, flow.receiver_window);
@@ -203,8 +205,8 @@ bool Responder::has_window_for(const Resource& resource) const {
 uint64_t Responder::in_flight_before(const SendGate& gate, Lsn at) const {
   const bool known =
       session() != nullptr && (session()->peer_acknowledges_reads || session()->takes(Capability::kReadAcks));
-  if (!known || at <= answers_->flow.acknowledged) return 0;
-  const uint64_t bytes = at - answers_->flow.acknowledged;
+  if (!known || at <= response_state_->flow.acknowledged) return 0;
+  const uint64_t bytes = at - response_state_->flow.acknowledged;
   return bytes + (bytes + qp_.attributes.path_mtu - 1) / qp_.attributes.path_mtu * gate.overhead;
 }
 
@@ -216,10 +218,10 @@ bool Responder::held(Nanos now, const Resource& resource) const {
 
 // As for requests: the last packet before the window or the work is exhausted stays ECN-capable, so that it reveals
 // losses.
-bool Responder::leaves_as_not_ect(const Resource& read, Lsn at, uint32_t length) const {
+bool Responder::sends_as_not_ect(const Resource& read, Lsn at, uint32_t length) const {
   const SendGate& gate = qp_.gates->responses;
   if (read.replay || at < gate.sent_end || at >= gate.not_ect_below) return false;
-  if (read.next + 1 == read.end && active_answers_ == 1) return false;
+  if (read.next + 1 == read.end && active_responses_ == 1) return false;
   const uint64_t whole = uint64_t{qp_.attributes.path_mtu} + gate.overhead;
   return in_flight_before(gate, at) + length + gate.overhead + whole <= gate.window;
 }
@@ -234,7 +236,7 @@ void Responder::on_read_acknowledge(TransportContext& context, const FrameView& 
     if (packet >= resource.sent) break;  // not sent yet
     session()->peer_acknowledges_reads = true;
     note_acknowledged(resource, packet + 1);
-    session()->take_feedback(context, block, Direction::kResponses, answers_->flow);
+    session()->take_feedback(context, block, Direction::kResponses, response_state_->flow);
     context.counters.add(Counter::kReadAcksReceived);
     return;
   }
@@ -248,12 +250,12 @@ void Responder::on_probe(TransportContext& context, const FrameView& view) {
                                                                probe.sent.get(), view.psn(), context.now};
   TelemetrySession* telemetry = session()->telemetry.get();
   if (telemetry == nullptr) return;
-  telemetry->forget(HopsOf::kProbe);  // hops of an earlier probe
+  telemetry->clear(HopsOf::kProbe);  // hops of an earlier probe
   if (view.telemetry != 0 && (probe.flags.get() & Probe::kInt) != 0)
     telemetry->note(HopsOf::kProbe, context.telemetry[view.telemetry - 1], context.now);
 }
 
-bool Responder::has_under_way(const OpcodeInfo& sampled, Psn psn) const {
+bool Responder::has_in_flight(const OpcodeInfo& sampled, Psn psn) const {
   if (sampled.operation != Operation::kReadResponse) return false;
   const auto resources = this->resources();
   return std::ranges::any_of(resources, [psn](const Resource& resource) {
@@ -312,31 +314,32 @@ bool Responder::send_probe_response(TransportContext& context) {
 }
 
 Responder::Resource& Responder::front_resource() {
-  while (!answers_->resources()[front_resource_].active()) front_resource_ = next_resource(front_resource_);
-  return answers_->resources()[front_resource_];
+  while (!response_state_->resources()[front_resource_].active())
+    front_resource_ = next_resource(front_resource_);
+  return response_state_->resources()[front_resource_];
 }
 
-void Responder::drop_answers() {
+void Responder::discard_responses() {
   for (Resource& resource : resources()) resource.next = resource.end;
-  active_answers_ = 0;
+  active_responses_ = 0;
 }
 
 bool Responder::transmit(TransportContext& context, uint32_t& budget) {
   if (session() != nullptr && session()->probe_to_answer && !send_probe_response(context)) return true;
-  while (active_answers_ > 0) {
+  while (active_responses_ > 0) {
     if (budget == 0) return true;
     Resource& resource = front_resource();
     const bool has_window = has_window_for(resource);
     if (!has_window && qp_.gates != nullptr) qp_.gates->responses.pause();
     if (!has_window || (qp_.gates != nullptr && held(context.now, resource))) {
       // The response may wait for the requester, and the requester for the acknowledgment of an earlier packet.
-      return duplicate_before_answers_ && !acknowledge_before(context, resource);
+      return duplicate_before_responses_ && !acknowledge_before(context, resource);
     }
-    if (!send_answer(context, resource)) return true;
+    if (!send_response(context, resource)) return true;
     --budget;
-    if (active_answers_ > 0 && !resource.active()) {
+    if (active_responses_ > 0 && !resource.active()) {
       resource.replay = true;
-      --active_answers_;
+      --active_responses_;
     }
   }
   if (qp_.gates != nullptr) qp_.gates->responses.pause();
@@ -348,7 +351,7 @@ bool Responder::transmit(TransportContext& context, uint32_t& budget) {
 }
 
 // Sends the next packet of a response. False when there was no buffer.
-bool Responder::send_answer(TransportContext& context, Resource& resource) {
+bool Responder::send_response(TransportContext& context, Resource& resource) {
   const SendOutcome outcome = resource.operation == Operation::kReadRequest
                                   ? send_read_response(context, resource)
                                   : send_atomic_response(context, resource);
@@ -375,7 +378,7 @@ bool Responder::send_answer(TransportContext& context, Resource& resource) {
       }
       qp_.raise(context, IBV_EVENT_QP_ACCESS_ERR);
       end_with(NakCode::kRemoteAccessError, resource.first + resource.next);
-      drop_answers();  // later requests get no response
+      discard_responses();  // later requests get no response
       return true;
   }
   return true;
@@ -393,10 +396,11 @@ SendOutcome Responder::send_read_response(TransportContext& context, const Resou
                       .psn = read.first + read.next,
                       .pkey = qp_.attributes.pkey,
                       .ect = read.replay};
-  ++answers_->flow.packets_sent;
+  ++response_state_->flow.packets_sent;
   PacketExtras with = session() == nullptr ? PacketExtras{} : session()->data_extras();
-  if (session() != nullptr && qp_.gates != nullptr) session()->begin_as_asked(qp_.gates->responses, with);
-  with.not_ect = qp_.gates != nullptr && leaves_as_not_ect(read, read.lsn + offset, length);
+  if (session() != nullptr && qp_.gates != nullptr)
+    session()->apply_telemetry_request(qp_.gates->responses, with);
+  with.not_ect = qp_.gates != nullptr && sends_as_not_ect(read, read.lsn + offset, length);
   return send_packet(
       context, qp_, bth, length, with, [&](RoceWriter::Open& open, const ExtensionView& block) {
         if (with.types != 0)
@@ -431,7 +435,7 @@ bool Responder::acknowledge_before(TransportContext& context, const Resource& re
                               .msn = Msn{resource.msn.value() - 1},
                               .expected = resource.first};
   if (!send_acknowledgment(context, before, false)) return false;
-  duplicate_before_answers_ = false;
+  duplicate_before_responses_ = false;
   context.counters.add(Counter::kAcksSent);
   return true;
 }
@@ -452,13 +456,13 @@ bool Responder::send_acknowledgment(TransportContext& context, const Acknowledgm
            extras->write_feedback(context, block, Direction::kRequests, flow_);
            if (block.has(ExtensionType::kSack)) {
              // The newest packet is one of the 64 in the bitmap.
-             const int32_t reach = extras->newest_kept - expected_;
+             const int32_t reach = extras->newest_buffered - expected_;
              const Psn from = reach < static_cast<int32_t>(Sack::kBits)
                                   ? expected_
-                                  : extras->newest_kept - (Sack::kBits - 1);
+                                  : extras->newest_buffered - (Sack::kBits - 1);
              auto& sack = value_to_write<Sack>(block, ExtensionType::kSack);
              sack.psn.set(from.value());
-             sack.kept.set(extras->kept->bitmap(from));
+             sack.kept.set(extras->reorder_buffer->bitmap(from));
            }
            return true;
          }) == SendOutcome::kSent;
@@ -467,7 +471,8 @@ bool Responder::send_acknowledgment(TransportContext& context, const Acknowledgm
 bool Responder::send_pending(TransportContext& context) {
   const bool ack = pending_ == Pending::kAck;
   const uint8_t syndrome = ack ? kSyndromeAck : pending_syndrome_;
-  const bool with_sack = session() != nullptr && session()->kept && !session()->kept->empty();
+  const bool with_sack =
+      session() != nullptr && session()->reorder_buffer && !session()->reorder_buffer->empty();
   const Acknowledgment what{.syndrome = syndrome,
                             .psn = ack ? expected_ - 1 : pending_psn_,
                             .msn = msn_,
@@ -475,7 +480,7 @@ bool Responder::send_pending(TransportContext& context) {
                             .becn = pending_ce_};
   if (!send_acknowledgment(context, what, with_sack)) return false;
   pending_ = Pending::kNone;
-  pending_ce_ = duplicate_before_answers_ = false;
+  pending_ce_ = duplicate_before_responses_ = false;
   pending_packets_ = 0;
   if (ack) {
     context.counters.add(Counter::kAcksSent);

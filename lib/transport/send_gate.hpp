@@ -20,11 +20,11 @@ class SendGate {
 
   // Decisions, except the pace.
   uint64_t window = kNoLimit;   // bytes in flight; a packet may always be sent when none are
-  Lsn not_ect_below{};          // new packets below this LSN are Not-ECT (exception: leaves_as_not_ect())
+  Lsn not_ect_below{};          // new packets below this LSN are Not-ECT (exception: sends_as_not_ect())
   bool telemetry_next = false;  // the next packet starts telemetry; reset by its sender
-  bool telemetry_only_asked = false;  // no other packet does; false: as the host is configured
-  Nanos longest_wait = kNever;        // maximum time between two departures, regardless of the pace
-  uint32_t overhead = 0;              // bytes of a packet on the line in addition to its payload
+  bool telemetry_only_requested = false;  // no other packet does; false: as the host is configured
+  Nanos longest_wait = kNever;            // maximum time between two departures, regardless of the pace
+  uint32_t overhead = 0;                  // bytes of a packet on the line in addition to its payload
   // How long before its due time a packet may be sent after another one. Unused with a minimum gap.
   Nanos early{0};
 
@@ -41,11 +41,11 @@ class SendGate {
 
   // Sets the pace: a rate in bit/s, kNoLimit for none, and the minimum time between two departures.
   void set_pace(uint64_t rate, Nanos gap) {
-    per_byte_ = rate == kNoLimit ? 0 : (uint64_t{8'000'000'000} << kPlaces) / std::max(rate, kMinRate);
+    per_byte_ = rate == kNoLimit ? 0 : (uint64_t{8'000'000'000} << kFractionBits) / std::max(rate, kMinRate);
     gap_ = gap;
     // A packet that was sent at a slow pace must not delay a faster one.
     const Nanos due =
-        last_sent + std::max(gap_, Nanos{static_cast<int64_t>(last_bytes_ * per_byte_ >> kPlaces)});
+        last_sent + std::max(gap_, Nanos{static_cast<int64_t>(last_bytes_ * per_byte_ >> kFractionBits)});
     if (due < next_) {
       next_ = due;
       fraction_ = 0;
@@ -93,8 +93,8 @@ class SendGate {
     }
     running_ = true;
     const uint64_t span = last_bytes_ * per_byte_ + fraction_;
-    fraction_ = span & ((uint64_t{1} << kPlaces) - 1);
-    next_ += Nanos{static_cast<int64_t>(span >> kPlaces)};
+    fraction_ = span & ((uint64_t{1} << kFractionBits) - 1);
+    next_ += Nanos{static_cast<int64_t>(span >> kFractionBits)};
     if (gap_ > Nanos{0}) next_ = std::max(next_, now + gap_);
     if (longest_wait != kNever) next_ = std::min(next_, now + longest_wait);
   }
@@ -105,8 +105,8 @@ class SendGate {
   }
 
  private:
-  static constexpr unsigned kPlaces = 24;   // binary digits of a fraction of a nanosecond
-  static constexpr Nanos kMaxLate{20'000};  // delay that is compensated
+  static constexpr unsigned kFractionBits = 24;  // binary digits of a fraction of a nanosecond
+  static constexpr Nanos kMaxLate{20'000};       // delay that is compensated
 
   uint64_t per_byte_ = 0;  // ns per byte, in units of 2^-kPlaces; 0: no rate
   Nanos gap_{0};

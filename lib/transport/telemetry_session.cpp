@@ -42,18 +42,18 @@ void TelemetrySession::write_echo(const ExtensionView& block, HopsOf of, Nanos n
 }
 
 bool TelemetrySession::take_echo(const ExtensionView& block, HopsOf of, Nanos now) {
-  EchoedHops& known = heard_[of == HopsOf::kResponses ? 1 : 0];
+  EchoedHops& known = echoed_[of == HopsOf::kResponses ? 1 : 0];
   const IntEchoHeader& header = block.int_echo();
   const std::span<const IntHop> hops = block.hops();
   // Acknowledgments may be reordered: compares the time stamps of the last switch.
-  if (!hops.empty() && known.path.count > 0 && now - known.heard < kComparable) {
+  if (!hops.empty() && known.path.count > 0 && now - known.received_at < kComparable) {
     const IntHop& before = known.path.hops[0];
     if (before.switch_port.get() == hops[0].switch_port.get() &&
         static_cast<int32_t>(hops[0].time.get() - before.time.get()) < 0)
       return false;
   }
   ++known.echoes;
-  known.heard = now;
+  known.received_at = now;
   known.age = Nanos{header.age.get() * int64_t{1000}};
   known.flags = header.flags;
   known.path.count = header.hops;  // at most kMaxIntHops, otherwise the block is rejected
@@ -65,7 +65,7 @@ bool TelemetrySession::take_echo(const ExtensionView& block, HopsOf of, Nanos no
 bool TelemetrySession::take_report(const IntReport& report, Psn psn, HopsOf of, Nanos now) {
   if (!reports_allowed_.allow(now)) return false;
   ++report_.reports;
-  report_.heard = now;
+  report_.received_at = now;
   report_.psn = psn;
   report_.of = of;
   report_.hop = read_hop(report.hop);
@@ -76,7 +76,7 @@ void TelemetrySession::begin(TransportContext& context, rte_mbuf& frame) const {
   FrameFront front = FrameFront::of(frame);
   const bool done = begin_int(front, source_, longest_) == IntEdit::kDone;
   if (done) front.store(frame);
-  context.counters.add(done ? Counter::kIntBegun : Counter::kIntTooLong);
+  context.counters.add(done ? Counter::kIntStarted : Counter::kIntTooLong);
 }
 
 }  // namespace roci

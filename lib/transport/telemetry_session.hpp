@@ -26,10 +26,10 @@ enum class HopsOf : uint8_t { kRequests, kResponses, kProbe };
 
 // The latest hops that the receiver of a direction of this host has returned.
 struct EchoedHops {
-  uint64_t echoes = 0;  // accepted so far
-  Nanos heard{0};       // time of reception of the last one
-  Nanos age{0};         // time between the packet's arrival at the peer and the echo; kMaxAge: longer
-  uint8_t flags = 0;    // of IntEchoHeader
+  uint64_t echoes = 0;   // accepted so far
+  Nanos received_at{0};  // time of reception of the last one
+  Nanos age{0};          // time between the packet's arrival at the peer and the echo; kMaxAge: longer
+  uint8_t flags = 0;     // of IntEchoHeader
   PacketHops path;
 
   static constexpr Nanos kMaxAge{65'535'000};
@@ -38,7 +38,7 @@ struct EchoedHops {
 // The latest report that a switch has sent itself.
 struct SwitchReport {
   uint64_t reports = 0;
-  Nanos heard{0};
+  Nanos received_at{0};
   Psn psn;  // of the packet of this host that met congestion
   HopsOf of = HopsOf::kRequests;
   IntHopValues hop;
@@ -61,7 +61,7 @@ class TelemetrySession {
 
   // Receiver: records the hops of a packet. Those of the newest packet are returned once.
   void note(HopsOf of, const PacketHops& hops, Nanos now);
-  void forget(HopsOf of) { due(of).packets = 0; }
+  void clear(HopsOf of) { due(of).packets = 0; }
   // Number of requests that arrived with telemetry, and the hops of the newest one.
   [[nodiscard]] uint64_t noted_requests() const { return noted_requests_; }
   [[nodiscard]] const PacketHops& newest_of_requests() const { return due(HopsOf::kRequests).path; }
@@ -75,10 +75,10 @@ class TelemetrySession {
   // Sender: processes a switch's report about a packet in flight. False when the rate limit of reports is exceeded.
   bool take_report(const IntReport& report, Psn psn, HopsOf of, Nanos now);
   // `of`: a direction. Hops returned for a probe are those of requests.
-  [[nodiscard]] const EchoedHops& heard(HopsOf of) const { return heard_[static_cast<size_t>(of)]; }
+  [[nodiscard]] const EchoedHops& echoed(HopsOf of) const { return echoed_[static_cast<size_t>(of)]; }
   [[nodiscard]] const SwitchReport& report() const { return report_; }
 
-  [[nodiscard]] bool begins(HopsOf of) const {
+  [[nodiscard]] bool inserts_header(HopsOf of) const {
     return begin_ == TelemetryBegin::kAll || (of == HopsOf::kProbe && begin_ != TelemetryBegin::kNone);
   }
   // Inserts the telemetry header into a complete packet.
@@ -103,7 +103,7 @@ class TelemetrySession {
   uint32_t longest_;
   std::array<Due, 3> due_;
   uint64_t noted_requests_ = 0;
-  std::array<EchoedHops, 2> heard_;
+  std::array<EchoedHops, 2> echoed_;
   SwitchReport report_;
   RateLimit reports_allowed_{kReportsPerSecond};
 };

@@ -32,7 +32,7 @@ bool UnreliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
   if (!may_send() || !path_ready()) return false;
   for (; budget > 0 && may_send(); --budget) {
     if (send_queue.at(send_queue.head()).is_local()) {
-      if (!do_locally(context)) return false;
+      if (!execute_locally(context)) return false;
       continue;
     }
     if (gates != nullptr && held(context.now)) return false;
@@ -58,7 +58,7 @@ bool UnreliableQueuePair::may_send() const {
 }
 
 // Binds or invalidates a memory window. All requests before it have completed.
-bool UnreliableQueuePair::do_locally(TransportContext& context) {
+bool UnreliableQueuePair::execute_locally(TransportContext& context) {
   const SendWqe& wqe = send_queue.at(send_queue.head());
   const ibv_wc_status status = execute_local_operation(context, accessor(), wqe);
   if (status != IBV_WC_SUCCESS) {
@@ -110,7 +110,7 @@ SendOutcome UnreliableQueuePair::send_one(TransportContext& context) {
 void UnreliableQueuePair::on_unreachable(TransportContext& context) {
   while (may_send()) {
     if (send_queue.at(send_queue.head()).is_local()) {
-      do_locally(context);
+      execute_locally(context);
       continue;
     }
     context.counters.add(Counter::kTxUnreachable);

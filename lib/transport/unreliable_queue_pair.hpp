@@ -34,7 +34,7 @@ class UnreliableQueuePair final : public QueuePairCore {
 
   // Requester.
   [[nodiscard]] bool may_send() const;
-  bool do_locally(TransportContext& context);
+  bool execute_locally(TransportContext& context);
   [[nodiscard]] bool held(Nanos now);
   SendOutcome send_one(TransportContext& context);
 

@@ -123,7 +123,7 @@ class WorkRing {
   [[nodiscard]] void* storage() const { return storage_; }
 
   // Poster, under `lock`.
-  [[nodiscard]] uint32_t room() {
+  [[nodiscard]] uint32_t free_slots() {
     seen_done_ = done_.load(std::memory_order_acquire);
     return capacity() - (posted_.load(std::memory_order_relaxed) - seen_done_);
   }

@@ -30,7 +30,7 @@ struct XrcReceiveQueue {
 struct XrcReceiveQueues {
   IdTable<const XrcReceiveQueue> by_number;
   // Unused completion queue of initiators, and of targets without a selected queue.
-  CompletionRing nobodys{1};
+  CompletionRing unowned{1};
 };
 
 }  // namespace roci

@@ -4,7 +4,7 @@ namespace roci {
 
 XrcTarget::XrcTarget(SparseArena& arena, const QueuePairConfig& c, XrcReceiveQueues& queues,
                      const XrcDomainCore& domain)
-    : QueuePairCore(arena, c, queues.nobodys, queues.nobodys),
+    : QueuePairCore(arena, c, queues.unowned, queues.unowned),
       responder(*this),
       queues_(queues),
       domain_(domain) {}
@@ -45,10 +45,10 @@ void XrcTarget::name(const XrcReceiveQueue* queue) {
   named_ = queue;
   config.srq = queue == nullptr ? nullptr : queue->requests.get();
   config.pd = queue == nullptr ? PdNumber{0} : queue->requests->pd();
-  recv_cq = queue == nullptr ? &queues_.nobodys : queue->completions.get();
+  recv_cq = queue == nullptr ? &queues_.unowned : queue->completions.get();
 }
 
-void XrcTarget::forget(const XrcReceiveQueue& queue) {
+void XrcTarget::detach(const XrcReceiveQueue& queue) {
   if (named_ != &queue) return;
   recv_queue.clear();
   name(nullptr);
@@ -73,7 +73,7 @@ bool XrcTarget::transmit(TransportContext& context, uint32_t budget) {
     set_state(IBV_QPS_ERR, std::memory_order_seq_cst);
     responder.flush(context);
     // Responses to requests executed before the error are still sent, and so is the NAK of the error.
-    return path_ready() && responder.has_answers() && responder.transmit(context, budget);
+    return path_ready() && responder.has_responses() && responder.transmit(context, budget);
   }
   on_drained(context);
   if (!path_ready() || !receives(state())) return false;

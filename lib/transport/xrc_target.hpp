@@ -24,7 +24,7 @@ class XrcTarget final : public QueuePairCore {
     return gates == nullptr ? kNever : gates->responses.opens_at();
   }
   void on_deadline(TransportContext& /*context*/) override {}
-  [[nodiscard]] bool owes_answers() const override { return responder.has_answers(); }
+  [[nodiscard]] bool has_pending_responses() const override { return responder.has_responses(); }
   void on_unreachable(TransportContext& /*context*/) override {}  // it sends responses only
   [[nodiscard]] const SendFlow* flow(Direction of) const override {
     return of == Direction::kResponses ? &responder.response_flow() : nullptr;
@@ -35,7 +35,7 @@ class XrcTarget final : public QueuePairCore {
   [[nodiscard]] Psn receive_psn() const override { return responder.expected(); }
 
   // Called before `queue` is destroyed. Discards the receive request of the current message.
-  void forget(const XrcReceiveQueue& queue);
+  void detach(const XrcReceiveQueue& queue);
 
   Responder responder;
 

@@ -23,7 +23,7 @@ namespace {
 // an event again. Other programs count events, regardless of the queue. While another queue of the channel has
 // completions, the event may be counted as that queue's, so it is not taken back.
 bool is_idle(Channel& channel, Cq& of) {
-  if (!of.looked_at_one_by_one.load(std::memory_order_relaxed)) return false;
+  if (!of.polled_one_by_one.load(std::memory_order_relaxed)) return false;
   const std::scoped_lock guard(channel.mutex);
   return std::ranges::all_of(channel.queues, [](const Cq* cq) { return cq->queue->empty(); }) &&
          of.queue->take_back_event();
@@ -35,7 +35,7 @@ bool is_still_of(Channel& channel, const Cq* cq) {
 }
 
 int give(Cq& from, ibv_cq** cq, void** user) {
-  from.completion_events.note_given_out();
+  from.completion_events.count_delivered();
   *cq = from.handle();
   *user = from.verbs.cq_context;
   return 0;
@@ -43,9 +43,9 @@ int give(Cq& from, ibv_cq** cq, void** user) {
 
 }  // namespace
 
-void UnackedEvents::note_given_out() {
+void UnackedEvents::count_delivered() {
   pthread_mutex_lock(&mutex_);
-  ++given_out_;
+  ++unacknowledged_;
   pthread_mutex_unlock(&mutex_);
 }
 
@@ -58,7 +58,7 @@ void UnackedEvents::note_acknowledged(uint32_t count) {
 
 void UnackedEvents::wait_acknowledged() {
   pthread_mutex_lock(&mutex_);
-  while (completed_ < given_out_) pthread_cond_wait(&cond_, &mutex_);
+  while (completed_ < unacknowledged_) pthread_cond_wait(&cond_, &mutex_);
   pthread_mutex_unlock(&mutex_);
 }
 
@@ -110,19 +110,19 @@ int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** cq, void** user) {
   Channel& channel = of<Channel>(handle);
   // A program that has seen an event with poll() does not expect this call to block.
   constexpr std::chrono::milliseconds kNextOne{100};
-  Cq* taken_back = nullptr;
+  Cq* returned = nullptr;
   for (;;) {
     if (const auto event = channel.channel->get_event()) {
       Cq& from = *static_cast<Cq*>(event->context);
       if (!is_idle(channel, from)) return give(from, cq, user);
-      taken_back = &from;  // delivered nevertheless if no other event follows soon
+      returned = &from;  // delivered nevertheless if no other event follows soon
       continue;
     }
-    const auto limit = taken_back != nullptr ? std::optional(kNextOne) : std::nullopt;
+    const auto limit = returned != nullptr ? std::optional(kNextOne) : std::nullopt;
     const int code = wait_readable(*Context::of(handle->context).device, handle->fd, limit);
     if (code == ETIMEDOUT) {
-      if (is_still_of(channel, taken_back)) return give(*taken_back, cq, user);
-      taken_back = nullptr;
+      if (is_still_of(channel, returned)) return give(*returned, cq, user);
+      returned = nullptr;
     } else if (code != 0) {
       return errno = code, -1;
     }

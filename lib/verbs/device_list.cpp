@@ -57,9 +57,9 @@ ibv_context* ibv_open_device(ibv_device* device) {
 
 int ibv_close_device(ibv_context* handle) {
   if (is_forked_child()) return 0;  // nothing to close; programs call it at exit
-  forget_context(*handle);
+  remove_context(*handle);
   Context& context = Context::of(handle);
-  settle(*context.device, nullptr);
+  send_pending(*context.device, nullptr);
   pthread_mutex_destroy(&handle->mutex);
   delete &context;
   return 0;

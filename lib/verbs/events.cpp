@@ -16,19 +16,19 @@ void name_object(const AsyncEvent& from, ibv_async_event& event) {
   switch (from.object.source) {
     case EventSource::kQueuePair: {
       Qp& qp = *static_cast<Qp*>(from.object.context);
-      qp.async_events.note_given_out();
+      qp.async_events.count_delivered();
       event.element.qp = qp.handle();
       break;
     }
     case EventSource::kCompletionQueue: {
       Cq& cq = *static_cast<Cq*>(from.object.context);
-      cq.async_events.note_given_out();
+      cq.async_events.count_delivered();
       event.element.cq = cq.handle();
       break;
     }
     case EventSource::kSharedReceiveQueue: {
       Srq& srq = *static_cast<Srq*>(from.object.context);
-      srq.async_events.note_given_out();
+      srq.async_events.count_delivered();
       event.element.srq = &srq.verbs;
       break;
     }

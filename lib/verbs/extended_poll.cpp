@@ -26,7 +26,7 @@ int start_poll(ibv_cq_ex* handle, ibv_poll_cq_attr* attr) {
   if (attr->comp_mask != 0) return EINVAL;
   if (const int code = refuse_child(); code != 0) return code;
   Cq& cq = queue_of(handle);
-  cq.looked_at_one_by_one.store(true, std::memory_order_relaxed);
+  cq.polled_one_by_one.store(true, std::memory_order_relaxed);
   cq.polling.lock();
   const int code = take_next(cq);
   if (code != 0) cq.polling.unlock();

@@ -18,8 +18,8 @@ std::set<ibv_context*> contexts;
 
 // Calls only write(): the child of a multithreaded program must not even allocate.
 int refuse_in_child() {
-  static std::atomic<bool> said{false};
-  if (!said.exchange(true)) {
+  static std::atomic<bool> logged{false};
+  if (!logged.exchange(true)) {
     static constexpr char kWhy[] =
         "roci: this process was forked from a process that uses the RDMA device, and cannot use the device; "
         "open devices after fork()\n";
@@ -76,7 +76,7 @@ void note_context(ibv_context& context) {
   contexts.insert(&context);
 }
 
-void forget_context(ibv_context& context) {
+void remove_context(ibv_context& context) {
   const std::scoped_lock guard(contexts_mutex);
   contexts.erase(&context);
 }

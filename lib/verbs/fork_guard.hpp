@@ -16,6 +16,6 @@ int refuse_child();
 
 // Registers contexts whose calls must fail in a forked child.
 void note_context(ibv_context& context);
-void forget_context(ibv_context& context);
+void remove_context(ibv_context& context);
 
 }  // namespace roci::verbs

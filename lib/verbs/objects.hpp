@@ -85,7 +85,7 @@ class UnackedEvents {
  public:
   UnackedEvents(pthread_mutex_t& mutex, pthread_cond_t& cond, uint32_t& completed)
       : mutex_(mutex), cond_(cond), completed_(completed) {}
-  void note_given_out();
+  void count_delivered();
   void note_acknowledged(uint32_t count);
   void wait_acknowledged();
 
@@ -93,7 +93,7 @@ class UnackedEvents {
   pthread_mutex_t& mutex_;
   pthread_cond_t& cond_;
   uint32_t& completed_;
-  uint32_t given_out_ = 0;  // protected by the mutex
+  uint32_t unacknowledged_ = 0;  // protected by the mutex
 };
 
 struct Cq {
@@ -103,7 +103,7 @@ struct Cq {
   UnackedEvents completion_events{verbs.mutex, verbs.cond, verbs.comp_events_completed};
   UnackedEvents async_events{verbs.mutex, verbs.cond, verbs.async_events_completed};
   ReferenceCount users{0};
-  std::atomic<bool> looked_at_one_by_one{false};  // polled with ibv_start_poll
+  std::atomic<bool> polled_one_by_one{false};  // polled with ibv_start_poll
   // State between ibv_start_poll and ibv_end_poll.
   std::mutex polling;
   ibv_wc current{};

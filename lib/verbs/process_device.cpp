@@ -28,7 +28,7 @@ namespace roci::verbs {
 namespace {
 
 // How long the exit of the process, or the destruction of a queue pair, may wait for a full port.
-constexpr std::chrono::milliseconds kSettle{20};
+constexpr std::chrono::milliseconds kSendPendingTime{20};
 // Wait after the last frame was passed to the port: memif drops
 // frames that the peer has not read when this process exits.
 constexpr std::chrono::milliseconds kLinger{2};
@@ -43,8 +43,8 @@ struct ListedDevice {
 // Never destroyed: threads of programs may use it while static objects are destroyed.
 struct ProcessDevice {
   std::mutex mutex;
-  pid_t looked = 0;  // the process that has searched for a device
-  std::unique_ptr<NetSlot> place;
+  pid_t searched_by = 0;  // the process that has searched for a device
+  std::unique_ptr<NetSlot> slot;
   EalConfig eal;
   DeviceFile file;
   DeviceIdentity identity;
@@ -66,7 +66,7 @@ std::string environment(const char* name) {
 
 // Verbs programs busy-poll on few cores, also on memory that their
 // peer writes, so the helper thread must take over quickly.
-void look_after_promptly(DeviceConfig& device) {
+void use_prompt_polling(DeviceConfig& device) {
   device.idle = IdlePolicy::kSleep;
   device.takeover = std::chrono::microseconds{20};
 }
@@ -77,7 +77,7 @@ Status find_device(ProcessDevice& self) {
   if (!identity) return fail(identity.error().within(kIdentityVariable));
   self.identity = *identity;
   if (const std::string file = environment("ROCI_CONFIG"); !file.empty()) {
-    look_after_promptly(self.file.device);
+    use_prompt_polling(self.file.device);
     return read_config(file, [&](ConfigNode& root) -> Status {
       ROCI_TRY(read_eal(root, self.eal));
       return read_device_section(root, self.file);
@@ -86,11 +86,11 @@ Status find_device(ProcessDevice& self) {
   const std::string folder = environment("ROCI_NET");
   if (folder.empty())
     return fail("no device: neither ROCI_CONFIG nor ROCI_NET is set; roci-run sets them", ENODEV);
-  auto place = NetSlot::take(folder);
-  if (!place) return fail(place.error());
-  self.place = std::move(*place);
-  self.file = self.place->device();
-  look_after_promptly(self.file.device);
+  auto slot = NetSlot::take(folder);
+  if (!slot) return fail(slot.error());
+  self.slot = std::move(*slot);
+  self.file = self.slot->device();
+  use_prompt_polling(self.file.device);
   return {};
 }
 
@@ -119,8 +119,8 @@ void leave() {
   ProcessDevice& self = process_device();
   if (is_forked_child() || self.device == nullptr) return;
   if (self.manager != nullptr) self.manager->leave();
-  settle(*self.device, nullptr);
-  wait_until_taken(*self.device);
+  send_pending(*self.device, nullptr);
+  wait_until_received(*self.device);
   if (const std::string file = environment("ROCI_STATS"); !file.empty()) {
     if (Status written = write_stats(file, *self.device); !written) log().warn("{}", written.error().message);
   }
@@ -129,9 +129,9 @@ void leave() {
 // Searches for the device once per process. A child of a process that
 // has searched, but not opened the device, takes its own slot.
 void look(ProcessDevice& self) {
-  if (self.looked == getpid() || self.device != nullptr) return;
-  self.looked = getpid();
-  self.place.reset();
+  if (self.searched_by == getpid() || self.device != nullptr) return;
+  self.searched_by = getpid();
+  self.slot.reset();
   self.eal = {};
   self.file = {};
   if (Status found = find_device(self); found) {
@@ -144,14 +144,14 @@ void look(ProcessDevice& self) {
 }
 
 Result<std::unique_ptr<Device>> start_in_network(const ProcessDevice& self) {
-  auto port = self.place->open_port(self.eal);
+  auto port = self.slot->open_port(self.eal);
   if (!port) return fail(port.error());
   return Device::create(std::move(*port), self.file.device);
 }
 
 Status start(ProcessDevice& self) {
   self.eal.telemetry = true;
-  auto device = self.place != nullptr ? start_in_network(self) : start_device(self.eal, self.file);
+  auto device = self.slot != nullptr ? start_in_network(self) : start_device(self.eal, self.file);
   if (!device) return fail(device.error());
   self.device = std::move(*device);
   if (auto endpoints = DeviceEndpoints::open({self.device.get()}); endpoints) {
@@ -205,29 +205,29 @@ cm::Service& connection_manager() {
   const std::scoped_lock guard(self.mutex);
   if (self.manager != nullptr) return *self.manager;
   self.manager = std::make_unique<cm::Manager>(self.device->host(), guid, self.file.connection_manager);
-  if (self.place != nullptr) {
-    if (auto words = self.place->open_crash_notices(); words) {
-      self.manager->leave_words_in(std::move(*words));
+  if (self.slot != nullptr) {
+    if (auto notices = self.slot->open_crash_notices(); notices) {
+      self.manager->store_crash_notices_in(std::move(*notices));
     } else {
-      log().warn("{}; peers will not be notified if this process is killed", words.error().message);
+      log().warn("{}; peers will not be notified if this process is killed", notices.error().message);
     }
   }
   return *self.manager;
 }
 
-void note_end_of(Device& device, uint32_t qp_num) {
+void write_final_stats(Device& device, uint32_t qp_num) {
   const std::string file = environment("ROCI_STATS");
   if (file.empty()) return;
   if (Status written = write_stats(file, device, qp_num); !written) log().warn("{}", written.error().message);
 }
 
-void settle(Device& device, const QueuePair* queue_pair) {
-  drive_until(device, kSettle, [&] {
+void send_pending(Device& device, const QueuePair* queue_pair) {
+  drive_until(device, kSendPendingTime, [&] {
     return queue_pair != nullptr ? queue_pair->settled() : !device.host().has_something_to_send();
   });
 }
 
-void wait_until_taken(Device& device) {
+void wait_until_received(Device& device) {
   if (device.host().port().wakeup() != nullptr) return;  // frames in shared memory outlive this process
   drive_until(device, kLinger, [] { return false; });
 }

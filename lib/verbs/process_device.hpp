@@ -28,13 +28,13 @@ Result<std::unique_ptr<Device>> open_listed_device();
 cm::Service& connection_manager();
 
 // For `roci-run --stats`: writes the statistics of a queue pair before its destruction.
-void note_end_of(Device& device, uint32_t qp_num);
+void write_final_stats(Device& device, uint32_t qp_num);
 
 // Sends the pending frames of the queue pair (null: of the device), for a short time. Called before a queue pair is
 // destroyed or the process exits.
-void settle(Device& device, const QueuePair* queue_pair);
+void send_pending(Device& device, const QueuePair* queue_pair);
 // Waits until the peer has probably received the sent frames. Called before
 // the process may exit, also with _exit() (children of fio).
-void wait_until_taken(Device& device);
+void wait_until_received(Device& device);
 
 }  // namespace roci::verbs

@@ -143,7 +143,7 @@ int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attr, int mask) {
   QueuePair& queue_pair = *of<Qp>(handle).queue_pair;
   // A program that closes after its last message must still send the last acknowledgment.
   if ((mask & IBV_QP_STATE) != 0 && (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
-    settle(*Context::of(handle->context).device, &queue_pair);
+    send_pending(*Context::of(handle->context).device, &queue_pair);
   const int code = code_of(queue_pair.modify(*attr, mask));
   handle->state = queue_pair.state();
   return code;
@@ -165,10 +165,10 @@ int ibv_destroy_qp(ibv_qp* handle) {
   Qp& qp = of<Qp>(handle);
   // Sends the acknowledgments for which the peer waits before the queue pair is destroyed.
   Device& device = *Context::of(handle->context).device;
-  settle(device, qp.queue_pair.get());
-  note_end_of(device, handle->qp_num);
+  send_pending(device, qp.queue_pair.get());
+  write_final_stats(device, handle->qp_num);
   qp.queue_pair.reset();
-  if (device.host().queue_pairs() == 0) wait_until_taken(device);
+  if (device.host().queue_pairs() == 0) wait_until_received(device);
   qp.async_events.wait_acknowledged();
   count_users(qp, -1U);
   pthread_mutex_destroy(&handle->mutex);

@@ -45,7 +45,7 @@ ROCI_AVX512 __m512i load_64(const uint8_t* from) {
   ROCI_GUARDED_LOAD("vmovdqu64", "v", data, from);
   return data;
 }
-ROCI_AVX512 bool store_64_went(uint8_t* to, __m512i data) {
+ROCI_AVX512 bool try_store_64(uint8_t* to, __m512i data) {
   ROCI_RETURN_GUARDED_STORE("vmovdqu64", "v", data, to);
 }
 ROCI_AVX512 __m512i copy_64(uint8_t* to, const uint8_t* from) {
@@ -70,7 +70,7 @@ ROCI_AVX512 uint32_t with_avx512(uint32_t state, uint8_t* to, const uint8_t* fro
   ROCI_KEEP("v", by_step);
   for (; length >= kStep; length -= kStep) {
     const __m512i first = load_64(from);
-    if (!store_64_went(to, first)) return 0;
+    if (!try_store_64(to, first)) return 0;
     a = fold(a, by_step, first);
     b = fold(b, by_step, copy_64(to + kLane, from + kLane));
     c = fold(c, by_step, copy_64(to + 2 * kLane, from + 2 * kLane));
@@ -110,7 +110,7 @@ ROCI_AVX2 __m256i load_32(const uint8_t* from) {
   ROCI_GUARDED_LOAD("vmovdqu", "x", data, from);
   return data;
 }
-ROCI_AVX2 bool store_32_went(uint8_t* to, __m256i data) {
+ROCI_AVX2 bool try_store_32(uint8_t* to, __m256i data) {
   ROCI_RETURN_GUARDED_STORE("vmovdqu", "x", data, to);
 }
 ROCI_AVX2 __m256i copy_32(uint8_t* to, const uint8_t* from) {
@@ -134,7 +134,7 @@ ROCI_AVX2 uint32_t with_avx2(uint32_t state, uint8_t* to, const uint8_t* from, s
   const size_t whole = length - length % kStep;
   for (size_t at = kStep; at != whole; at += kStep) {
     const __m256i first = load_32(from + at);
-    if (!store_32_went(to + at, first)) return 0;
+    if (!try_store_32(to + at, first)) return 0;
     a = fold(a, by_step, first);
     b = fold(b, by_step, copy_32(to + at + kLane, from + at + kLane));
     c = fold(c, by_step, copy_32(to + at + 2 * kLane, from + at + 2 * kLane));
@@ -189,7 +189,7 @@ ROCI_PCLMUL uint32_t with_pclmul(uint32_t state, uint8_t* to, const uint8_t* fro
   for (size_t at = kStep; at != whole; at += kStep) {
     __m128i first;
     guarded_load(from + at, first);
-    if (!guarded_store_went(to + at, first)) return 0;
+    if (!try_guarded_store(to + at, first)) return 0;
     a = fold(a, by_step, first);
     b = fold(b, by_step, copy_16(to + at + kLane, from + at + kLane));
     c = fold(c, by_step, copy_16(to + at + 2 * kLane, from + at + 2 * kLane));
@@ -231,13 +231,13 @@ CopyCrc copy_crc_pclmul() { return has_carryless_product() ? with_pclmul : nullp
 namespace {
 
 CopyCrc best() {
-  static const CopyCrc way = [] {
+  static const CopyCrc best_copy = [] {
     for (const CopyCrc one : {copy_crc_avx512(), copy_crc_avx2(), copy_crc_pclmul()}) {
       if (one != nullptr) return one;
     }
     return copy_crc_isal();
   }();
-  return way;
+  return best_copy;
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ ExtensionView lay_out_block(uint8_t* at, uint16_t types, uint8_t hops) {
   return view;
 }
 
-ExtensionView parse_extensions(std::span<const uint8_t> bytes, Behind behind, uint16_t allowed) {
+ExtensionView parse_extensions(std::span<const uint8_t> bytes, AfterBlock behind, uint16_t allowed) {
   using enum ExtensionOutcome;
   ExtensionView view;
   const auto refuse = [](ExtensionOutcome why) {
@@ -171,7 +171,7 @@ ExtensionView parse_extensions(std::span<const uint8_t> bytes, Behind behind, ui
     at += uint32_t{value[0]} * info.words_per_hop;
   }
   if (at != words) return refuse(kBadLength);
-  if (behind == Behind::kNothing && 4 * words != bytes.size()) return refuse(kTrailingBytes);
+  if (behind == AfterBlock::kNothing && 4 * words != bytes.size()) return refuse(kTrailingBytes);
   view.block = bytes.data();
   view.types = types;
   view.bytes = static_cast<uint16_t>(4 * words);
@@ -184,7 +184,8 @@ ExtendedPayload split_payload(const FrameView& view, uint32_t head_length, uint1
   if (!view.bth().has_extensions()) return out;
   const uint32_t end = view.payload_offset + view.payload_length;
   const uint32_t reach = std::min(end, head_length);
-  const Behind behind = view.opcode->payload == PayloadRule::kNone ? Behind::kNothing : Behind::kPayload;
+  const AfterBlock behind =
+      view.opcode->payload == PayloadRule::kNone ? AfterBlock::kNothing : AfterBlock::kPayload;
   const std::span<const uint8_t> bytes(view.frame + view.payload_offset,
                                        reach > view.payload_offset ? reach - view.payload_offset : 0);
   out.block = parse_extensions(bytes, behind, allowed);

@@ -193,7 +193,7 @@ struct ExtensionView {
 };
 
 // Bytes that may follow a block.
-enum class Behind : uint8_t { kNothing, kPayload };
+enum class AfterBlock : uint8_t { kNothing, kPayload };
 
 inline constexpr ExtensionView kNoExtensions{};
 
@@ -210,7 +210,7 @@ T& value_to_write(const ExtensionView& block, ExtensionType type) {
 
 // Parses the block at the start of `bytes`, without access outside `bytes`. `allowed` has the bits of the types that
 // were negotiated with the peer.
-ExtensionView parse_extensions(std::span<const uint8_t> bytes, Behind behind, uint16_t allowed);
+ExtensionView parse_extensions(std::span<const uint8_t> bytes, AfterBlock behind, uint16_t allowed);
 
 // Extension block and payload of a packet that parse_frame() accepted. The payload starts after the block; without a
 // block, at FrameView::payload_offset. The caller drops the packet unless the outcome is kAccepted or kAbsent.

@@ -77,7 +77,7 @@ inline void store_headers(uint8_t* to, const Ipv6Pieces& pieces) {
 
 // Returns the first piece, masked and with the initial register of the CRC (ones in the first four bytes). A sum starts
 // with an empty register.
-inline Bytes begun(Bytes ip, const uint8_t* mask) {
+inline Bytes first_piece(Bytes ip, const uint8_t* mask) {
   return _mm_xor_si128(_mm_or_si128(ip, load(mask)), bytes_of(0xffffffff, 0));
 }
 inline Bytes masked(Bytes piece, const uint8_t* mask) { return _mm_or_si128(piece, load(mask)); }
@@ -87,7 +87,7 @@ inline Bytes masked(Bytes piece, const uint8_t* mask) { return _mm_or_si128(piec
 inline constexpr uint32_t kMaxBehind = kMaxCrcSum - 68;
 ROCI_PCLMUL inline __m128i sum(const Ipv4Pieces& p, uint32_t behind) {
   const uint8_t* mask = kIpv4Mask.data();
-  return _mm_xor_si128(crc_piece(begun(p.ip, mask), behind + 32),
+  return _mm_xor_si128(crc_piece(first_piece(p.ip, mask), behind + 32),
                        _mm_xor_si128(crc_piece(masked(p.addresses, mask + 16), behind + 16),
                                      crc_piece(masked(p.udp_bth, mask + 32), behind)));
 }
@@ -95,7 +95,7 @@ ROCI_PCLMUL inline __m128i sum(const Ipv4Pieces& p, uint32_t behind) {
 ROCI_PCLMUL inline __m128i sum(const Ipv6Pieces& p, uint32_t behind) {
   const uint8_t* mask = kIpv6Mask.data();
   const __m128i first =
-      _mm_xor_si128(crc_piece(begun(p.ip, mask), behind + 52), crc_piece(p.source, behind + 36));
+      _mm_xor_si128(crc_piece(first_piece(p.ip, mask), behind + 52), crc_piece(p.source, behind + 36));
   const __m128i second = _mm_xor_si128(crc_piece(p.destination, behind + 20),
                                        crc_piece(masked(p.udp_bth, mask + 48), behind + 4));
   return _mm_xor_si128(_mm_xor_si128(first, second), crc_piece_of_4(p.last, behind));

@@ -41,22 +41,22 @@ bool read_options(std::span<const uint8_t> options, uint8_t wanted, std::optiona
 
 }  // namespace
 
-std::optional<NeighbourMessage> parse_nd(const FrameView& view, std::span<const uint8_t> ip_payload) {
+std::optional<NeighborMessage> parse_nd(const FrameView& view, std::span<const uint8_t> ip_payload) {
   if (view.kind != FrameKind::kIpv6 || view.ip6().next_header != kProtocolIcmpv6 ||
-      view.ip6().hop_limit != kNdHopLimit || ip_payload.size() < sizeof(NeighbourHeader)) {
+      view.ip6().hop_limit != kNdHopLimit || ip_payload.size() < sizeof(NeighborHeader)) {
     return std::nullopt;
   }
-  const auto& nd = *reinterpret_cast<const NeighbourHeader*>(ip_payload.data());
+  const auto& nd = *reinterpret_cast<const NeighborHeader*>(ip_payload.data());
   if ((nd.type != kSolicitationType && nd.type != kAdvertisementType) || nd.code != 0) return std::nullopt;
   if (icmpv6_checksum(view.ip6(), ip_payload) != 0) return std::nullopt;
-  NeighbourMessage message;
+  NeighborMessage message;
   message.advertisement = nd.type == kAdvertisementType;
   message.source = view.source_ip();
   message.destination = view.destination_ip();
   message.target = IpAddress{nd.target};
   if (message.target.is_multicast() || message.source.is_multicast()) return std::nullopt;
   const uint8_t option = message.advertisement ? kTargetLinkLayer : kSourceLinkLayer;
-  if (!read_options(ip_payload.subspan(sizeof(NeighbourHeader)), option, message.link_layer))
+  if (!read_options(ip_payload.subspan(sizeof(NeighborHeader)), option, message.link_layer))
     return std::nullopt;
   if (message.advertisement) {
     const uint32_t flags = nd.flags.get();
@@ -71,12 +71,12 @@ std::optional<NeighbourMessage> parse_nd(const FrameView& view, std::span<const 
   return message;
 }
 
-uint32_t nd_frame_length(const LinkHeader& link, const NeighbourMessage& message) {
-  return link.size() + static_cast<uint32_t>(sizeof(Ipv6Header) + sizeof(NeighbourHeader) +
+uint32_t nd_frame_length(const LinkHeader& link, const NeighborMessage& message) {
+  return link.size() + static_cast<uint32_t>(sizeof(Ipv6Header) + sizeof(NeighborHeader) +
                                              (message.link_layer ? sizeof(LinkLayerOption) : 0));
 }
 
-uint32_t build_nd(const LinkHeader& link, const NeighbourMessage& message, std::span<uint8_t> out) {
+uint32_t build_nd(const LinkHeader& link, const NeighborMessage& message, std::span<uint8_t> out) {
   const uint32_t length = nd_frame_length(link, message);
   const auto nd_bytes = static_cast<uint16_t>(length - link.size() - sizeof(Ipv6Header));
   assert(out.size() >= length);
@@ -91,8 +91,8 @@ uint32_t build_nd(const LinkHeader& link, const NeighbourMessage& message, std::
   ip.source = message.source.bytes;
   ip.destination = message.destination.bytes;
   at += sizeof(Ipv6Header);
-  auto& nd = *reinterpret_cast<NeighbourHeader*>(at);
-  nd = NeighbourHeader{};
+  auto& nd = *reinterpret_cast<NeighborHeader*>(at);
+  nd = NeighborHeader{};
   nd.type = message.advertisement ? kAdvertisementType : kSolicitationType;
   if (message.advertisement) {
     nd.flags.set((message.router ? kRouterFlag : 0) | (message.solicited ? kSolicitedFlag : 0) |
@@ -100,7 +100,7 @@ uint32_t build_nd(const LinkHeader& link, const NeighbourMessage& message, std::
   }
   nd.target = message.target.bytes;
   if (message.link_layer) {
-    auto& option = *reinterpret_cast<LinkLayerOption*>(at + sizeof(NeighbourHeader));
+    auto& option = *reinterpret_cast<LinkLayerOption*>(at + sizeof(NeighborHeader));
     option =
         LinkLayerOption{message.advertisement ? kTargetLinkLayer : kSourceLinkLayer, 1, *message.link_layer};
   }

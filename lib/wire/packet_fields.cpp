@@ -288,8 +288,9 @@ std::vector<std::string> packet_differences(const Packet& first, const Packet& s
   for (const PacketField& field : a) {
     in_a.insert(field.name);
     const auto other = of_b.find(field.name);
-    const std::string theirs = other == of_b.end() ? "absent" : other->second;
-    if (theirs != field.value()) out.push_back(field.name + ": " + field.value() + " and " + theirs);
+    const std::string other_value = other == of_b.end() ? "absent" : other->second;
+    if (other_value != field.value())
+      out.push_back(field.name + ": " + field.value() + " and " + other_value);
   }
   for (const PacketField& field : b) {
     if (!in_a.contains(field.name)) out.push_back(field.name + ": absent and " + field.value());

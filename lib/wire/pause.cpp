@@ -49,7 +49,7 @@ ParsedPause parse_pause(std::span<const uint8_t> frame, const MacAddress& own) {
   message.classes = static_cast<uint8_t>(header.value.get());
   const auto& quanta = *reinterpret_cast<const PauseQuanta*>(frame.data() + kQuantaAt);
   for (unsigned p = 0; p < kPriorities; ++p) {
-    if (message.tells(p)) message.quanta[p] = quanta[p].get();
+    if (message.includes(p)) message.quanta[p] = quanta[p].get();
   }
   return is(PauseOutcome::kAccepted);
 }
@@ -68,7 +68,7 @@ void build_pause(const PauseMessage& message, std::span<uint8_t, kPauseFrameByte
   header = {Be16{kPfcOpcode}, Be16{message.classes}};
   auto& quanta = *reinterpret_cast<PauseQuanta*>(out.data() + kQuantaAt);
   for (unsigned p = 0; p < kPriorities; ++p) {
-    if (message.tells(p)) quanta[p].set(message.quanta[p]);
+    if (message.includes(p)) quanta[p].set(message.quanta[p]);
   }
 }
 

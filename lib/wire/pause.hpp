@@ -38,7 +38,7 @@ struct PauseMessage {
   // Pause time of each priority, 0 for priorities not in `classes`. All equal for PAUSE.
   std::array<uint16_t, kPriorities> quanta{};
 
-  [[nodiscard]] bool tells(unsigned priority) const { return (classes >> priority & 1) != 0; }
+  [[nodiscard]] bool includes(unsigned priority) const { return (classes >> priority & 1) != 0; }
   friend bool operator==(const PauseMessage&, const PauseMessage&) = default;
 };
 

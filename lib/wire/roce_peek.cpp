@@ -31,8 +31,7 @@ uint64_t RoceFlowHash::operator()(const RoceFlow& flow, uint64_t salt) const {
   return mix.value() * salt;
 }
 
-std::optional<RoceGlance> glance_roce(std::span<const uint8_t> head, uint32_t frame_length,
-                                      uint16_t int_port) {
+std::optional<RocePeek> peek_roce(std::span<const uint8_t> head, uint32_t frame_length, uint16_t int_port) {
   const UdpLocation udp = find_udp(head, frame_length);
   if (udp.outcome != UdpOutcome::kFound) return std::nullopt;
   const auto& udp_header = *reinterpret_cast<const UdpHeader*>(head.data() + udp.l4_offset);
@@ -50,32 +49,32 @@ std::optional<RoceGlance> glance_roce(std::span<const uint8_t> head, uint32_t fr
   const OpcodeInfo* info = find_opcode(bth.opcode);
   if (info == nullptr || bth.version() != 0 || at + info->header_bytes > end) return std::nullopt;
 
-  RoceGlance glance{.flow = {.source = {}, .destination = {}, .queue_pair = Qpn{bth.destination_qp.get()}},
-                    .info = info,
-                    .psn = Psn{bth.psn.get()},
-                    .pkey = PKey{bth.pkey.get()},
-                    .udp_source_port = udp_header.source_port.get(),
-                    .source_qp = {},
-                    .rest = head.subspan(at + info->header_bytes, end - at - info->header_bytes)};
+  RocePeek peek{.flow = {.source = {}, .destination = {}, .queue_pair = Qpn{bth.destination_qp.get()}},
+                .info = info,
+                .psn = Psn{bth.psn.get()},
+                .pkey = PKey{bth.pkey.get()},
+                .udp_source_port = udp_header.source_port.get(),
+                .source_qp = {},
+                .rest = head.subspan(at + info->header_bytes, end - at - info->header_bytes)};
   if (udp.ipv6) {
     const auto& ip = *reinterpret_cast<const Ipv6Header*>(head.data() + udp.l3_offset);
-    glance.flow.source = IpAddress{ip.source};
-    glance.flow.destination = IpAddress{ip.destination};
+    peek.flow.source = IpAddress{ip.source};
+    peek.flow.destination = IpAddress{ip.destination};
     // IPv4-mapped addresses do not appear on the wire (RFC 4291 2.5.5.2) and would be mistaken for an IPv4 flow.
-    if (glance.flow.source.is_v4() || glance.flow.destination.is_v4()) return std::nullopt;
+    if (peek.flow.source.is_v4() || peek.flow.destination.is_v4()) return std::nullopt;
   } else {
     const auto& ip = *reinterpret_cast<const Ipv4Header*>(head.data() + udp.l3_offset);
-    glance.flow.source = IpAddress::from_v4(ip.source.get());
-    glance.flow.destination = IpAddress::from_v4(ip.destination.get());
+    peek.flow.source = IpAddress::from_v4(ip.source.get());
+    peek.flow.destination = IpAddress::from_v4(ip.destination.get());
   }
   if (info->has(Header::kDeth)) {
     const auto& deth =
         *reinterpret_cast<const Deth*>(head.data() + at + info->offset[static_cast<unsigned>(Header::kDeth)]);
-    glance.source_qp = Qpn{deth.source_qp.get()};
+    peek.source_qp = Qpn{deth.source_qp.get()};
   } else if (bth.has_extensions()) {
-    glance.source_qp = source_in_block(glance.rest);
+    peek.source_qp = source_in_block(peek.rest);
   }
-  return glance;
+  return peek;
 }
 
 bool is_rc_acknowledgment(std::span<const uint8_t> head, uint32_t frame_length) {

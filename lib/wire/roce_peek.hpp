@@ -24,7 +24,7 @@ struct RoceFlowHash {
   uint64_t operator()(const RoceFlow& flow, uint64_t salt) const;
 };
 
-struct RoceGlance {
+struct RocePeek {
   RoceFlow flow;
   const OpcodeInfo* info = nullptr;
   Psn psn;
@@ -41,8 +41,8 @@ struct RoceGlance {
 // Returns null if the frame is not a complete IP packet with UDP and a BTH of a known opcode. Private opcodes are
 // known. `head` is the first segment of a frame of `frame_length` bytes. `int_port` is the UDP port of in-band
 // telemetry, after which the packet is located too; 0: no telemetry.
-std::optional<RoceGlance> glance_roce(std::span<const uint8_t> head, uint32_t frame_length,
-                                      uint16_t int_port = 0);
+std::optional<RocePeek> peek_roce(std::span<const uint8_t> head, uint32_t frame_length,
+                                  uint16_t int_port = 0);
 
 // Returns true for an ACK of an RC queue pair; false for NAKs. `head` as above; it must contain all headers.
 bool is_rc_acknowledgment(std::span<const uint8_t> head, uint32_t frame_length);

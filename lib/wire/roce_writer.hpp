@@ -72,7 +72,7 @@ class RoceWriter {
     std::optional<uint32_t> icrc_state{};
     Contents contents = Contents::kWhole;
     // Invalidates the partial ICRC after a change of bytes that it covers.
-    void forget_sum() {
+    void discard_sum() {
       summed = nullptr;
       icrc_state.reset();
     }

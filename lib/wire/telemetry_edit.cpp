@@ -138,9 +138,9 @@ void put_hop(uint8_t* to, const IntMdHeader& header, const HopReport& report, ui
     if ((instructions & bit) != 0) put_instruction(hop, static_cast<uint16_t>(bit), report);
   }
   if (header.domain.get() == domain) {
-    const uint16_t ours = header.domain_instructions.get();
-    if ((ours & int_domain_instruction::kCompactHop) != 0) hop.put(write_hop(compact_hop(report)));
-    if ((ours & int_domain_instruction::kFullHop) != 0) hop.put(full_hop(report));
+    const uint16_t domain_bits = header.domain_instructions.get();
+    if ((domain_bits & int_domain_instruction::kCompactHop) != 0) hop.put(write_hop(compact_hop(report)));
+    if ((domain_bits & int_domain_instruction::kFullHop) != 0) hop.put(full_hop(report));
   } else {
     hop.put_unknown(header.hop_words() * 4 - int_baseline_bytes(instructions) - complement);
   }
@@ -173,12 +173,12 @@ uint32_t int_hop_words(const IntSource& source) {
 }
 
 IntEdit begin_int(FrameFront& frame, const IntSource& source, uint32_t mtu) {
-  IntView begun;
-  return begin_int(frame, find_udp(frame.head(), frame.length), source, mtu, begun);
+  IntView inserted;
+  return begin_int(frame, find_udp(frame.head(), frame.length), source, mtu, inserted);
 }
 
 IntEdit begin_int(FrameFront& frame, const UdpLocation& where, const IntSource& source, uint32_t mtu,
-                  IntView& begun) {
+                  IntView& inserted) {
   const uint32_t words = int_hop_words(source);
   if (words == 0 || words > kMaxIntHopWords || source.port == kRoceUdpPort) return IntEdit::kBadSource;
   if (where.outcome != UdpOutcome::kFound) return IntEdit::kNotRoce;
@@ -211,8 +211,8 @@ IntEdit begin_int(FrameFront& frame, const UdpLocation& where, const IntSource& 
   change_lengths(frame, where, static_cast<int32_t>(kIntHeaderBytes));
   checksum.finish(udp);
 
-  begun = {.frame = frame.data, .udp = where, .outcome = IntOutcome::kAccepted, .hop_bytes = words * 4};
-  begun.udp.end += kIntHeaderBytes;
+  inserted = {.frame = frame.data, .udp = where, .outcome = IntOutcome::kAccepted, .hop_bytes = words * 4};
+  inserted.udp.end += kIntHeaderBytes;
   return IntEdit::kDone;
 }
 

@@ -53,9 +53,9 @@ std::string_view int_edit_name(IntEdit edit);
 // MTU, push_int_hop() sets the M flag (INT v2.1, "MTU Settings").
 IntEdit begin_int(FrameFront& frame, const IntSource& source, uint32_t mtu);
 // As above, for a UDP header that the caller has located: `where` is the result of find_udp() for the frame. With
-// kDone, `begun` is set to the result of parse_int() for the new frame.
+// kDone, `inserted` is set to the result of parse_int() for the new frame.
 IntEdit begin_int(FrameFront& frame, const UdpLocation& where, const IntSource& source, uint32_t mtu,
-                  IntView& begun);
+                  IntView& inserted);
 
 // `view` must be accepted by parse_int(). Values of unsupported instructions and of domains other than `domain` are all
 // ones.

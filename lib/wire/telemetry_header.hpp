@@ -82,7 +82,7 @@ inline constexpr uint16_t kIngressTime = 0x0800;  // 8, ns
 inline constexpr uint16_t kEgressTime = 0x0400;   // 8, ns
 inline constexpr uint16_t kLevel2Ports = 0x0200;  // 8; not supported, since ports have one level
 // 4; not supported, computed by the reader from counters and times
-inline constexpr uint16_t kTxUtilisation = 0x0100;
+inline constexpr uint16_t kTxUtilization = 0x0100;
 // 4 bytes, last; not used, since switches update the UDP checksum.
 inline constexpr uint16_t kChecksumComplement = 0x0001;
 }  // namespace int_instruction

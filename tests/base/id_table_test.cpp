@@ -61,12 +61,12 @@ TEST(IdTable, a_walk_in_pieces_visits_what_stays_and_once) {
     while (table.size() < 1024) add(rng.chance(0.5));  // one more would enlarge the table
     IdTable<int>::Walk walk;
     const size_t piece = 1 + rng.below(20);
-    EXPECT_FALSE(walk.begun());
+    EXPECT_FALSE(walk.started());
     for (bool more = true; more;) {
       more = table.walk(walk, piece, [&](uint32_t id, int&) {
         if (const auto it = stay.find(id); it != stay.end()) ++it->second;
       });
-      EXPECT_TRUE(walk.begun());
+      EXPECT_TRUE(walk.started());
       for (int i = 0; i < 50; ++i) {
         std::swap(others[rng.below(others.size())], others.back());
         EXPECT_EQ(table.erase(others.back()), &object);

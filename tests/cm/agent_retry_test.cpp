@@ -104,7 +104,7 @@ TEST_F(CmAgent, waits_no_longer_than_is_bearable_whatever_a_peer_says) {
   network.run_for(Nanos{1'000'000});
   EXPECT_EQ(server_agent.unready(), 1U);
   network.remove(kClient);
-  network.run_for(17 * kMaxAnswer);
+  network.run_for(17 * kMaxResponseTime);
   EXPECT_EQ(server_agent.unready(), 0U);
   EXPECT_TRUE(server.was_told(EventKind::kReplyTimeout));
 }

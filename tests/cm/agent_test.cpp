@@ -25,9 +25,9 @@ TEST_F(CmAgent, connects_and_disconnects_as_two_linux_hosts_do) {
   EXPECT_EQ(other->state(), State::kTimeWait);
   network.run_to_the_end();
   EXPECT_EQ(client.events,
-            (std::vector{EventKind::kReply, EventKind::kDisconnected, EventKind::kTimeWaitOver}));
+            (std::vector{EventKind::kReply, EventKind::kDisconnected, EventKind::kTimeWaitExpired}));
   EXPECT_EQ(server.events, (std::vector{EventKind::kRequest, EventKind::kReady, EventKind::kDisconnect,
-                                        EventKind::kTimeWaitOver}));
+                                        EventKind::kTimeWaitExpired}));
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
 
@@ -100,8 +100,8 @@ TEST_F(CmAgent, says_the_answer_of_a_service_again_to_who_has_not_heard_it) {
     return cm_message_name(one.mad.message) == "SIDR_REP" && lost++ < 2;
   };
   CmServiceRequest question{.pkey = 0xffff, .service_id = kService};
-  EXPECT_TRUE(
-      client_agent.ask({.local = kClient, .remote = kServer}, question, 16, 20, 15, client, network.now));
+  EXPECT_TRUE(client_agent.request_service({.local = kClient, .remote = kServer}, question, 16, 20, 15,
+                                           client, network.now));
   network.run_to_the_end();
   EXPECT_EQ(lost, 3U);
   EXPECT_EQ(client.events, std::vector{EventKind::kServiceReply});
@@ -141,15 +141,15 @@ TEST_F(CmAgent, a_peer_that_has_forgotten_a_connection_is_told_and_may_connect_a
 }
 
 TEST_F(CmAgent, finds_the_queue_pair_of_a_datagram_service) {
-  auto asked = client_agent.ask({.local = kClient, .remote = kServer}, {.service_id = kService}, 16, 20, 15,
-                                client, network.now);
+  auto asked = client_agent.request_service({.local = kClient, .remote = kServer}, {.service_id = kService},
+                                            16, 20, 15, client, network.now);
   ASSERT_TRUE(asked);
   network.run_to_the_end();
   EXPECT_EQ(network.said(), (Names{"SIDR_REQ", "SIDR_REP"}));
   EXPECT_EQ(client.events, std::vector{EventKind::kServiceReply});
   EXPECT_EQ(std::get<CmServiceReply>(client.last.message).queue_pair, Qpn{77});
-  ASSERT_TRUE(client_agent.ask({.local = kClient, .remote = kServer}, {.service_id = kService + 1}, 16, 20,
-                               15, client, network.now));
+  ASSERT_TRUE(client_agent.request_service({.local = kClient, .remote = kServer},
+                                           {.service_id = kService + 1}, 16, 20, 15, client, network.now));
   network.run_to_the_end();
   EXPECT_EQ(std::get<CmServiceReply>(client.last.message).status, CmServiceReply::kUnsupported);
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
@@ -360,7 +360,7 @@ TEST_F(CmAgent, a_connection_that_its_user_has_refused_meanwhile_does_not_come_b
   Connection* second = client.connect(kServer);
   network.run_for(Nanos{100'000});
   client.does = [&](EventKind kind) {
-    if (kind == EventKind::kTimeWaitOver) {
+    if (kind == EventKind::kTimeWaitExpired) {
       EXPECT_TRUE(client_agent.reject(*second, {}, network.now));
     }
   };

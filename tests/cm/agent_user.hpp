@@ -47,16 +47,16 @@ class AgentUser final : public EventHandler {
         ++established;
         return true;
       case EventKind::kDisconnect:
-        EXPECT_TRUE(agent_.answer_disconnect(connection, {}, now));
+        EXPECT_TRUE(agent_.reply_disconnect(connection, {}, now));
         return true;
       case EventKind::kServiceRequest:
-        EXPECT_TRUE(agent_.answer(connection, {.queue_pair = Qpn{77}, .qkey = 0x01234567}, 0, now));
+        EXPECT_TRUE(agent_.reply_service(connection, {.queue_pair = Qpn{77}, .qkey = 0x01234567}, 0, now));
         connections.erase(&connection);
         return false;
       case EventKind::kRequestTimeout:
       case EventKind::kReplyTimeout:
       case EventKind::kRejected:
-      case EventKind::kTimeWaitOver:
+      case EventKind::kTimeWaitExpired:
       case EventKind::kServiceReply:
       case EventKind::kServiceTimeout:
         connections.erase(&connection);

@@ -96,15 +96,16 @@ class CmNetwork {
     bool send(const cm::Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos at) override {
       return network.say(route, mad, at);
     }
-    [[nodiscard]] bool keeps() const override { return true; }
-    uint32_t keep(uint32_t number, const cm::Route& route, std::span<const uint8_t, kMadBytes> mad) override {
-      if (number == kNotKept) number = next++;
+    [[nodiscard]] bool stores() const override { return true; }
+    uint32_t store(uint32_t number, const cm::Route& route,
+                   std::span<const uint8_t, kMadBytes> mad) override {
+      if (number == kNotStored) number = next++;
       OnTheWay& one = kept[number];
       one.route = route;
       std::copy(mad.begin(), mad.end(), one.bytes.begin());
       return number;
     }
-    void forget(uint32_t number) override {
+    void remove(uint32_t number) override {
       if (kept.erase(number) != 1) std::abort();
     }
 

@@ -67,7 +67,7 @@ class Server final : public EventHandler {
         ++ready;
         return true;
       case EventKind::kDisconnect:
-        EXPECT_TRUE(agent->answer_disconnect(connection, {}, net_.now()));
+        EXPECT_TRUE(agent->reply_disconnect(connection, {}, net_.now()));
         ++disconnected;
         return true;
       default:
@@ -94,7 +94,7 @@ class Client final : public EventHandler {
       return true;
     }
     if (event.kind == EventKind::kDisconnected) ++disconnected;
-    return event.kind != EventKind::kRequestTimeout && event.kind != EventKind::kTimeWaitOver;
+    return event.kind != EventKind::kRequestTimeout && event.kind != EventKind::kTimeWaitExpired;
   }
   Agent* agent = nullptr;
   unsigned connected = 0, disconnected = 0;

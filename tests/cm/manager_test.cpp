@@ -105,10 +105,10 @@ TEST_P(CmManager, connects_queue_pairs_of_two_hosts) {
   ASSERT_TRUE(a.with([&](Agent& agent, Nanos now) { return agent.disconnect(*connection, {}, now); }));
   net.run(100ms);
   ASSERT_EQ(server.told.back().kind, EventKind::kDisconnect);
-  ASSERT_TRUE(b.with([&](Agent& agent, Nanos now) { return agent.answer_disconnect(*other, {}, now); }));
+  ASSERT_TRUE(b.with([&](Agent& agent, Nanos now) { return agent.reply_disconnect(*other, {}, now); }));
   net.run(5s);
-  EXPECT_EQ(client.told.back().kind, EventKind::kTimeWaitOver);
-  EXPECT_EQ(server.told.back().kind, EventKind::kTimeWaitOver);
+  EXPECT_EQ(client.told.back().kind, EventKind::kTimeWaitExpired);
+  EXPECT_EQ(server.told.back().kind, EventKind::kTimeWaitExpired);
 }
 
 // Expects equal bytes, except for addresses, IPv4 identification, PSN and payload.
@@ -127,7 +127,7 @@ TEST_P(CmManager, leaves_the_frame_of_a_disconnect_for_when_the_process_is_gone)
   const test::Folder root;
   auto words = CrashNoticeFile::open(root.path(), "place0.17");
   ASSERT_TRUE(words) << words.error().message;
-  a.leave_words_in(std::move(*words));
+  a.store_crash_notices_in(std::move(*words));
   Connection* connection = nullptr;
   CmRequest request{.service_id = kStorage, .queue_pair = Qpn{17}};
   request.remote_response_timeout = request.local_response_timeout = 20;
@@ -143,7 +143,7 @@ TEST_P(CmManager, leaves_the_frame_of_a_disconnect_for_when_the_process_is_gone)
   ASSERT_TRUE(a.with([&](Agent& agent, Nanos now) { return agent.ready(*connection, {}, now); }));
   net.run(100ms);
 
-  a.leave_words_in(nullptr);
+  a.store_crash_notices_in(nullptr);
   auto left = CrashNoticeReader::take(root.path() / "place0.17");
   ASSERT_TRUE(left && *left);
   const auto bytes = (*left)->next();
@@ -165,7 +165,7 @@ TEST_P(CmManager, leaves_the_frame_of_a_disconnect_for_when_the_process_is_gone)
 TEST_P(CmManager, frames_are_as_those_of_the_linux_kernel) {
   for (unsigned i = 0; i < 3; ++i) {
     a.with([&](Agent& agent, Nanos now) {
-      EXPECT_TRUE(agent.ask(route(net.a, net.b), {.service_id = 1}, 16, 20, 15, client, now));
+      EXPECT_TRUE(agent.request_service(route(net.a, net.b), {.service_id = 1}, 16, 20, 15, client, now));
     });
     net.run(100ms);
   }

@@ -18,7 +18,7 @@
 namespace roci::cm {
 namespace {
 
-using rdmacm::Ends;
+using rdmacm::Endpoints;
 using rdmacm::OwnQueuePair;
 using rdmacm::Terms;
 using test::heard_in;
@@ -37,8 +37,8 @@ struct Program {
 constexpr Program kPrograms[] = {{"rping", "rping.pcap", 7, 7},
                                  {"ucmatose", "ucmatose.pcap", 5, 0},
                                  {"rping_refused", "cm_refused.pcap", 7, 7}};
-constexpr rdmacm::Most kMax{128, 128};      // limits of rxe
-constexpr uint8_t kPathMtu = IBV_MTU_1024;  // for an Ethernet MTU of 1500
+constexpr rdmacm::TermLimits kMax{128, 128};  // limits of rxe
+constexpr uint8_t kPathMtu = IBV_MTU_1024;    // for an Ethernet MTU of 1500
 
 bool is_of(const CmMad& mad, uint32_t id) {
   return std::visit(
@@ -120,9 +120,9 @@ class Replay final : public EventHandler, private Sender {
     sent_.emplace_back(mad.begin(), mad.end());
     return true;
   }
-  [[nodiscard]] bool keeps() const override { return false; }
-  uint32_t keep(uint32_t, const Route&, std::span<const uint8_t, kMadBytes>) override { return kNotKept; }
-  void forget(uint32_t) override {}
+  [[nodiscard]] bool stores() const override { return false; }
+  uint32_t store(uint32_t, const Route&, std::span<const uint8_t, kMadBytes>) override { return kNotStored; }
+  void remove(uint32_t) override {}
   bool on_event(Connection& connection, const Event& event) override {
     connection_ = &connection;
     events.push_back(event.kind);
@@ -135,21 +135,21 @@ class Replay final : public EventHandler, private Sender {
   void say(const CmRequest& captured) {
     const auto ip = read_cm_ip_header(captured.private_data);
     ASSERT_TRUE(ip);
-    const Ends ends{.local = ours_,
-                    .remote = theirs_,
-                    .local_port = ip->source_port,
-                    .remote_port = static_cast<uint16_t>(captured.service_id)};
+    const Endpoints ends{.local = ours_,
+                         .remote = theirs_,
+                         .local_port = ip->source_port,
+                         .remote_port = static_cast<uint16_t>(captured.service_id)};
     rdma_conn_param wanted{};
     wanted.responder_resources = wanted.initiator_depth = 1;
     wanted.retry_count = program_.retry_count;
     wanted.rnr_retry_count = program_.rnr_retry_count;
-    rdmacm::ask_for(terms_, &wanted, kMax, ends);
+    rdmacm::request_terms(terms_, &wanted, kMax, ends);
     terms_.rq_psn = captured.starting_psn.value();
     terms_.path_mtu = kPathMtu;
     const OwnQueuePair own{.number = captured.queue_pair.value()};
     const auto made =
         agent_.connect({.local = ours_, .remote = theirs_},
-                       rdmacm::request_for(ends, terms_, own, false, Patience{}), 0, *this, now_);
+                       rdmacm::request_for(ends, terms_, own, false, TimeoutSettings{}), 0, *this, now_);
     ASSERT_TRUE(made);
     connection_ = *made;
   }
@@ -161,7 +161,7 @@ class Replay final : public EventHandler, private Sender {
   }
   void say(const CmReady&) { EXPECT_TRUE(agent_.ready(*connection_, {}, now_)); }
   void say(const CmDisconnect&) { EXPECT_TRUE(agent_.disconnect(*connection_, {}, now_)); }
-  void say(const CmDisconnected&) { EXPECT_TRUE(agent_.answer_disconnect(*connection_, {}, now_)); }
+  void say(const CmDisconnected&) { EXPECT_TRUE(agent_.reply_disconnect(*connection_, {}, now_)); }
   void say(const CmRejected&) {}  // no listener: the agent rejects by itself
   template <class Other>
   void say(const Other&) {

@@ -355,7 +355,7 @@ TEST_F(ControlCoreTest, runs_timers_and_events_that_are_older_than_them) {
   EXPECT_EQ(x->published.read().window, 5U);
   EXPECT_EQ(x->last_event, fired);
   EXPECT_EQ(replay(core.trace()).different, 0U);
-  core.forget(*x);
+  core.remove(*x);
   EXPECT_EQ(core.next_deadline(), kNever);
 }
 
@@ -382,7 +382,7 @@ TEST_F(ControlCoreTest, a_flow_that_ends_is_given_back_after_all_that_was_said_o
   EXPECT_GT(y->events, 1U);
   EXPECT_EQ(taken(core.decided_for(0)), std::set<ControlFlow*>{y.get()});
   EXPECT_EQ(core.ended_for(0).take(), nullptr);
-  core.forget(*y);
+  core.remove(*y);
 }
 
 TEST_F(ControlCoreTest, forgets_a_worker_and_hands_back_what_had_ended) {
@@ -395,8 +395,8 @@ TEST_F(ControlCoreTest, forgets_a_worker_and_hands_back_what_had_ended) {
   core.events_of(0).push(*gone, EventRing::Kind::kEvent, event(10, 7));
   core.events_of(0).push(*gone, EventRing::Kind::kEnd, {});
   core.events_of(1).push(*other, EventRing::Kind::kEvent, event(10, 8));
-  core.forget(0);
-  core.forget(*x);
+  core.remove(0);
+  core.remove(*x);
   EXPECT_TRUE(core.events_of(0).empty());
   EXPECT_EQ(taken(core.ended_for(0)), std::vector<ControlFlow*>{gone.get()});
   EXPECT_EQ(gone->events, 0U);  // the flow has ended, so its event is not processed
@@ -405,7 +405,7 @@ TEST_F(ControlCoreTest, forgets_a_worker_and_hands_back_what_had_ended) {
   EXPECT_EQ(gone->events, 0U);
   EXPECT_GT(other->events, 1U);
   EXPECT_TRUE(core.decided_for(0).empty());
-  core.forget(*other);
+  core.remove(*other);
 }
 
 // A worker with flows that start and end, concurrent with its control core: every decision arrives, and no flow is
@@ -472,7 +472,7 @@ TEST_F(ControlCoreTest, a_worker_and_its_core_are_two_threads) {
   }
   over = true;
   runs.join();
-  for (auto& [flow, life] : lives) core.forget(*flow);
+  for (auto& [flow, life] : lives) core.remove(*flow);
   EXPECT_EQ(freed, made - lives.size());
   EXPECT_GT(freed, 100U);
   EXPECT_EQ(missed, 0U);

@@ -84,7 +84,7 @@ TEST(Events, those_of_a_gone_object_disappear_wherever_they_stand_in_the_queue) 
       }
       default:
         std::erase_if(model, [&](const AsyncEvent& e) { return e.object.number == number; });
-        queue->forget(EventSource::kQueuePair, number);
+        queue->remove(EventSource::kQueuePair, number);
     }
     ASSERT_EQ(readable(*queue), !model.empty());
   }

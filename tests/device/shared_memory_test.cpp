@@ -34,7 +34,7 @@ class SharedMemory : public testing::TestWithParam<Kind> {
     for (uint32_t slot = 0; slot < 2; ++slot) {
       ShmPortConfig port = shm_port_config(slot, 2);
       port.needs_icrc = GetParam().icrc;
-      port.places = GetParam().places;
+      port.sender_placement = GetParam().places;
       open_shm_host(host(slot), segment_, port, shm_device_config(slot), kMemory);
       std::iota(host(slot).memory.begin(), host(slot).memory.end(), static_cast<uint8_t>(slot));
     }

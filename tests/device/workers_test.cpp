@@ -227,15 +227,15 @@ TEST_P(Workers, all_workers_learn_from_one_arp_and_one_answers) {
   Host& a = hosts.a.device->host();
   Host& b = hosts.b.device->host();
   uint64_t asked = 0, answered = 0;
-  for (uint32_t w = 0; w < b.workers(); ++w) asked += b.worker(w).neighbours().stats().solicitations;
+  for (uint32_t w = 0; w < b.workers(); ++w) asked += b.worker(w).neighbors().stats().solicitations;
   for (uint32_t w = 0; w < a.workers(); ++w) {
-    EXPECT_EQ(a.worker(w).neighbours().stats().solicitations, 0U) << w;
-    answered += a.worker(w).neighbours().stats().replies;
-    EXPECT_EQ(a.worker(w).neighbours().resolve(b_address, hosts.now()).result, Resolution::kResolved) << w;
+    EXPECT_EQ(a.worker(w).neighbors().stats().solicitations, 0U) << w;
+    answered += a.worker(w).neighbors().stats().replies;
+    EXPECT_EQ(a.worker(w).neighbors().resolve(b_address, hosts.now()).result, Resolution::kResolved) << w;
   }
   EXPECT_EQ(asked, b.workers());
   EXPECT_EQ(answered, asked);
-  EXPECT_EQ(a.worker(0).neighbours().stats().replies, answered);
+  EXPECT_EQ(a.worker(0).neighbors().stats().replies, answered);
 }
 
 // A queue pair is destroyed while packets for it are in its worker's inbox.

@@ -143,7 +143,7 @@ TEST(Eal, hugepages_that_are_required_and_not_there_are_one_clear_sentence) {
 TEST(Eal, starts_without_hugepages_when_told_so) {
   EXPECT_EQ(in_child([] {
               if (!start_eal({.hugepages = Hugepages::kOff})) return 1;
-              return rte_eal_has_hugepages() == 0 && !buffers_are_dpdks() ? 0 : 2;
+              return rte_eal_has_hugepages() == 0 && !uses_dpdk_memory() ? 0 : 2;
             }),
             0);
 }

@@ -49,14 +49,14 @@ Rule rule_of(EventKind kind) {
               false};
     case EventKind::kDisconnected:
       return {any({kEstablished, kDisconnectSent}), kTimeWait, index_of<CmDisconnected>(), true};
-    case EventKind::kTimeWaitOver:
+    case EventKind::kTimeWaitExpired:
       return {any({kTimeWait}), kIdle, kNoMessage, true};
     case EventKind::kServiceRequest:
-      return {any({kIdle}), kServiceAskedOfUs, index_of<CmServiceRequest>(), false};
+      return {any({kIdle}), kServiceRequestReceived, index_of<CmServiceRequest>(), false};
     case EventKind::kServiceReply:
-      return {any({kServiceAsked}), kIdle, index_of<CmServiceReply>(), false};
+      return {any({kServiceRequestSent}), kIdle, index_of<CmServiceReply>(), false};
     case EventKind::kServiceTimeout:
-      return {any({kServiceAsked}), kIdle, kNoMessage, true};
+      return {any({kServiceRequestSent}), kIdle, kNoMessage, true};
   }
   return {any({}), kIdle, kNoMessage, true};
 }
@@ -65,12 +65,12 @@ bool is_one_of(State state, std::initializer_list<State> states) {
   return (any(states) >> static_cast<unsigned>(state) & 1) != 0;
 }
 bool is_unanswered(State state) {
-  return is_one_of(state, {State::kRequestReceived, State::kServiceAskedOfUs});
+  return is_one_of(state, {State::kRequestReceived, State::kServiceRequestReceived});
 }
 // States in which a destroyed connection remains in the agent, because it must send a message or wait.
 bool outlives_its_user(State state) {
   return is_one_of(state, {State::kEstablished, State::kDisconnectSent, State::kDisconnectReceived,
-                           State::kTimeWait, State::kServiceAskedOfUs, State::kServiceAnswered});
+                           State::kTimeWait, State::kServiceRequestReceived, State::kServiceReplySent});
 }
 
 // State changes without an event: the peer has lost the connection, so the agent disconnects; or the agent discards
@@ -78,7 +78,7 @@ bool outlives_its_user(State state) {
 State without_a_word(State from, State to) {
   const bool may_be =
       (to == State::kDisconnectSent && is_one_of(from, {State::kEstablished, State::kReplySent})) ||
-      (to == State::kIdle && from == State::kServiceAnswered);
+      (to == State::kIdle && from == State::kServiceReplySent);
   return may_be ? to : from;
 }
 
@@ -172,13 +172,13 @@ bool CmUser::behave(Connection& connection) {
             State::kEstablished);
       return true;
     case State::kDisconnectReceived:
-      moves(connection, agent_.answer_disconnect(connection, {}, network_.now), {State::kDisconnectReceived},
+      moves(connection, agent_.reply_disconnect(connection, {}, network_.now), {State::kDisconnectReceived},
             State::kTimeWait);
       return true;
-    case State::kServiceAskedOfUs:
+    case State::kServiceRequestReceived:
       answer(connection);
       break;
-    case State::kServiceAnswered:
+    case State::kServiceReplySent:
     case State::kIdle:
       break;
     default:
@@ -230,7 +230,7 @@ void CmUser::do_something_with(Held held, uint8_t what) {
     case 11:
       return moves(one, agent_.disconnect(one, {}, now), {kEstablished, kReplySent}, kDisconnectSent);
     case 12:
-      return moves(one, agent_.answer_disconnect(one, {}, now), {kDisconnectReceived}, kTimeWait);
+      return moves(one, agent_.reply_disconnect(one, {}, now), {kDisconnectReceived}, kTimeWait);
     case 13:
       return answer(one);
     default:
@@ -249,8 +249,8 @@ void CmUser::moves(Connection& connection, const Status& did, std::initializer_l
 // The agent does not keep an answer if many peers are silent.
 void CmUser::answer(Connection& connection) {
   const bool crowded = 2 * agent_.unready() > limits_.unready;
-  moves(connection, agent_.answer(connection, {.queue_pair = Qpn{77}}, 0, network_.now),
-        {State::kServiceAskedOfUs}, crowded ? State::kIdle : State::kServiceAnswered);
+  moves(connection, agent_.reply_service(connection, {.queue_pair = Qpn{77}}, 0, network_.now),
+        {State::kServiceRequestReceived}, crowded ? State::kIdle : State::kServiceReplySent);
 }
 
 // The only call that reports an event to its user before it returns, so the user may destroy the connection in it.
@@ -289,10 +289,11 @@ void CmUser::ask() {
   const IpAddress to = somebody();
   const uint8_t times = input_.byte();
   const bool has_room = agent_.connections() < limits_.connections;
-  const auto made = agent_.ask({.local = address_, .remote = to}, {.service_id = kServices[times & 1]},
-                               times & 0x1f, times >> 3, times & 0xf, *this, network_.now);
+  const auto made =
+      agent_.request_service({.local = address_, .remote = to}, {.service_id = kServices[times & 1]},
+                             times & 0x1f, times >> 3, times & 0xf, *this, network_.now);
   require(made.has_value() == has_room, "there are as many connections as may be, and no more");
-  if (made) hold(**made, State::kServiceAsked, nullptr);
+  if (made) hold(**made, State::kServiceRequestSent, nullptr);
 }
 
 void CmUser::listen(Listener& listener) {
@@ -319,7 +320,7 @@ void CmUser::listen_to_all() {
 void CmUser::leave() {
   const InCall in_call(*this);
   while (!held_.empty()) forget(*held_.back().connection);
-  agent_.leave(network_.now);
+  agent_.destroy_all(network_.now);
 }
 
 void CmUser::settle() {
@@ -376,7 +377,7 @@ void CmUser::check() {
   std::array<uint32_t, 3> of_listener{};
   for (Held& held : held_) {
     require(held.connection->state() == held.state, "no state changes without an event");
-    if (is_one_of(held.state, {State::kReplySent, State::kServiceAnswered})) ++unready;
+    if (is_one_of(held.state, {State::kReplySent, State::kServiceReplySent})) ++unready;
     if (held.asked == nullptr) continue;
     ++unanswered;
     ++of_listener[static_cast<size_t>(held.asked - listeners_.data())];

@@ -18,7 +18,7 @@ using namespace roci;
 using test::Input;
 using test::require;
 
-void check_block(std::span<const uint8_t> bytes, Behind behind, uint16_t allowed) {
+void check_block(std::span<const uint8_t> bytes, AfterBlock behind, uint16_t allowed) {
   const ExtensionView view = parse_extensions(bytes, behind, allowed);
   (void)extension_outcome_name(view.outcome);
   if (!view.accepted()) return;
@@ -65,7 +65,7 @@ class Conversation {
     if ((choice & 2) != 0) terms_.capabilities &= ~uint32_t{bit_of(ExtensionType::kCeEcho)};
     terms_.may_send = true;
     terms_.on_feedback = static_cast<uint16_t>(terms_.capabilities);
-    terms_.keeps = terms_.peer_keeps = kWindow;
+    terms_.reorder_window = terms_.peer_reorder_window = kWindow;
     terms_.authenticate = authenticates_;
     terms_.send_key.fill(1);
     terms_.receive_key.fill(2);
@@ -151,7 +151,7 @@ class Conversation {
     if (view.kind != FrameKind::kRoce) return;
     const ExtendedPayload split = split_payload(view, view.frame_length, terms_.types());
     if (split.block.outcome != ExtensionOutcome::kAbsent && !split.block.accepted()) return;
-    const bool believed = ours_->believe(view, split.block);
+    const bool believed = ours_->accepts_feedback(view, split.block);
     if (authenticates_) {
       require(!again || !believed);
       require(!is_right || believed);
@@ -183,7 +183,7 @@ class Conversation {
     for (const uint32_t distance : kept) block.sack->kept |= uint64_t{1} << distance;
     ByteVector bytes(block.bytes());
     require(write_extensions(block, bytes) == bytes.size());
-    const ExtensionView view = parse_extensions(bytes, Behind::kNothing, known_extensions());
+    const ExtensionView view = parse_extensions(bytes, AfterBlock::kNothing, known_extensions());
     require(view.accepted() && Psn{view.sack().psn.get()} == una);
     SackBoard board(kWindow);
     for (uint64_t left = view.sack().kept.get(); left != 0; left &= left - 1) {
@@ -191,7 +191,7 @@ class Conversation {
       require(board.set(una + distance) && kept.contains(distance) && !board.set(una + distance));
     }
     const uint32_t acknowledged = input_.byte() % (kWindow + 1);
-    board.forget(una, una + acknowledged);
+    board.remove(una, una + acknowledged);
     for (uint32_t i = 0; i < kWindow; ++i)
       require(board.has(una + i) == (i >= acknowledged && kept.contains(i)));
   }
@@ -203,7 +203,7 @@ class Conversation {
 
   Input input_;
   Nanos now_{1'000'000};
-  KeepBudget budget_;
+  BufferBudget budget_;
   ExtensionTerms terms_;
   std::optional<ExtensionSession> ours_, peer_;
   SendFlow flow_;
@@ -218,8 +218,8 @@ class Conversation {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1 || size > 2000) return 0;
   const std::span<const uint8_t> bytes(data + 1, size - 1);
-  check_block(bytes, Behind::kNothing, known_extensions());
-  check_block(bytes, Behind::kPayload, static_cast<uint16_t>(0x8000 | data[0]));
+  check_block(bytes, AfterBlock::kNothing, known_extensions());
+  check_block(bytes, AfterBlock::kPayload, static_cast<uint16_t>(0x8000 | data[0]));
   check_packet(bytes, fuzz::opcode_of(data[0]), data[0] >= 0x80);
   Conversation(Input(data + 1, size - 1)).run();
   return 0;

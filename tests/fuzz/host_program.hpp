@@ -53,7 +53,7 @@ struct Setup {
 };
 static_assert(sizeof(Setup) == 16);
 
-enum class Act : uint8_t { kPacket, kPost, kReceive, kTime, kMad, kRaw, kControl, kNeighbour };
+enum class Act : uint8_t { kPacket, kPost, kReceive, kTime, kMad, kRaw, kControl, kNeighbor };
 inline constexpr unsigned kActs = 8;
 
 enum class Control : uint8_t {
@@ -95,7 +95,7 @@ enum class Stray : uint8_t {
   kUnknownQp,
   kQKey,
 };
-// With Setup::congestion a kNeighbour step with this opcode, modulo 4, is a CNM from a switch.
+// With Setup::congestion a kNeighbor step with this opcode, modulo 4, is a CNM from a switch.
 inline constexpr uint8_t kTellsOfCongestion = 3;
 inline constexpr uint8_t kFirstStray = 16;
 inline constexpr uint8_t kStrays = 32;

@@ -90,7 +90,7 @@ void LiveHost::make_device() {
   DeviceConfig config;
   config.name = "live";
   config.addresses = {"10.0.0.1/24", "fd00::1/64"};
-  for (const Peer& peer : peers_) config.neighbours[peer.address.to_string()] = peer.mac.to_string();
+  for (const Peer& peer : peers_) config.neighbors[peer.address.to_string()] = peer.mac.to_string();
   config.progress = Progress::kExternal;
   config.seed = 1;
   config.workers = (setup_.habits & Setup::kTwoWorkers) != 0 ? 2 : 1;
@@ -204,11 +204,11 @@ void LiveHost::step(const Step& step) {
     case Act::kControl:
       control(step);
       break;
-    case Act::kNeighbour:
+    case Act::kNeighbor:
       if (setup_.congestion != 0 && step.opcode % 4 == kTellsOfCongestion) {
         put_cnm(step);
       } else {
-        put_neighbour(step);
+        put_neighbor(step);
       }
       break;
   }
@@ -317,7 +317,7 @@ void LiveHost::check_memory() const {
   uint32_t most = 0;
   for (const Slot& slot : slots_) {
     const auto& session = core(slot).session;
-    if (session != nullptr && session->kept) most += session->kept->window();
+    if (session != nullptr && session->reorder_buffer) most += session->reorder_buffer->window();
   }
   require(pool_->in_use() <= most, "no more frames are kept than was agreed on");
   if (controlled_) check_control();

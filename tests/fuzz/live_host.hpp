@@ -88,7 +88,7 @@ class LiveHost {
   void put_packet(const Step& step);
   void put_mad(const Step& step);
   void put_raw(const Step& step);
-  void put_neighbour(const Step& step);
+  void put_neighbor(const Step& step);
   void put_cnm(const Step& step);
   void put(ByteVector frame, const Step& step);
   [[nodiscard]] CapabilityOffer offer(uint8_t choice) const;

@@ -5,7 +5,7 @@
 
 #include "fuzz/fuzz_opcodes.hpp"
 #include "fuzz/live_host.hpp"
-#include "port/neighbours.hpp"
+#include "port/neighbors.hpp"
 #include "transport/datagram.hpp"
 #include "wire/arp.hpp"
 #include "wire/checksum.hpp"
@@ -374,7 +374,7 @@ void LiveHost::put_cnm(const Step& step) {
 }
 
 // An ARP reply or request of a peer.
-void LiveHost::put_neighbour(const Step& step) {
+void LiveHost::put_neighbor(const Step& step) {
   const MacAddress mac = MacAddress::local(step.value % 8U);
   const ArpMessage arp{(step.flags & 1) != 0 ? ArpOperation::kReply : ArpOperation::kRequest, mac,
                        IpAddress::from_v4(0x0a000002U + step.slot % 8U), MacAddress::local(1),

@@ -369,17 +369,17 @@ void tell_of_congestion() {
       Step::set(post.length, slot == 3 ? 100 : 600);
       Step::set(post.offset, 64);
       for (const uint8_t form : {uint8_t{0}, uint8_t{1}}) {
-        Step& told = add(Act::kNeighbour, 1, kTellsOfCongestion, form);
+        Step& told = add(Act::kNeighbor, 1, kTellsOfCongestion, form);
         told.value = 21;
         told.psn = static_cast<uint8_t>(program.steps.size());
         told.types = form == 0 ? 0 : 15;
         // Layer 2: unsigned; layer 3: signed with an old sequence number.
-        add(Act::kNeighbour, 1, kTellsOfCongestion, form);
-        add(Act::kNeighbour, 1, kTellsOfCongestion, form).key = 40;
-        Step& forged = add(Act::kNeighbour, 1, kTellsOfCongestion, form);
+        add(Act::kNeighbor, 1, kTellsOfCongestion, form);
+        add(Act::kNeighbor, 1, kTellsOfCongestion, form).key = 40;
+        Step& forged = add(Act::kNeighbor, 1, kTellsOfCongestion, form);
         forged.stray = kFirstStray;
         Step::set(forged.offset, 53);  // destination queue pair of the packet
-        add(Act::kNeighbour, 1, kTellsOfCongestion, form).types = 64 | 128;
+        add(Act::kNeighbor, 1, kTellsOfCongestion, form).types = 64 | 128;
       }
     }
     // All packets arrive at once, so that more frames wait than the threshold permits.
@@ -389,7 +389,7 @@ void tell_of_congestion() {
       Step::set(write.length, 256);
     }
     add(Act::kControl, 0, static_cast<uint8_t>(Control::kReconnect), 0);
-    add(Act::kNeighbour, 1, kTellsOfCongestion, 0);
+    add(Act::kNeighbor, 1, kTellsOfCongestion, 0);
     write_seed("host", "congestion-" + std::to_string(congestion), program.bytes());
   }
 }

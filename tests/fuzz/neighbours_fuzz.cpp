@@ -11,7 +11,7 @@
 
 #include "fuzz/fuzz_target.hpp"
 #include "port/eal.hpp"
-#include "port/neighbours.hpp"
+#include "port/neighbors.hpp"
 #include "wire/frame.hpp"
 
 namespace roci::test {
@@ -42,7 +42,7 @@ IpAddress some_address(uint8_t n) {
   return address;
 }
 
-void deliver(Neighbours& host, rte_mempool* pool, std::span<const uint8_t> bytes, size_t split, Nanos now) {
+void deliver(Neighbors& host, rte_mempool* pool, std::span<const uint8_t> bytes, size_t split, Nanos now) {
   rte_mbuf* frame = rte_pktmbuf_alloc(pool);
   require(frame != nullptr, "no buffer is lost");
   split = std::min(split, bytes.size());
@@ -69,14 +69,14 @@ void run(Input input) {
   }();
   Sink sink(pool->get());
   const MacAddress mac = MacAddress::local(1);
-  const StaticNeighbour fixed{some_address(0x21), MacAddress::local(0x21)};
-  NeighbourConfig config;
+  const StaticNeighbor fixed{some_address(0x21), MacAddress::local(0x21)};
+  NeighborConfig config;
   config.mac = mac;
   config.addresses = {require(IpNetwork::parse("10.0.0.1/24")), require(IpNetwork::parse("fd00::1/64"))};
   config.static_entries = {fixed};
   config.capacity = 8;
-  const auto host = require(Neighbours::create(config, sink));
-  std::vector<NeighbourRef> held;
+  const auto host = require(Neighbors::create(config, sink));
+  std::vector<NeighborRef> held;
   Nanos now{0};
   while (!input.empty()) {
     switch (input.byte() & 7) {
@@ -107,7 +107,7 @@ void run(Input input) {
         break;
       }
       case 5: {  // the same for ND
-        NeighbourMessage nd;
+        NeighborMessage nd;
         const uint8_t flags = input.byte();
         nd.advertisement = (flags & 1) != 0;
         nd.solicited = (flags & 2) != 0;

@@ -36,14 +36,14 @@ class Session final : public FrameSink, public PacketSink {
     config.selective_repeat = (wishes & 1) != 0;
     config.authenticate = (wishes & 2) != 0;
     config.mode = (wishes & 0x30) == 0x30 ? ExtensionMode::kOff : ExtensionMode::kAuto;
-    NeighbourConfig neighbours;
-    neighbours.mac = MacAddress::local(1);
-    neighbours.addresses = {{host_address(), 16}};
+    NeighborConfig neighbors;
+    neighbors.mac = MacAddress::local(1);
+    neighbors.addresses = {{host_address(), 16}};
     for (uint32_t n = 0; n + 2 < kNear; ++n)
-      neighbours.static_entries.push_back({peer_address(n), MacAddress::local(n + 2)});
-    neighbours_ = require(Neighbours::create(neighbours, *this));
+      neighbors.static_entries.push_back({peer_address(n), MacAddress::local(n + 2)});
+    neighbors_ = require(Neighbors::create(neighbors, *this));
     management_ =
-        std::make_unique<Management>(MacAddress::local(1), uint16_t{0}, *this, *neighbours_, counters_);
+        std::make_unique<Management>(MacAddress::local(1), uint16_t{0}, *this, *neighbors_, counters_);
     peers_ = std::make_unique<Peers>(config, 256, static_cast<uint16_t>(100), uint8_t{4}, ids_, *management_,
                                      counters_);
   }
@@ -64,7 +64,7 @@ class Session final : public FrameSink, public PacketSink {
     }
     peers_.reset();
     management_.reset();
-    neighbours_.reset();
+    neighbors_.reset();
     require(pool().in_use() == 0, "no buffer is lost");
   }
 
@@ -168,7 +168,7 @@ class Session final : public FrameSink, public PacketSink {
     Known& known = known_[path.destination_ip];
     known.has_mac = n + 2 < kNear;
     known.questions_allowed += Peers::kAttempts;
-    known.record = peers_->want(path, now_);
+    known.record = peers_->request_capabilities(path, now_);
     require((known.record != nullptr) == peers_->enabled(), "who has extensions knows its peers");
   }
 
@@ -258,7 +258,7 @@ class Session final : public FrameSink, public PacketSink {
   }
 
   void poll() {
-    neighbours_->poll(now_);
+    neighbors_->poll(now_);
     for (int rounds = 0; management_->poll(now_); ++rounds)
       require(rounds < 100, "the work of one instant ends");
     require(management_->next_deadline() > now_ || management_->has_waiting(), "a poll does all that is due");
@@ -267,7 +267,7 @@ class Session final : public FrameSink, public PacketSink {
   // A deadline in the past belongs to a component without a buffer.
   void pass(Nanos span) {
     for (const Nanos end = now_ + span; now_ < end; poll()) {
-      const Nanos next = std::min(management_->next_deadline(), neighbours_->next_deadline());
+      const Nanos next = std::min(management_->next_deadline(), neighbors_->next_deadline());
       now_ = std::min(end, next > now_ ? next : now_ + 5ms);
     }
   }
@@ -290,7 +290,7 @@ class Session final : public FrameSink, public PacketSink {
   const Nanos begin_ = now_;
   IdSource ids_{1};
   Counters counters_;
-  std::unique_ptr<Neighbours> neighbours_;
+  std::unique_ptr<Neighbors> neighbors_;
   std::unique_ptr<Management> management_;
   std::unique_ptr<Peers> peers_;
   std::map<IpAddress, Known> known_;

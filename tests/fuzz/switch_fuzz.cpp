@@ -69,7 +69,7 @@ SwitchConfig configuration() {
   config.routes = {{require(IpNetwork::parse("10.9.0.0/16")),
                     {require(IpAddress::parse("10.0.2.9")), require(IpAddress::parse("10.0.2.78")),
                      require(IpAddress::parse("10.0.1.78"))}}};
-  config.neighbours = {{require(IpAddress::parse("10.0.2.9")), {{2, 0, 0, 0, 1, 1}}}};
+  config.neighbors = {{require(IpAddress::parse("10.0.2.9")), {{2, 0, 0, 0, 1, 1}}}};
   config.buffer = {.size = 64_KiB, .alpha = 2};
   config.mac_table_size = 16;
   for (const size_t slow : {1UL, 3UL}) {
@@ -83,7 +83,8 @@ SwitchConfig configuration() {
       notifying.notify = ClassConfig::Notify::kQcn;
       notifying.qcn = {.qeq = Bytes{200}, .weight = 1, .sample = Bytes{1000}, .l3 = true};
       if (c == 4)
-        notifying.qcn.says = {.port = true, .ecn = true, .available_bandwidth = true, .rate_change = true};
+        notifying.qcn.contents = {
+            .port = true, .ecn = true, .available_bandwidth = true, .rate_change = true};
     }
   }
   config.ports[2].keeps_cn_tags = false;

@@ -17,14 +17,14 @@ const std::map<std::string, Json>& summaries() {
   return all;
 }
 Verdict verdict_of(const std::string& text) {
-  return must(judge(must(parse_expectation(text)), summaries()));
+  return must(evaluate(must(parse_expectation(text)), summaries()));
 }
 std::string objection_to(const std::string& text) {
   const auto parsed = parse_expectation(text);
   return parsed ? "none" : parsed.error().message;
 }
 std::string failure_of(const std::string& text) {
-  const auto verdict = judge(must(parse_expectation(text)), summaries());
+  const auto verdict = evaluate(must(parse_expectation(text)), summaries());
   return verdict ? "none" : verdict.error().message;
 }
 

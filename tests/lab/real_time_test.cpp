@@ -75,10 +75,10 @@ TEST(RealTime, a_run_that_is_to_stop_stops_and_says_so) {
 TEST(RealtimeThrottle, tells_for_how_much_of_the_time_it_was_how_late) {
   RealtimeThrottle pace;
   pace.start(1ms);
-  pace.begins(1ms + 100us, 1ms + 100us);  // on time
-  pace.begins(1ms + 200us, 1ms + 500us);  // 300 us late, for 100 us
-  pace.begins(1ms + 300us, 1ms + 501us);  // 201 us late, until 501 us
-  pace.begins(1ms + 900us, 1ms + 940us);  // 40 us late
+  pace.on_round_start(1ms + 100us, 1ms + 100us);  // on time
+  pace.on_round_start(1ms + 200us, 1ms + 500us);  // 300 us late, for 100 us
+  pace.on_round_start(1ms + 300us, 1ms + 501us);  // 201 us late, until 501 us
+  pace.on_round_start(1ms + 900us, 1ms + 940us);  // 40 us late
   const ScheduleLag late = pace.lateness(2ms);
   EXPECT_EQ(late.most_ns, 300'000U);
   EXPECT_DOUBLE_EQ(late.part, (100'000.0 + 201'000.0) / 1e6);

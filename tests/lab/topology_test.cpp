@@ -18,7 +18,7 @@ TEST(Topology, star_has_one_network) {
   EXPECT_EQ(star.switches.size(), 1U);
   EXPECT_EQ(star.host_address(0).to_string(), "10.0.0.2/20");
   EXPECT_EQ(star.host_address(16).to_string(), "10.0.0.18/20");
-  EXPECT_EQ(star.way(0, 16), (std::vector<uint32_t>{0, 16}));
+  EXPECT_EQ(star.path(0, 16), (std::vector<uint32_t>{0, 16}));
   EXPECT_EQ(star.least_delay(), 1us);
 }
 
@@ -29,8 +29,8 @@ TEST(Topology, leaves_reach_each_other_over_every_spine) {
   EXPECT_EQ(made.cables.size(), 8U + 12U);
   EXPECT_EQ(made.ports_towards(0, 3), (std::vector<uint32_t>{2, 3, 4})) << "behind its two hosts";
   EXPECT_EQ(made.ports_towards(5, 3), (std::vector<uint32_t>{3})) << "a spine has one way to a leaf";
-  EXPECT_EQ(made.way(0, 7).size(), 4U);
-  EXPECT_EQ(made.way(0, 1).size(), 2U) << "at the same leaf";
+  EXPECT_EQ(made.path(0, 7).size(), 4U);
+  EXPECT_EQ(made.path(0, 1).size(), 2U) << "at the same leaf";
   EXPECT_EQ(made.host_address(2).to_string(), "10.0.16.2/20");
   EXPECT_EQ(made.gateway(1).to_string(), "10.0.16.1/20");
 }
@@ -41,11 +41,11 @@ TEST(Topology, fat_tree_has_as_many_ways_as_it_should) {
   EXPECT_EQ(made.hosts.size(), 16U);
   EXPECT_EQ(made.switches.size(), 20U);
   EXPECT_EQ(made.cables.size(), 16U + 16U + 16U);
-  EXPECT_EQ(made.way(0, 15).size(), 6U);
+  EXPECT_EQ(made.path(0, 15).size(), 6U);
   uint32_t ways = 0;
   const uint32_t from = made.hosts[0].at, to = made.hosts[15].at;
   for (const uint32_t up : made.ports_towards(from, to)) {
-    const uint32_t aggregation = made.beyond(from, up).node;
+    const uint32_t aggregation = made.far_end(from, up).node;
     ways += static_cast<uint32_t>(made.ports_towards(aggregation, to).size());
   }
   EXPECT_EQ(ways, 4U);
@@ -86,7 +86,7 @@ TEST(TopologyBuilder, names_what_is_wrong) {
   TopologyBuilder apart = builder;
   EXPECT_EQ(apart.finish().error().message, "no path from switch 's' to switch 't'");
   must(builder.connect("s", "t", kFabric));
-  EXPECT_EQ(must(builder.finish()).way(0, 1).size(), 3U);
+  EXPECT_EQ(must(builder.finish()).path(0, 1).size(), 3U);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 int asked(uint64_t begin, uint64_t end, bool writable) {
   const auto code = [](const Status& status) { return status ? 0 : status.error().code; };
   const int listed = code(mapped_range::read_list(begin, end, writable));
-  const int told = code(mapped_range::ask_kernel(begin, end, writable));
+  const int told = code(mapped_range::query_kernel(begin, end, writable));
   return told == listed || told == ENOTSUP ? listed : -1;  // old kernels do not support the query
 }
 

@@ -26,7 +26,7 @@ TEST_F(NetFile, that_says_nothing_is_the_default_by_the_files_name) {
   NetConfig expected;
   expected.name = "mine";
   EXPECT_EQ(*net, expected);
-  EXPECT_EQ(net->places, 32U);
+  EXPECT_EQ(net->slots, 32U);
 }
 
 TEST_F(NetFile, written_and_read_again_is_the_same) {
@@ -34,7 +34,7 @@ TEST_F(NetFile, written_and_read_again_is_the_same) {
   net.name = "other";
   net.networks = {*IpNetwork::parse("192.168.4.0/24")};
   net.first = 7;
-  net.places = 5;
+  net.slots = 5;
   net.mtu = 1500;
   net.linger = kNever;
   net.always_icrc = true;
@@ -59,7 +59,7 @@ TEST_F(NetFile, written_and_read_again_is_the_same) {
   EXPECT_EQ(*again, net);
   EXPECT_EQ(*read_net_file(write(net_text(NetConfig{}))), NetConfig{});
   NetConfig placing;
-  placing.sender_places = true;
+  placing.sender_placement = true;
   EXPECT_EQ(*read_net_file(write(net_text(placing))), placing);
   EXPECT_NE(description_id(placing), description_id(NetConfig{}));
   EXPECT_EQ(description_id(*read_net_file(write(net_text(net)))), description_id(net));

@@ -9,7 +9,7 @@ class Place : public test::NetTest {
  protected:
   void SetUp() override {
     NetTest::SetUp();
-    config_.places = 3;
+    config_.slots = 3;
     config_.always_switch = true;
   }
   std::filesystem::path make_net(const NetConfig& config) {
@@ -49,7 +49,7 @@ TEST_F(Place, is_free_when_its_process_is_killed) {
   }};
   ASSERT_TRUE(other.done());
   EXPECT_EQ((*NetSlot::take(folder))->number(), 1U);
-  const auto taken = taken_places(folder, config_.places);
+  const auto taken = taken_slots(folder, config_.slots);
   ASSERT_EQ(taken->size(), 1U);
   EXPECT_EQ(taken->front().pid, other.pid());
   other.end(SIGKILL);

@@ -88,7 +88,7 @@ class PeerWatchTest : public test::NetTest {
  protected:
   void SetUp() override {
     NetTest::SetUp();
-    config_.places = 4;
+    config_.slots = 4;
     folder_ = make_net(config_);
     switch_lock_.reset();
   }
@@ -110,9 +110,9 @@ class PeerWatchTest : public test::NetTest {
       auto member = Member::join(folder_);
       if (member == nullptr || member->place().number() != 0) return false;
       auto words = member->place().open_crash_notices();
-      if (!words || (*words)->keep(CrashNoticeFile::kNone, frame(0, 1, 99)) == CrashNoticeFile::kNone)
+      if (!words || (*words)->store(CrashNoticeFile::kNone, frame(0, 1, 99)) == CrashNoticeFile::kNone)
         return false;
-      if ((*words)->keep(CrashNoticeFile::kNone, frame(0, 2, 98)) == CrashNoticeFile::kNone) return false;
+      if ((*words)->store(CrashNoticeFile::kNone, frame(0, 2, 98)) == CrashNoticeFile::kNone) return false;
       std::thread{[this, member = member.release(), words = words->release()] {
         static_cast<void>(words);  // must exist until the process exits
         for (;;) {

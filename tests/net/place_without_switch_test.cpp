@@ -16,7 +16,7 @@ class PlaceWithoutSwitch : public test::NetTest {
  protected:
   void SetUp() override {
     NetTest::SetUp();
-    config_.places = 3;
+    config_.slots = 3;
     folder_ = make_net(config_);
     switch_lock_.reset();
   }
@@ -55,7 +55,7 @@ TEST_F(PlaceWithoutSwitch,
   setenv(kNetDescriptionVariable, description_id(config_).c_str(), 1);
   EXPECT_TRUE(NetSlot::take(folder_));
   NetConfig other = config_;
-  other.sender_places = true;
+  other.sender_placement = true;
   setenv(kNetDescriptionVariable, description_id(other).c_str(), 1);
   const auto refused = NetSlot::take(folder_);
   unsetenv(kNetDescriptionVariable);

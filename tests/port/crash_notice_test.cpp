@@ -49,8 +49,8 @@ class LastWordsTest : public testing::Test {
 
 TEST_F(LastWordsTest, are_there_when_the_process_is_gone_and_not_before) {
   const auto child = process([](CrashNoticeFile& words) {
-    return words.keep(CrashNoticeFile::kNone, frame(100, 1)) == 0 &&
-           words.keep(CrashNoticeFile::kNone, frame(CrashNoticeSlot::kMaxBytes, 2)) == 1;
+    return words.store(CrashNoticeFile::kNone, frame(100, 1)) == 0 &&
+           words.store(CrashNoticeFile::kNone, frame(CrashNoticeSlot::kMaxBytes, 2)) == 1;
   });
   ASSERT_TRUE(child->done());
   EXPECT_FALSE(*CrashNoticeReader::take(folder_ / kName)) << "it lives";
@@ -60,12 +60,12 @@ TEST_F(LastWordsTest, are_there_when_the_process_is_gone_and_not_before) {
 
 TEST_F(LastWordsTest, that_were_replaced_or_forgotten_are_not_said) {
   const auto child = process([](CrashNoticeFile& words) {
-    const auto first = words.keep(CrashNoticeFile::kNone, frame(100, 1));
-    const auto second = words.keep(CrashNoticeFile::kNone, frame(100, 2));
-    const auto third = words.keep(CrashNoticeFile::kNone, frame(100, 3));
-    words.forget(first);
-    return words.keep(second, frame(90, 4)) == second &&
-           words.keep(third, frame(CrashNoticeSlot::kMaxBytes + 1, 5)) == CrashNoticeFile::kNone;
+    const auto first = words.store(CrashNoticeFile::kNone, frame(100, 1));
+    const auto second = words.store(CrashNoticeFile::kNone, frame(100, 2));
+    const auto third = words.store(CrashNoticeFile::kNone, frame(100, 3));
+    words.remove(first);
+    return words.store(second, frame(90, 4)) == second &&
+           words.store(third, frame(CrashNoticeSlot::kMaxBytes + 1, 5)) == CrashNoticeFile::kNone;
   });
   ASSERT_TRUE(child->done());
   child->end(SIGKILL);
@@ -76,11 +76,11 @@ TEST_F(LastWordsTest, are_as_many_as_may_be_and_no_more) {
   const auto child = process([](CrashNoticeFile& words) {
     std::vector<CrashNoticeFile::Slot> slots;
     for (CrashNoticeFile::Slot i = 0; i < CrashNoticeFile::kMax; ++i)
-      slots.push_back(words.keep(CrashNoticeFile::kNone, frame(60, static_cast<uint8_t>(i))));
+      slots.push_back(words.store(CrashNoticeFile::kNone, frame(60, static_cast<uint8_t>(i))));
     if (slots.back() == CrashNoticeFile::kNone) return false;
-    if (words.keep(CrashNoticeFile::kNone, frame(60, 0)) != CrashNoticeFile::kNone) return false;
-    words.forget(slots[4711]);
-    return words.keep(CrashNoticeFile::kNone, frame(61, 0)) == slots[4711];
+    if (words.store(CrashNoticeFile::kNone, frame(60, 0)) != CrashNoticeFile::kNone) return false;
+    words.remove(slots[4711]);
+    return words.store(CrashNoticeFile::kNone, frame(61, 0)) == slots[4711];
   });
   ASSERT_TRUE(child->done());
   child->end(SIGKILL);
@@ -92,7 +92,7 @@ TEST_F(LastWordsTest, are_as_many_as_may_be_and_no_more) {
 // Any process with write access to the directory may write any bytes.
 TEST_F(LastWordsTest, what_is_no_frame_is_passed_over) {
   const auto child =
-      process([](CrashNoticeFile& words) { return words.keep(CrashNoticeFile::kNone, frame(100, 1)) == 0; });
+      process([](CrashNoticeFile& words) { return words.store(CrashNoticeFile::kNone, frame(100, 1)) == 0; });
   ASSERT_TRUE(child->done());
   child->end(SIGKILL);
   std::fstream file(folder_ / kName, std::ios::in | std::ios::out | std::ios::binary);

@@ -230,7 +230,7 @@ TEST_F(FaultyPortTest, lets_up_to_four_overtake_a_frame_that_is_late_and_loses_n
   uint64_t late = 0;
   for (size_t i = 0; i < seen.size(); ++i) {
     const auto by = static_cast<int64_t>(i) - static_cast<int64_t>(seen[i]);
-    EXPECT_LE(by, int64_t{FaultyPort::kMaxOvertaking});
+    EXPECT_LE(by, int64_t{FaultyPort::kMaxReorderDistance});
     late += by > 0 ? 1 : 0;
   }
   EXPECT_EQ(late, port_->counters().reordered);

@@ -28,9 +28,9 @@ struct Event {
 
 TEST(MemifGate, nobody_is_inside_while_the_interrupt_thread_does_anything) {
   ASSERT_TRUE(start_eal());
-  std::array<MemifGate::Visitor, 2> visitors;
+  std::array<MemifGate::QueueUser, 2> visitors;
   std::array<std::atomic<bool>, 2> inside{};
-  for (auto& visitor : visitors) MemifGate::instance().add(visitor, 1ms);
+  for (auto& user : visitors) MemifGate::instance().add(user, 1ms);
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> visits{0};
   std::vector<std::thread> threads;
@@ -57,7 +57,7 @@ TEST(MemifGate, nobody_is_inside_while_the_interrupt_thread_does_anything) {
   }
   stop = true;
   for (auto& thread : threads) thread.join();
-  for (auto& visitor : visitors) MemifGate::instance().remove(visitor);
+  for (auto& user : visitors) MemifGate::instance().remove(user);
   EXPECT_EQ(event.met, 0);
   EXPECT_GT(visits, 100U) << "the gate is open most of the time";
 }
@@ -65,16 +65,16 @@ TEST(MemifGate, nobody_is_inside_while_the_interrupt_thread_does_anything) {
 TEST(MemifGate, is_open_again_for_those_who_come_after_all_have_gone) {
   ASSERT_TRUE(start_eal());
   for (int round = 0; round < 3; ++round) {
-    MemifGate::Visitor visitor;
-    MemifGate::instance().add(visitor, 1ms);
+    MemifGate::QueueUser user;
+    MemifGate::instance().add(user, 1ms);
     bool entered = false;
     for (int i = 0; i < 20'000 && !entered; ++i) {
-      entered = visitor.enter();
+      entered = user.enter();
       if (!entered) std::this_thread::sleep_for(100us);
     }
     ASSERT_TRUE(entered);
-    visitor.leave();
-    MemifGate::instance().remove(visitor);
+    user.leave();
+    MemifGate::instance().remove(user);
     std::this_thread::sleep_for(5ms);
   }
 }

@@ -131,7 +131,7 @@ TEST_F(ShmDirectTest, a_full_ring_has_no_buffer_until_the_receiver_reads_or_has_
   }
   EXPECT_EQ(sent, kShmRingBytes / shm_record_bytes(size));
   EXPECT_EQ(ports_[0]->take_direct(mac(1), size, now_).outcome, Outcome::kFull);
-  now_ += ShmPort::kPatience - Nanos{1};
+  now_ += ShmPort::kFullTimeout - Nanos{1};
   EXPECT_EQ(ports_[0]->take_direct(mac(1), size, now_).outcome, Outcome::kFull);
   now_ += Nanos{1};
   EXPECT_EQ(ports_[0]->take_direct(mac(1), size, now_).outcome, Outcome::kUnavailable);

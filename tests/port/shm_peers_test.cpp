@@ -56,12 +56,12 @@ TEST_F(ShmPeersTest, peer_that_does_not_poll_loses_time) {
 
 TEST_F(ShmPeersTest, peer_that_waits_armed_loses_no_time) {
   ShmSlot& slot = segment_->slot(1);
-  slot.wakeups[1].arm(WakeFor::kMoreThanAcks);
+  slot.wakeups[1].arm(WakeFor::kNonAckFrames);
   slot.asleep.store(1);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(step(1ms, false).lost, Nanos{0});
   EXPECT_FALSE(ports_[0]->is_busy(mac(1), now_));
   // After its wake-up it is runnable but does not run.
-  EXPECT_TRUE(slot.wakeups[1].claim(WakeFor::kMoreThanAcks));
+  EXPECT_TRUE(slot.wakeups[1].claim(WakeFor::kNonAckFrames));
   EXPECT_GT(step(50ms, false).lost, Nanos{0});
   EXPECT_TRUE(ports_[0]->is_busy(mac(1), now_));
 }
@@ -235,7 +235,7 @@ TEST_F(ShmPeersTest, thread_that_waits_is_woken_by_each_frame) {
   std::thread receiver{[&] {
     PortWakeup& wakeup = *ports_[1]->wakeup();
     while (received.load() < kFrames) {
-      const uint32_t seen = wakeup.arm(Waiter::kHelper, WakeFor::kMoreThanAcks);
+      const uint32_t seen = wakeup.arm(Waiter::kHelper, WakeFor::kNonAckFrames);
       if (!wakeup.has_frames()) wakeup.wait(Waiter::kHelper, seen, kNever);
       wakeup.disarm(Waiter::kHelper);
       std::array<rte_mbuf*, 4> burst{};
@@ -265,7 +265,7 @@ TEST_F(ShmPeersTest, own_wake_ends_a_wait) {
 TEST_F(ShmPeersTest, held_wakes_are_sent_when_they_are_released) {
   PortWakeup& sender = *ports_[0]->wakeup();
   PortWakeup& receiver = *ports_[1]->wakeup();
-  const uint32_t seen = receiver.arm(Waiter::kHelper, WakeFor::kMoreThanAcks);
+  const uint32_t seen = receiver.arm(Waiter::kHelper, WakeFor::kNonAckFrames);
   sender.hold_wakes();
   ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
   EXPECT_EQ(receiver.value(Waiter::kHelper), seen);
@@ -282,12 +282,12 @@ TEST_F(ShmPeersTest, acknowledgment_wakes_only_a_receiver_that_waits_for_it) {
   packet.between(mac(0), ip4(0), mac(1), ip4(1));
   const ByteVector acknowledgment = encode_packet(packet.finish());
   PortWakeup& receiver = *ports_[1]->wakeup();
-  const uint32_t seen = receiver.arm(Waiter::kHelper, WakeFor::kMoreThanAcks);
+  const uint32_t seen = receiver.arm(Waiter::kHelper, WakeFor::kNonAckFrames);
   ASSERT_EQ(send(0, test::to_mbuf(*pool_, acknowledgment), now_), 1);
   EXPECT_EQ(receiver.value(Waiter::kHelper), seen);
   ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
   EXPECT_NE(receiver.value(Waiter::kHelper), seen);
-  const uint32_t again = receiver.arm(Waiter::kHelper, WakeFor::kAnything);
+  const uint32_t again = receiver.arm(Waiter::kHelper, WakeFor::kAllFrames);
   ASSERT_EQ(send(0, test::to_mbuf(*pool_, acknowledgment), now_), 1);
   EXPECT_NE(receiver.value(Waiter::kHelper), again);
   receive_all(1, now_);

@@ -24,7 +24,7 @@ class ShmPortTest : public test::ShmNetworkTest {
     return sent;
   }
   rte_mbuf* solicitation(uint32_t from, const IpAddress& target) const {
-    NeighbourMessage message;
+    NeighborMessage message;
     message.source = ip6(from);
     message.destination = target;
     message.target = target;
@@ -148,9 +148,9 @@ TEST_F(ShmPortTest, refuses_frames_for_a_full_ring_and_drops_them_after_its_pati
   open_ports(3, 3);
   EXPECT_GT(fill(now_), kShmRingBytes / 5000);
   EXPECT_EQ(ports_[0]->stats().tx_refused, 1U);
-  EXPECT_EQ(send(0, roce_to(0, mac(1), kLargest), now_ + ShmPort::kPatience - Nanos{1}), 0);
+  EXPECT_EQ(send(0, roce_to(0, mac(1), kLargest), now_ + ShmPort::kFullTimeout - Nanos{1}), 0);
   EXPECT_EQ(ports_[0]->shm_stats().ring_full, 0U);
-  now_ += ShmPort::kPatience;
+  now_ += ShmPort::kFullTimeout;
   EXPECT_EQ(send(0, roce_to(0, mac(1), kLargest), now_), 1);
   EXPECT_EQ(ports_[0]->shm_stats().ring_full, 1U);
   // A full ring does not delay frames to others.
@@ -169,7 +169,7 @@ TEST_F(ShmPortTest, drops_nothing_for_a_reader_that_frees) {
   open_ports(2, 2);
   uint64_t sent = fill(now_), received = 0;
   for (int round = 0; round < 20; ++round) {
-    now_ += ShmPort::kPatience - Nanos{1};
+    now_ += ShmPort::kFullTimeout - Nanos{1};
     received += receive(1, 3, now_).size();
     const uint32_t more = fill(now_);
     ASSERT_GT(more, 0U) << round;

@@ -158,7 +158,7 @@ TEST_F(ShmRingTest, room_is_told_as_reserve_finds_it) {
   Rng rng{5};
   for (int round = 0; round < 20'000; ++round) {
     const auto bytes = static_cast<uint32_t>(rng.between(kShmLeastFrame, kShmMostFrame));
-    const bool room = writer_->has_room(bytes);
+    const bool room = writer_->has_space(bytes);
     ASSERT_EQ(write(frame(bytes, 1)), room);
     while (rng.chance(0.6) && !read().empty()) reader_->release();
   }

@@ -139,10 +139,10 @@ TEST_F(ShmSwitchTest, new_switch_continues_with_the_processes_of_the_last_one) {
 
 TEST_F(ShmSwitchTest, full_ring_to_the_switch_is_refused_longer_than_to_a_process) {
   while (send(0, roce_to(0, mac(1), 4000), now_) == 1) continue;
-  EXPECT_EQ(send(0, roce_to(0, mac(1), 4000), now_ + ShmPort::kPatience), 0);
-  EXPECT_EQ(send(0, roce_to(0, mac(1), 4000), now_ + ShmPort::kSwitchPatience - Nanos{1}), 0);
+  EXPECT_EQ(send(0, roce_to(0, mac(1), 4000), now_ + ShmPort::kFullTimeout), 0);
+  EXPECT_EQ(send(0, roce_to(0, mac(1), 4000), now_ + ShmPort::kSwitchFullTimeout - Nanos{1}), 0);
   EXPECT_EQ(ports_[0]->shm_stats().ring_full, 0U);
-  EXPECT_EQ(send(0, roce_to(0, mac(1), 4000), now_ + ShmPort::kSwitchPatience), 1);
+  EXPECT_EQ(send(0, roce_to(0, mac(1), 4000), now_ + ShmPort::kSwitchFullTimeout), 1);
   EXPECT_EQ(ports_[0]->shm_stats().ring_full, 1U);
   at_switch(0, now_);
 }

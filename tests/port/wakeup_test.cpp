@@ -22,8 +22,8 @@ enum class Mistake : uint8_t {
 };
 
 struct WakeupScenario {
-  WakeFor armed_for = WakeFor::kAnything;
-  // Frames that each sender publishes; kAnything: only an acknowledgment.
+  WakeFor armed_for = WakeFor::kAllFrames;
+  // Frames that each sender publishes; kAllFrames: only an acknowledgment.
   std::vector<std::vector<WakeFor>> frames;
   int own_wakes = 0;  // PortWakeup::wake(), at any time
   Mistake mistake = Mistake::kNone;
@@ -112,12 +112,12 @@ class WakeupModel {
     if (scenario_.mistake == Mistake::kDoesNotLook) after_arm = At::kWait;
     switch (state.receiver) {
       case At::kArm:
-        if (scenario_.armed_for == WakeFor::kAnything) {
+        if (scenario_.armed_for == WakeFor::kAllFrames) {
           state.word =
-              changed(state.word, [&](WakeupWord& word) { state.seen = word.arm(WakeFor::kAnything); });
+              changed(state.word, [&](WakeupWord& word) { state.seen = word.arm(WakeFor::kAllFrames); });
           state.receiver = after_arm;
         } else {
-          state.word &= ~WakeupWord::kAcksToo;  // arm() consists of two steps here
+          state.word &= ~WakeupWord::kWithAcks;  // arm() consists of two steps here
           state.receiver = At::kSetArmed;
         }
         return true;
@@ -158,21 +158,21 @@ class WakeupModel {
     const auto& frames = scenario_.frames[index];
     if (sender.frame == frames.size()) return false;
     const WakeFor kind = frames[sender.frame];
-    const uint32_t wanted = kind == WakeFor::kAnything ? WakeupWord::kAcksToo : WakeupWord::kArmed;
+    const uint32_t wanted = kind == WakeFor::kAllFrames ? WakeupWord::kWithAcks : WakeupWord::kArmed;
     const bool early_read = scenario_.mistake == Mistake::kReadsWordBeforePublishing;
     const auto finish = [&] { sender = {Send::kPublish, static_cast<uint8_t>(sender.frame + 1), 0}; };
     switch (sender.at) {
       case Send::kPublish:
         if (early_read) sender.read = state.word;
         sender.at = early_read ? Send::kRead : Send::kFence;
-        if (!early_read) ++(kind == WakeFor::kAnything ? state.acks : state.others);
+        if (!early_read) ++(kind == WakeFor::kAllFrames ? state.acks : state.others);
         return true;
       case Send::kFence:  // this model does not reorder accesses
         sender.at = Send::kRead;
         return true;
       case Send::kRead:
         if (early_read) {
-          ++(kind == WakeFor::kAnything ? state.acks : state.others);
+          ++(kind == WakeFor::kAllFrames ? state.acks : state.others);
         } else {
           sender.read = state.word;
         }
@@ -206,7 +206,7 @@ class WakeupModel {
   std::set<WakeupState> seen_;
 };
 
-constexpr WakeFor kAck = WakeFor::kAnything, kOther = WakeFor::kMoreThanAcks;
+constexpr WakeFor kAck = WakeFor::kAllFrames, kOther = WakeFor::kNonAckFrames;
 
 std::vector<std::vector<std::vector<WakeFor>>> sendings() {
   return {{{kAck}},
@@ -226,7 +226,7 @@ TEST(WakeupProtocol, no_interleaving_leaves_a_frame_with_a_receiver_asleep) {
   size_t states = 0;
   for (const auto& frames : sendings()) {
     for (const int own_wakes : {0, 1}) {
-      const WakeupModel model{{WakeFor::kAnything, frames, own_wakes, Mistake::kNone}};
+      const WakeupModel model{{WakeFor::kAllFrames, frames, own_wakes, Mistake::kNone}};
       EXPECT_GT(model.finals, 0U);
       EXPECT_EQ(model.finals_with_acks, 0U);
       EXPECT_EQ(model.finals_with_others, 0U);
@@ -239,18 +239,18 @@ TEST(WakeupProtocol, no_interleaving_leaves_a_frame_with_a_receiver_asleep) {
 TEST(WakeupProtocol, only_acknowledgements_wait_for_a_receiver_that_does_not_want_them) {
   for (const auto& frames : sendings()) {
     for (const int own_wakes : {0, 1}) {
-      const WakeupModel model{{WakeFor::kMoreThanAcks, frames, own_wakes, Mistake::kNone}};
+      const WakeupModel model{{WakeFor::kNonAckFrames, frames, own_wakes, Mistake::kNone}};
       EXPECT_GT(model.finals, 0U);
       EXPECT_EQ(model.finals_with_others, 0U);
     }
   }
-  EXPECT_GT((WakeupModel{{WakeFor::kMoreThanAcks, {{kAck}}, 0, Mistake::kNone}}.finals_with_acks), 0U);
+  EXPECT_GT((WakeupModel{{WakeFor::kNonAckFrames, {{kAck}}, 0, Mistake::kNone}}.finals_with_acks), 0U);
 }
 
 class WakeupMistakes : public testing::TestWithParam<Mistake> {};
 
 TEST_P(WakeupMistakes, lose_a_wakeup) {
-  for (const WakeFor armed_for : {WakeFor::kAnything, WakeFor::kMoreThanAcks}) {
+  for (const WakeFor armed_for : {WakeFor::kAllFrames, WakeFor::kNonAckFrames}) {
     const WakeupModel one{{armed_for, {{kOther, kOther}}, 0, GetParam()}};
     EXPECT_GT(one.finals_with_others, 0U);
     const WakeupModel two{{armed_for, {{kOther}, {kOther}}, 0, GetParam()}};
@@ -266,17 +266,17 @@ TEST(WakeupWordTest, changes_as_the_model_has_it) {
   for (uint32_t value = 0; value < 64; ++value) {
     WakeupWord word;
     word.value.store(value);
-    uint32_t seen = word.arm(WakeFor::kAnything);
+    uint32_t seen = word.arm(WakeFor::kAllFrames);
     EXPECT_EQ(seen, word.value.load());
-    EXPECT_EQ(word.value.load(), value | WakeupWord::kArmed | WakeupWord::kAcksToo);
+    EXPECT_EQ(word.value.load(), value | WakeupWord::kArmed | WakeupWord::kWithAcks);
     word.value.store(value);
-    seen = word.arm(WakeFor::kMoreThanAcks);
+    seen = word.arm(WakeFor::kNonAckFrames);
     EXPECT_EQ(seen, word.value.load());
-    EXPECT_EQ(word.value.load(), (value & ~WakeupWord::kAcksToo) | WakeupWord::kArmed);
+    EXPECT_EQ(word.value.load(), (value & ~WakeupWord::kWithAcks) | WakeupWord::kArmed);
     word.disarm();
-    EXPECT_EQ(word.value.load(), value & ~(WakeupWord::kArmed | WakeupWord::kAcksToo));
+    EXPECT_EQ(word.value.load(), value & ~(WakeupWord::kArmed | WakeupWord::kWithAcks));
     for (const WakeFor published : {kAck, kOther}) {
-      const uint32_t wanted = published == kAck ? WakeupWord::kAcksToo : WakeupWord::kArmed;
+      const uint32_t wanted = published == kAck ? WakeupWord::kWithAcks : WakeupWord::kArmed;
       const bool claims = (value & wanted) != 0;
       word.value.store(value);
       EXPECT_EQ(word.claim(published), claims);

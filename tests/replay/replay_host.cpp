@@ -62,15 +62,15 @@ ReplayHost::Config ReplayHost::Config::sender_of(const Packet& packet) {
 
 ReplayHost::ReplayHost(const Config& config)
     : pool_(make_pool()), port_(config.mac, kMtu, pool_), regions_(config.regions) {
-  NeighbourConfig neighbours;
-  neighbours.mac = config.mac;
-  neighbours.addresses = {{config.address, 24}};
-  neighbours.static_entries = {{config.peer, config.peer_mac}};
+  NeighborConfig neighbors;
+  neighbors.mac = config.mac;
+  neighbors.addresses = {{config.address, 24}};
+  neighbors.static_entries = {{config.peer, config.peer_mac}};
   worker_ = must(Worker::create(
       "replay", 0,
       {port_, memory_, groups_, *events_, hand_over_, flows_, pool_, extensions_, telemetry_, flow_control_,
        congestion_, congestion_flows_, control_, control_cores_, arena_, ids_, false, 0, false},
-      neighbours));
+      neighbors));
   for (auto& [key, region] : regions_)
     must(memory_.add_at(MemoryKey{key}, kPd, region.va, region.bytes.data(), region.bytes.size(),
                         config.region_access));

@@ -182,7 +182,7 @@ void Network::make_host(size_t host, Rng& rng) {
   // ARP has no checksum, so a host accepts a reply with a flipped bit. Networks with corruption use static neighbors.
   if (scenario_.faults.corruption > 0) {
     for (size_t k = 0; k < scenario_.hosts.size(); ++k) {
-      if (k != host) device.neighbours[address(k)] = host_mac(k).to_string();
+      if (k != host) device.neighbors[address(k)] = host_mac(k).to_string();
     }
   }
   devices_.push_back(must(Device::create(std::make_unique<BorrowedPort>(links_.back()->a()), device,

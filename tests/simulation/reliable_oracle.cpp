@@ -308,7 +308,7 @@ void ReliableConnection::check_sequences(End& local, End& peer) {
     judge_.fail("the two ends count different bytes of requests");
   if (!(mine.requester.response_flow().received == theirs.responder.response_flow().next))
     judge_.fail("the two ends count different bytes of READ responses");
-  if (mine.session != nullptr && mine.session->kept && !mine.session->kept->empty())
+  if (mine.session != nullptr && mine.session->reorder_buffer && !mine.session->reorder_buffer->empty())
     judge_.fail("frames are kept though no gap is open");
 }
 

@@ -33,7 +33,7 @@ inline std::vector<HeardMad> heard_in(const std::string& name, std::vector<RoceF
   pcap_pkthdr* header = nullptr;
   const uint8_t* bytes = nullptr;
   while (pcap_next_ex(file, &header, &bytes) == 1) {
-    const auto seen = glance_roce({bytes, header->caplen}, header->len);
+    const auto seen = peek_roce({bytes, header->caplen}, header->len);
     if (!seen) continue;
     if (seen->flow.queue_pair != kManagementQp) {
       if (flows != nullptr) flows->push_back(seen->flow);

@@ -73,7 +73,7 @@ class LineRateSource final : public Poller {
       const std::span<const uint8_t> bytes(rte_pktmbuf_mtod(frames[i], const uint8_t*), frames[i]->data_len);
       if (const ParsedPause pause = parse_pause(bytes, MacAddress{});
           pause.outcome == PauseOutcome::kAccepted) {
-        if (pause.message.tells(config_.traffic_class)) {
+        if (pause.message.includes(config_.traffic_class)) {
           paused_until_ = now + pause_time(pause.message.quanta[config_.traffic_class], config_.rate);
           pauses_ += pause.message.quanta[config_.traffic_class] != 0;
         }

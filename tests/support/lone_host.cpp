@@ -60,7 +60,7 @@ LoneHost::LoneHost(const LoneHostOptions& options) : options_(options) {
   DeviceConfig config;
   config.name = "lone";
   config.addresses = {"10.0.0.1/24"};
-  if (options.static_peer) config.neighbours["10.0.0.2"] = MacAddress::local(2).to_string();
+  if (options.static_peer) config.neighbors["10.0.0.2"] = MacAddress::local(2).to_string();
   config.progress = Progress::kExternal;
   config.seed = 1;
   config.packets_per_ack = options.packets_per_ack;

@@ -144,7 +144,7 @@ TEST_F(QcnTest, a_cnm_is_not_answered_and_a_source_that_is_not_known_is_not_sear
   build_cnm_frame(link, cnm, bytes);
   for (int i = 0; i < 3; ++i) send(0, bytes);
   settle();
-  EXPECT_EQ(events(CnmEvent::kOwnKind), 2U);
+  EXPECT_EQ(events(CnmEvent::kSampledCnm), 2U);
   const auto sent = with_cn_tag(
       test::roce_bytes(
           {.destination = host_mac(1), .source = host_mac(0), .traffic_class = kTos, .payload = kPayload}),

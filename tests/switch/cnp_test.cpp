@@ -223,7 +223,7 @@ TEST_F(CnpTest, a_flow_through_the_router_is_answered_by_a_route) {
   SwitchConfig config = bridge();
   config.interfaces = {{.name = "a", .vlan = 1, .addresses = {net("10.0.0.254/24")}},
                        {.name = "b", .vlan = 2, .addresses = {net("10.2.0.254/24")}}};
-  config.neighbours = {{ip("10.0.0.1"), host_mac(0)}, {ip("10.2.0.3"), host_mac(2)}};
+  config.neighbors = {{ip("10.0.0.1"), host_mac(0)}, {ip("10.2.0.3"), host_mac(2)}};
   config.ports[2].vlan = 2;
   config.ports[2].rate = 1_Mbps;
   make(config);

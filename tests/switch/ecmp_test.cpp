@@ -43,7 +43,7 @@ class EcmpTest : public SwitchTest {
   // The same with static entries for the next hops, which need no address resolution.
   static SwitchConfig with_known_hops(size_t count) {
     SwitchConfig config = with_hops(count);
-    for (size_t i = 0; i < count; ++i) config.neighbours.push_back({hop(i), host_mac(i + 1)});
+    for (size_t i = 0; i < count; ++i) config.neighbors.push_back({hop(i), host_mac(i + 1)});
     return config;
   }
   void make_known(size_t count, SwitchConfig config) {
@@ -159,7 +159,7 @@ TEST_F(EcmpTest, ipv6_flows_are_shared_out_alike) {
   config.interfaces[0].addresses = {net("fd01::1/64")};
   config.interfaces[1].addresses = {net("fd02::1/64")};
   config.routes = {{net("fd09::/16"), {ip("fd02::2"), ip("fd02::3")}}};
-  config.neighbours = {{ip("fd02::2"), host_mac(1)}, {ip("fd02::3"), host_mac(2)}};
+  config.neighbors = {{ip("fd02::2"), host_mac(1)}, {ip("fd02::3"), host_mac(2)}};
   make_known(2, config);
   for (uint32_t i = 0; i < 100; ++i) {
     FrameSpec spec = flow(i);
@@ -311,7 +311,7 @@ TEST_F(EcmpTest, when_no_next_hop_answers_packets_are_given_up) {
   make(with_hops(3));
   for (uint32_t i = 0; i < 30; ++i) send_flow(flow(i));
   wait(20s);
-  EXPECT_EQ(dropped(0, DropReason::kNoNeighbour), 30U);
+  EXPECT_EQ(dropped(0, DropReason::kNoNeighbor), 30U);
   for (size_t i = 1; i <= 3; ++i) EXPECT_TRUE(packets_at(i).empty());
   EXPECT_EQ(pool_->in_use(), 0U);
   // Later packets trigger new requests to all next hops. The one that replies gets all flows.
@@ -319,7 +319,7 @@ TEST_F(EcmpTest, when_no_next_hop_answers_packets_are_given_up) {
   answer_arp(3);
   EXPECT_EQ(packets_at(3).size(), 10U);
   for (uint32_t i = 0; i < 10; ++i) EXPECT_EQ(way_of(flow(i)), 3U);
-  EXPECT_EQ(dropped(0, DropReason::kNoNeighbour), 30U);
+  EXPECT_EQ(dropped(0, DropReason::kNoNeighbor), 30U);
 }
 
 // The same with a second worker, which has half of the next hops and another ingress port, the last port. A flow can

@@ -210,7 +210,7 @@ TEST_F(IntResponseTest, through_the_router_it_goes_back_by_a_route) {
   SwitchConfig config = responding();
   config.interfaces = {{.name = "a", .vlan = 1, .addresses = {net("10.0.0.254/24")}},
                        {.name = "b", .vlan = 2, .addresses = {net("10.2.0.254/24")}}};
-  config.neighbours = {{address(0), host_mac(0)}, {ip("10.2.0.2"), host_mac(1)}};
+  config.neighbors = {{address(0), host_mac(0)}, {ip("10.2.0.2"), host_mac(1)}};
   config.ports[1].vlan = 2;
   make(config);
   introduce({0});

@@ -42,7 +42,7 @@ TEST_F(L3CnmAuthTest, what_is_not_signed_or_with_another_key_is_not_believed) {
     build(with_key(tor_a()), s, tor_b());
     congest();
     EXPECT_EQ(heard(0).size(), 0U);
-    EXPECT_EQ(events(tor_a_, CnmEvent::kNotBelieved), 2U) << is_signed;
+    EXPECT_EQ(events(tor_a_, CnmEvent::kNotAuthentic), 2U) << is_signed;
     EXPECT_EQ(tor_a_->counters(1).dropped(DropReason::kNotification), 2U);
     start_over();
   }
@@ -72,13 +72,13 @@ TEST_F(L3CnmAuthTest, a_message_is_believed_once_and_as_it_was) {
   changed[feedback + 40] ^= 1;  // keeps the checksum valid
   ASSERT_TRUE(parse_l3_cnm(changed, test::kCnmPort).accepted());
   send_to_tor_a(changed);
-  EXPECT_EQ(events(tor_a_, CnmEvent::kNotBelieved), 1U);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kNotAuthentic), 1U);
   send_to_tor_a(recorded[1]);
   EXPECT_EQ(events(tor_a_, CnmEvent::kTranslated), 1U);
   send_to_tor_a(recorded[1]);
   send_to_tor_a(recorded[0]);
   EXPECT_EQ(events(tor_a_, CnmEvent::kTranslated), 1U);
-  EXPECT_EQ(events(tor_a_, CnmEvent::kNotBelieved), 3U) << "again, and one that is older";
+  EXPECT_EQ(events(tor_a_, CnmEvent::kNotAuthentic), 3U) << "again, and one that is older";
   EXPECT_EQ(heard(0).size(), 1U);
 }
 
@@ -86,7 +86,7 @@ TEST_F(L3CnmAuthTest, clocks_that_are_apart_too_far_are_not_believed) {
   build(with_key(tor_a(), Nanos{1'800'000'000'000'000'000} + 6s), with_key(spine()), tor_b());
   congest();
   EXPECT_EQ(heard(0).size(), 0U);
-  EXPECT_EQ(events(tor_a_, CnmEvent::kNotBelieved), 2U);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kNotAuthentic), 2U);
 }
 
 TEST_F(L3CnmAuthTest, what_cannot_be_is_refused) {

@@ -15,8 +15,8 @@ struct Network {
   // Per port: VLAN, address of the switch, next hop, and the next hop's MAC.
   std::array<uint16_t, 2> vlan;
   std::array<const char*, 2> address;
-  std::array<const char*, 2> neighbour;
-  std::array<uint8_t, 2> neighbour_mac;
+  std::array<const char*, 2> neighbor;
+  std::array<uint8_t, 2> neighbor_mac;
 };
 
 class L3QcnTest : public SwitchTest {
@@ -34,7 +34,7 @@ class L3QcnTest : public SwitchTest {
       config.ports[i].all_tagged = false;
       config.interfaces.push_back(
           {.name = "i" + std::to_string(i), .vlan = n.vlan[i], .addresses = {net(n.address[i])}});
-      config.neighbours.push_back({ip(n.neighbour[i]), mac_of(n.neighbour_mac[i])});
+      config.neighbors.push_back({ip(n.neighbor[i]), mac_of(n.neighbor_mac[i])});
     }
     return config;
   }
@@ -43,8 +43,8 @@ class L3QcnTest : public SwitchTest {
                                      .mac = kTorA,
                                      .vlan = {10, 100},
                                      .address = {"10.0.1.1/24", "10.100.1.1/24"},
-                                     .neighbour = {"10.0.1.2", "10.100.1.2"},
-                                     .neighbour_mac = {kHostA, kSpine}});
+                                     .neighbor = {"10.0.1.2", "10.100.1.2"},
+                                     .neighbor_mac = {kHostA, kSpine}});
     config.routes = {{net("10.0.2.0/24"), {ip("10.100.1.2")}}};
     config.notify.tor_size = 4;
     return config;
@@ -54,8 +54,8 @@ class L3QcnTest : public SwitchTest {
                                      .mac = kSpine,
                                      .vlan = {100, 200},
                                      .address = {"10.100.1.2/24", "10.100.2.2/24"},
-                                     .neighbour = {"10.100.1.1", "10.100.2.1"},
-                                     .neighbour_mac = {kTorA, kTorB}});
+                                     .neighbor = {"10.100.1.1", "10.100.2.1"},
+                                     .neighbor_mac = {kTorA, kTorB}});
     config.routes = {{net("10.0.1.0/24"), {ip("10.100.1.1")}}, {net("10.0.2.0/24"), {ip("10.100.2.1")}}};
     config.ports[1].rate = 1_Gbps;
     config.ports[1].classes[kClass] = qcn_class(true);
@@ -66,8 +66,8 @@ class L3QcnTest : public SwitchTest {
                                      .mac = kTorB,
                                      .vlan = {20, 200},
                                      .address = {"10.0.2.1/24", "10.100.2.1/24"},
-                                     .neighbour = {"10.0.2.2", "10.100.2.2"},
-                                     .neighbour_mac = {kHostB, kSpine}});
+                                     .neighbor = {"10.0.2.2", "10.100.2.2"},
+                                     .neighbor_mac = {kHostB, kSpine}});
     config.routes = {{net("10.0.1.0/24"), {ip("10.100.2.2")}}};
     config.notify.tor_size = 4;
     return config;

@@ -14,7 +14,7 @@ class L3CnmSaysTest : public L3QcnTest {
  protected:
   static SwitchConfig telling_spine(const QcnConfig::Contents& says) {
     SwitchConfig s = spine();
-    s.ports[1].classes[kClass].qcn.says = says;
+    s.ports[1].classes[kClass].qcn.contents = says;
     s.ports[1].classes[kClass].qcn.rtt = 20us;
     s.telemetry.enabled = true;
     s.telemetry.udp_port = 5201;
@@ -107,7 +107,7 @@ TEST_F(L3CnmSaysTest, in_the_same_layer_2_network_only_the_feedback_is_said) {
   SwitchConfig a = tor_a();
   a.ports[1].rate = 1_Gbps;
   a.ports[1].classes[kClass] = test::qcn_class(true);
-  a.ports[1].classes[kClass].qcn.says = {.available_bandwidth = true};
+  a.ports[1].classes[kClass].qcn.contents = {.available_bandwidth = true};
   tor_a_alone(a);
   send(0, frame(0));
   wait(1ms);
@@ -141,7 +141,7 @@ TEST_F(L3CnmSaysTest, a_congested_tor_tells_such_hosts_itself) {
   a.notify.tor_unknown = NotifyConfig::UnknownFlow::kDeliver;
   a.ports[1].rate = 1_Gbps;
   a.ports[1].classes[kClass] = test::qcn_class(true);
-  a.ports[1].classes[kClass].qcn.says = {.rate_change = true};
+  a.ports[1].classes[kClass].qcn.contents = {.rate_change = true};
   tor_a_alone(a);
   const auto bare = without_cn_tag(frame(0));
   for (uint32_t i = 0; i < 3; ++i) send(0, bare);
@@ -155,7 +155,7 @@ TEST_F(L3CnmSaysTest, a_congested_tor_tells_such_hosts_itself) {
 
 TEST_F(L3CnmSaysTest, what_cannot_be_is_refused) {
   SwitchConfig s = spine();
-  s.ports[1].classes[kClass].qcn.says.port = true;
+  s.ports[1].classes[kClass].qcn.contents.port = true;
   EXPECT_EQ(check(s).error().message,
             "switch 'spine': port 'p1': class 5: says: port requires telemetry of the switch");
   s = telling_spine({.rate_change = true});

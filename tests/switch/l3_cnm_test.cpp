@@ -37,7 +37,7 @@ TEST_F(L3QcnTest, a_host_hears_of_congestion_beyond_two_routers_as_if_it_were_in
   }
   EXPECT_TRUE(left_[2].empty());
   EXPECT_TRUE(left_[3].empty());
-  EXPECT_EQ(events(tor_a_, CnmEvent::kFlowLearnt), 1U);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kFlowLearned), 1U);
   EXPECT_EQ(events(tor_a_, CnmEvent::kTagRemoved), 3U);
   EXPECT_EQ(events(tor_a_, CnmEvent::kTranslated), 2U);
   EXPECT_EQ(events(spine_, CnmEvent::kSentOverIp), 2U);
@@ -151,7 +151,7 @@ TEST_F(L3QcnTest, a_full_table_forwards_what_it_cannot_learn) {
   other[14 + 4 + 4 + 20 + 1] ^= 1;  // different UDP source port
   for (int i = 0; i < 2; ++i) send(0, other);
   settle();
-  EXPECT_EQ(events(tor_a_, CnmEvent::kFlowLearnt), 1U);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kFlowLearned), 1U);
   EXPECT_EQ(events(tor_a_, CnmEvent::kFlowsFull), 2U);
   EXPECT_EQ(discard_from_tor_a(), 3U);
 }
@@ -222,7 +222,7 @@ TEST_F(L3QcnTest, tags_from_beyond_the_domain_are_not_believed) {
   tor_a_alone(a);
   send(0, frame(0));
   settle();
-  EXPECT_EQ(events(tor_a_, CnmEvent::kFlowLearnt), 0U);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kFlowLearned), 0U);
   EXPECT_EQ(discard_from_tor_a(), 1U) << "but routed, without it";
 }
 

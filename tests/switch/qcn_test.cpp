@@ -18,7 +18,7 @@ using test::ip;
 struct Vector {
   uint64_t queue, old_queue;
   int64_t offset, delta;
-  uint8_t quantised;
+  uint8_t quantized;
 };
 
 // The previous sample found a queue of `old_queue` bytes.
@@ -37,8 +37,8 @@ TEST(CongestionPoint, says_what_the_golden_vectors_say) {
                                             {60000, 90000, 34000, -30000, 0}}};
   for (const Vector& v : kVectors) {
     const auto feedback = feedback_of({}, v.queue, v.old_queue);
-    EXPECT_EQ(feedback.is_congested(), v.quantised != 0) << v.queue << ": nothing is sent but on congestion";
-    EXPECT_EQ(feedback.quantised, v.quantised) << v.queue;
+    EXPECT_EQ(feedback.is_congested(), v.quantized != 0) << v.queue << ": nothing is sent but on congestion";
+    EXPECT_EQ(feedback.quantized, v.quantized) << v.queue;
     EXPECT_EQ(feedback.offset, v.offset) << v.queue;
     EXPECT_EQ(feedback.delta, v.delta) << v.queue;
   }
@@ -46,20 +46,20 @@ TEST(CongestionPoint, says_what_the_golden_vectors_say) {
 
 TEST(CongestionPoint, saturates_exactly_at_the_largest_feedback) {
   // Qeq (2w + 1) = 130,000. A queue that does not grow reaches the maximum at Q = Qeq + 130,000.
-  EXPECT_EQ(feedback_of({}, 156'000, 156'000).quantised, 63);
-  EXPECT_EQ(feedback_of({}, 155'999, 155'999).quantised, 62);
-  EXPECT_EQ(feedback_of({}, uint64_t{1} << 40, 0).quantised, 63);
+  EXPECT_EQ(feedback_of({}, 156'000, 156'000).quantized, 63);
+  EXPECT_EQ(feedback_of({}, 155'999, 155'999).quantized, 62);
+  EXPECT_EQ(feedback_of({}, uint64_t{1} << 40, 0).quantized, 63);
   EXPECT_FALSE(feedback_of({}, 0, uint64_t{1} << 40).is_congested());
   // The smallest nonzero feedback is 1/63 of it: 2,063.5 bytes.
   EXPECT_FALSE(feedback_of({}, 28'063, 28'063).is_congested()) << "quantised to 0";
-  EXPECT_EQ(feedback_of({}, 28'064, 28'064).quantised, 1);
+  EXPECT_EQ(feedback_of({}, 28'064, 28'064).quantized, 1);
 }
 
 TEST(CongestionPoint, weighs_growth_by_any_power_of_two) {
   const auto heavy = feedback_of({.weight = 1024}, 36'000, 26'000);
-  EXPECT_EQ(heavy.quantised, (10'000 + 1024 * 10'000) * 63 / (26'000 * 2049));
+  EXPECT_EQ(heavy.quantized, (10'000 + 1024 * 10'000) * 63 / (26'000 * 2049));
   const auto light = feedback_of({.weight = 1.0 / 1024}, 40'000, 0);
-  EXPECT_EQ(light.quantised, (14'000 * 1024 + 40'000) * 63 / (26'000LL * 1026));
+  EXPECT_EQ(light.quantized, (14'000 * 1024 + 40'000) * 63 / (26'000LL * 1026));
 }
 
 // Distances in bytes between samples that all find the same queue length.

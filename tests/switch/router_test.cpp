@@ -80,7 +80,7 @@ TEST_F(RouterTest, a_packet_waits_for_arp_and_leaves_with_new_macs_and_one_hop_l
 
 TEST_F(RouterTest, ipv6_is_routed_alike) {
   SwitchConfig config = two_networks();
-  config.neighbours = {{ip("fd02::2"), host_mac(1)}};
+  config.neighbors = {{ip("fd02::2"), host_mac(1)}};
   make(config);
   introduce({1});
   send_to(ip("fd02::2"), {.traffic_class = 1, .ttl = 2});
@@ -97,7 +97,7 @@ TEST_F(RouterTest, ipv6_is_routed_alike) {
 TEST_F(RouterTest, a_tag_changes_to_the_vlan_of_the_way_out_even_on_the_same_port) {
   SwitchConfig config = two_networks();
   for (SwitchPortConfig& port : config.ports) port = {.name = port.name};
-  config.neighbours = {{ip("10.0.2.2"), host_mac(0)}};
+  config.neighbors = {{ip("10.0.2.2"), host_mac(0)}};
   make(config);
   introduce({0}, 20);
   send_to(ip("10.0.2.2"), {.vlan = 0x6000 | 10});
@@ -110,7 +110,7 @@ TEST_F(RouterTest, a_tag_changes_to_the_vlan_of_the_way_out_even_on_the_same_por
 
 TEST_F(RouterTest, the_last_hop_expires_and_is_not_forwarded) {
   SwitchConfig config = two_networks();
-  config.neighbours = {{ip("10.0.2.2"), host_mac(1)}, {ip("fd02::2"), host_mac(1)}};
+  config.neighbors = {{ip("10.0.2.2"), host_mac(1)}, {ip("fd02::2"), host_mac(1)}};
   make(config);
   for (const uint8_t ttl : {uint8_t{0}, uint8_t{1}}) {
     send_to(ip("10.0.2.2"), {.ttl = ttl});
@@ -129,7 +129,7 @@ TEST_F(RouterTest, the_longest_prefix_wins) {
                    {net("10.9.1.0/24"), {ip("10.0.2.4")}},
                    {net("fd09::/16"), {ip("fd02::5")}}};
   const auto hop = [](uint8_t n) { return MacAddress{{2, 0, 0, 0, 9, n}}; };
-  config.neighbours = {
+  config.neighbors = {
       {ip("10.0.2.9"), hop(9)}, {ip("10.0.2.3"), hop(3)}, {ip("10.0.2.4"), hop(4)}, {ip("fd02::5"), hop(5)}};
   make(config);
   const std::pair<const char*, uint8_t> rows[] = {
@@ -175,7 +175,7 @@ TEST_F(RouterTest, frames_for_a_neighbour_that_never_answers_are_given_up) {
   make(two_networks());
   for (int i = 0; i < 5; ++i) send_to(ip("10.0.2.2"));
   wait(10s);
-  EXPECT_EQ(dropped(0, DropReason::kNoNeighbour), 5U);
+  EXPECT_EQ(dropped(0, DropReason::kNoNeighbor), 5U);
   const auto asked = heard(1);
   EXPECT_EQ(asked.size(), 7U) << "solicitations";
   EXPECT_EQ(pool_->in_use(), 0U);
@@ -184,7 +184,7 @@ TEST_F(RouterTest, frames_for_a_neighbour_that_never_answers_are_given_up) {
 TEST_F(RouterTest, only_so_many_frames_wait) {
   make(two_networks());
   for (size_t i = 0; i < Router::kMaxWaiting + 10; ++i) send_to(ip("10.0.2.2"));
-  EXPECT_EQ(dropped(0, DropReason::kNoNeighbour), 10U);
+  EXPECT_EQ(dropped(0, DropReason::kNoNeighbor), 10U);
   heard(1);
   answer_arp(1, ip("10.0.2.2"), ip("10.0.2.1"));
   EXPECT_EQ(heard(1).size(), Router::kMaxWaiting);
@@ -197,7 +197,7 @@ TEST_F(RouterTest, frames_that_wait_are_freed_with_the_switch) {
 
 TEST_F(RouterTest, a_frame_that_shares_memory_is_copied_before_its_header_changes) {
   SwitchConfig config = two_networks();
-  config.neighbours = {{ip("10.0.2.2"), host_mac(1)}};
+  config.neighbors = {{ip("10.0.2.2"), host_mac(1)}};
   make(config);
   // A simulated link would copy the frame. This port passes the shared mbuf to the switch.
   class Sharing final : public Port {
@@ -262,7 +262,7 @@ TEST_F(RouterTest, the_switch_answers_arp_for_its_own_address_and_no_other) {
 
 TEST_F(RouterTest, the_switch_answers_neighbour_solicitations_and_asks_with_them) {
   make(two_networks());
-  const auto send_nd = [this](size_t host, const MacAddress& to, const NeighbourMessage& message) {
+  const auto send_nd = [this](size_t host, const MacAddress& to, const NeighborMessage& message) {
     std::vector<uint8_t> bytes(128);
     bytes.resize(build_nd({.destination = to, .source = host_mac(host)}, message, bytes));
     send(host, bytes);
@@ -335,13 +335,13 @@ TEST_F(RouterTest, other_packets_to_its_own_addresses_are_not_for_us) {
   make(two_networks());
   send_to(ip("10.0.1.1"));
   send_to(ip("fd02::1"));
-  EXPECT_EQ(dropped(0, DropReason::kNotForUs), 2U);
+  EXPECT_EQ(dropped(0, DropReason::kLocalUnanswered), 2U);
   auto strange = test::roce_bytes({.destination = switch_->mac(), .source = host_mac(0)});
   strange[12] = 0x88;
   strange[13] = 0xb5;
   send(0, strange);
   settle();
-  EXPECT_EQ(dropped(0, DropReason::kNotForUs), 3U);
+  EXPECT_EQ(dropped(0, DropReason::kLocalUnanswered), 3U);
 }
 
 TEST_F(RouterTest, a_vlan_without_an_interface_is_only_bridged) {

@@ -18,9 +18,9 @@ enum class Learned { kNothing, kFromPacket, kFromCm, kFromAcks, kFull };
 class Senders : public SourceQpns {
  public:
   using SourceQpns::SourceQpns;
-  Learned see(const RoceGlance& packet, Nanos now) {
+  Learned observe(const RocePeek& packet, Nanos now) {
     const auto before = values();
-    SourceQpns::see(packet, now);
+    SourceQpns::observe(packet, now);
     const auto after = values();
     for (size_t i = 0; i < before.size(); ++i) {
       if (after[i] != before[i]) return static_cast<Learned>(i + 1);
@@ -39,7 +39,7 @@ class Senders : public SourceQpns {
 const IpAddress kA = ip("10.0.0.1"), kB = ip("10.0.0.2");
 
 // A packet of a flow, in parsed form.
-RoceGlance packet(Opcode opcode, const RoceFlow& flow, uint32_t psn, std::optional<Qpn> says = {}) {
+RocePeek packet(Opcode opcode, const RoceFlow& flow, uint32_t psn, std::optional<Qpn> says = {}) {
   return {.flow = flow,
           .info = &opcode_info(opcode),
           .psn = Psn{psn},
@@ -60,8 +60,8 @@ class CmDatagram {
     if (attribute == 0x13) put(28, remote, 4);
     put(24 + (attribute == 0x13 ? 12 : 32), qpn, 3);
   }
-  [[nodiscard]] RoceGlance from(const IpAddress& source, const IpAddress& destination) const {
-    RoceGlance glance = packet(Opcode::kUdSendOnly, {source, destination, Qpn{1}}, 0, Qpn{1});
+  [[nodiscard]] RocePeek from(const IpAddress& source, const IpAddress& destination) const {
+    RocePeek glance = packet(Opcode::kUdSendOnly, {source, destination, Qpn{1}}, 0, Qpn{1});
     glance.rest = bytes_;
     return glance;
   }
@@ -75,8 +75,8 @@ class CmDatagram {
 
 TEST(SourceQpns, a_packet_that_says_it_is_believed) {
   Senders senders(16, 10s);
-  EXPECT_EQ(senders.see(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{24}), 0ns), Learned::kFromPacket);
-  EXPECT_EQ(senders.see(packet(Opcode::kRcSendOnly, to_b(17), 2, Qpn{24}), 0ns), Learned::kNothing);
+  EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{24}), 0ns), Learned::kFromPacket);
+  EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 2, Qpn{24}), 0ns), Learned::kNothing);
   EXPECT_EQ(senders.find(to_b(17), false, 1s), Qpn{24});
   EXPECT_EQ(senders.find(to_b(18), false, 1s), std::nullopt);
   EXPECT_EQ(senders.find({kB, kA, Qpn{17}}, false, 1s), std::nullopt) << "the other way";
@@ -84,36 +84,38 @@ TEST(SourceQpns, a_packet_that_says_it_is_believed) {
 
 TEST(SourceQpns, datagrams_are_not_remembered) {
   Senders senders(16, 10s);
-  EXPECT_EQ(senders.see(packet(Opcode::kUdSendOnly, to_b(17), 1, Qpn{24}), 0ns), Learned::kNothing);
+  EXPECT_EQ(senders.observe(packet(Opcode::kUdSendOnly, to_b(17), 1, Qpn{24}), 0ns), Learned::kNothing);
   EXPECT_EQ(senders.size(), 0U);
 }
 
 TEST(SourceQpns, nobody_is_told_at_the_management_queue_pairs) {
   Senders senders(16, 10s);
   for (const uint32_t qpn : {0U, 1U}) {
-    EXPECT_EQ(senders.see(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{qpn}), 0ns), Learned::kNothing);
+    EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{qpn}), 0ns), Learned::kNothing);
     EXPECT_EQ(senders.find(to_b(17), false, 0ns), std::nullopt);
   }
 }
 
 TEST(SourceQpns, request_and_reply_of_the_connection_manager_name_both) {
   Senders senders(16, 10s);
-  EXPECT_EQ(senders.see(CmDatagram(0x10, 100, 0, 24).from(kA, kB), 0ns), Learned::kNothing);
+  EXPECT_EQ(senders.observe(CmDatagram(0x10, 100, 0, 24).from(kA, kB), 0ns), Learned::kNothing);
   EXPECT_EQ(senders.find(to_b(17), false, 0ns), std::nullopt) << "not yet answered";
-  EXPECT_EQ(senders.see(CmDatagram(0x13, 200, 100, 17).from(kB, kA), 1ms), Learned::kFromCm);
+  EXPECT_EQ(senders.observe(CmDatagram(0x13, 200, 100, 17).from(kB, kA), 1ms), Learned::kFromCm);
   EXPECT_EQ(senders.find(to_b(17), false, 1ms), Qpn{24});
   EXPECT_EQ(senders.find(to_a(24), false, 1ms), Qpn{17});
 }
 
 TEST(SourceQpns, replies_to_nothing_teach_nothing) {
   Senders senders(16, 10s);
-  senders.see(CmDatagram(0x10, 100, 0, 24).from(kA, kB), 0ns);
-  EXPECT_EQ(senders.see(CmDatagram(0x13, 200, 101, 17).from(kB, kA), 0ns), Learned::kNothing)
+  senders.observe(CmDatagram(0x10, 100, 0, 24).from(kA, kB), 0ns);
+  EXPECT_EQ(senders.observe(CmDatagram(0x13, 200, 101, 17).from(kB, kA), 0ns), Learned::kNothing)
       << "another number";
-  EXPECT_EQ(senders.see(CmDatagram(0x13, 200, 100, 17).from(ip("10.0.0.3"), kA), 0ns), Learned::kNothing)
+  EXPECT_EQ(senders.observe(CmDatagram(0x13, 200, 100, 17).from(ip("10.0.0.3"), kA), 0ns), Learned::kNothing)
       << "another host";
-  EXPECT_EQ(senders.see(CmDatagram(0x13, 200, 100, 17).from(kB, kA), 11s), Learned::kNothing) << "too late";
-  EXPECT_EQ(senders.see(CmDatagram(0x13, 200, 100, 1).from(kB, kA), 1s), Learned::kNothing) << "not ordinary";
+  EXPECT_EQ(senders.observe(CmDatagram(0x13, 200, 100, 17).from(kB, kA), 11s), Learned::kNothing)
+      << "too late";
+  EXPECT_EQ(senders.observe(CmDatagram(0x13, 200, 100, 1).from(kB, kA), 1s), Learned::kNothing)
+      << "not ordinary";
 }
 
 TEST(SourceQpns, acknowledgements_tell_who_is_asked_for) {
@@ -121,8 +123,8 @@ TEST(SourceQpns, acknowledgements_tell_who_is_asked_for) {
   EXPECT_EQ(senders.find(to_b(17), false, 0ns), std::nullopt);
   uint32_t learnt_at = 0;
   for (uint32_t psn = 0xfffff0; psn < 0xfffff0 + 64 && learnt_at == 0; ++psn) {  // crosses the wrap
-    senders.see(packet(Opcode::kRcWriteMiddle, to_b(17), psn), 1us);
-    if (senders.see(packet(Opcode::kRcAcknowledge, to_a(24), psn), 1us) == Learned::kFromAcks)
+    senders.observe(packet(Opcode::kRcWriteMiddle, to_b(17), psn), 1us);
+    if (senders.observe(packet(Opcode::kRcAcknowledge, to_a(24), psn), 1us) == Learned::kFromAcks)
       learnt_at = psn - 0xfffff0 + 1;
   }
   EXPECT_EQ(learnt_at, 1U + (AckCorrelator::kVotes - 1) * AckCorrelator::kStep);
@@ -133,9 +135,9 @@ TEST(SourceQpns, requests_tell_who_sends_read_responses) {
   Senders senders(16, 10s);
   EXPECT_EQ(senders.find(to_a(24), true, 0ns), std::nullopt);
   for (uint32_t psn = 0; psn < 100; psn += 10) {
-    senders.see(packet(Opcode::kRcReadRequest, to_b(17), psn), 1us);
+    senders.observe(packet(Opcode::kRcReadRequest, to_b(17), psn), 1us);
     for (uint32_t i = 0; i < 10; ++i)
-      senders.see(packet(Opcode::kRcReadResponseMiddle, to_a(24), psn + i), 1us);
+      senders.observe(packet(Opcode::kRcReadResponseMiddle, to_a(24), psn + i), 1us);
   }
   EXPECT_EQ(senders.find(to_a(24), true, 1us), Qpn{17});
 }
@@ -143,8 +145,8 @@ TEST(SourceQpns, requests_tell_who_sends_read_responses) {
 TEST(SourceQpns, busy_flows_are_known_before_anybody_asks) {
   Senders senders(16, 10s);
   for (uint32_t psn = 0; psn < 200; ++psn) {
-    senders.see(packet(Opcode::kRcWriteMiddle, to_b(17), psn), 1us);
-    senders.see(packet(Opcode::kRcAcknowledge, to_a(24), psn), 1us);
+    senders.observe(packet(Opcode::kRcWriteMiddle, to_b(17), psn), 1us);
+    senders.observe(packet(Opcode::kRcAcknowledge, to_a(24), psn), 1us);
   }
   EXPECT_EQ(senders.find(to_b(17), false, 1us), Qpn{24});
 }
@@ -155,10 +157,10 @@ TEST(SourceQpns, what_could_be_two_flows_is_not_believed) {
   (void)senders.find(to_b(17), false, 0ns);
   (void)senders.find(to_b(18), false, 0ns);
   for (uint32_t psn = 0; psn < 1000; ++psn) {
-    senders.see(packet(Opcode::kRcWriteMiddle, to_b(17), psn), 1us);
-    senders.see(packet(Opcode::kRcWriteMiddle, to_b(18), psn), 1us);
-    senders.see(packet(Opcode::kRcAcknowledge, to_a(24), psn), 1us);
-    senders.see(packet(Opcode::kRcAcknowledge, to_a(25), psn), 1us);
+    senders.observe(packet(Opcode::kRcWriteMiddle, to_b(17), psn), 1us);
+    senders.observe(packet(Opcode::kRcWriteMiddle, to_b(18), psn), 1us);
+    senders.observe(packet(Opcode::kRcAcknowledge, to_a(24), psn), 1us);
+    senders.observe(packet(Opcode::kRcAcknowledge, to_a(25), psn), 1us);
   }
   EXPECT_EQ(senders.find(to_b(17), false, 1us), std::nullopt);
   EXPECT_EQ(senders.find(to_b(18), false, 1us), std::nullopt);
@@ -170,17 +172,17 @@ TEST(SourceQpns, candidates_that_take_turns_are_not_believed) {
   AckCorrelator acks;
   ASSERT_TRUE(acks.watch(to_b(17), false, 0ns));
   for (uint32_t psn = 0; psn < 1000; ++psn) {
-    EXPECT_FALSE(acks.see(packet(Opcode::kRcWriteMiddle, to_b(17), psn), 1us));
-    EXPECT_FALSE(acks.see(packet(Opcode::kRcAcknowledge, to_a(24), psn), 1us));
-    EXPECT_FALSE(acks.see(packet(Opcode::kRcAcknowledge, to_a(25), psn), 1us));
+    EXPECT_FALSE(acks.observe(packet(Opcode::kRcWriteMiddle, to_b(17), psn), 1us));
+    EXPECT_FALSE(acks.observe(packet(Opcode::kRcAcknowledge, to_a(24), psn), 1us));
+    EXPECT_FALSE(acks.observe(packet(Opcode::kRcAcknowledge, to_a(25), psn), 1us));
   }
 }
 
 TEST(SourceQpns, repeated_acknowledgements_of_one_packet_are_one_vote) {
   AckCorrelator acks;
   ASSERT_TRUE(acks.watch(to_b(17), false, 0ns));
-  acks.see(packet(Opcode::kRcWriteMiddle, to_b(17), 5), 1us);
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(acks.see(packet(Opcode::kRcAcknowledge, to_a(24), 5), 1us));
+  acks.observe(packet(Opcode::kRcWriteMiddle, to_b(17), 5), 1us);
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(acks.observe(packet(Opcode::kRcAcknowledge, to_a(24), 5), 1us));
 }
 
 // Many queue pairs between the same two hosts, random PSNs, losses in both directions, late and coalesced ACKs.
@@ -199,12 +201,12 @@ TEST(SourceQpns, of_many_flows_between_two_hosts_none_is_taken_for_another) {
     const auto burst = rng.between(1, 16);
     for (uint64_t n = 0; n < burst; ++n, ++next[i]) {
       if (!rng.chance(0.05))
-        senders.see(packet(Opcode::kRcWriteMiddle, to_b(1000 + i), next[i].value()), now);
+        senders.observe(packet(Opcode::kRcWriteMiddle, to_b(1000 + i), next[i].value()), now);
     }
     if (rng.chance(0.1)) (void)senders.find(to_b(1000 + i), false, now);
     if (rng.chance(0.7)) {
       acked[i] = next[i] - static_cast<uint32_t>(rng.between(1, 8));
-      senders.see(packet(Opcode::kRcAcknowledge, to_a(5000 + i), acked[i].value()), now);
+      senders.observe(packet(Opcode::kRcAcknowledge, to_a(5000 + i), acked[i].value()), now);
     }
   }
   uint32_t known = 0;
@@ -218,19 +220,19 @@ TEST(SourceQpns, of_many_flows_between_two_hosts_none_is_taken_for_another) {
 
 TEST(SourceQpns, a_worse_way_does_not_change_what_a_better_one_said) {
   Senders senders(16, 10s);
-  senders.see(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{24}), 0ns);
-  senders.see(CmDatagram(0x10, 100, 0, 99).from(kA, kB), 0ns);
-  senders.see(CmDatagram(0x13, 200, 100, 17).from(kB, kA), 0ns);
+  senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{24}), 0ns);
+  senders.observe(CmDatagram(0x10, 100, 0, 99).from(kA, kB), 0ns);
+  senders.observe(CmDatagram(0x13, 200, 100, 17).from(kB, kA), 0ns);
   EXPECT_EQ(senders.find(to_b(17), false, 0ns), Qpn{24});
-  EXPECT_EQ(senders.see(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{25}), 0ns), Learned::kFromPacket);
+  EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{25}), 0ns), Learned::kFromPacket);
   EXPECT_EQ(senders.find(to_b(17), false, 0ns), Qpn{25});
 }
 
 TEST(SourceQpns, busy_flows_stay_and_silent_ones_are_forgotten) {
   Senders senders(16, 1s);
-  senders.see(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{24}), 0ns);
-  senders.see(packet(Opcode::kRcSendOnly, to_b(18), 1, Qpn{25}), 0ns);
-  for (int i = 0; i < 1000; ++i) senders.see(packet(Opcode::kRcSendOnly, to_b(17), 2), i * 2ms);
+  senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{24}), 0ns);
+  senders.observe(packet(Opcode::kRcSendOnly, to_b(18), 1, Qpn{25}), 0ns);
+  for (int i = 0; i < 1000; ++i) senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 2), i * 2ms);
   EXPECT_EQ(senders.find(to_b(17), false, 2s), Qpn{24});
   EXPECT_EQ(senders.find(to_b(18), false, 2s), std::nullopt);
 }
@@ -238,9 +240,10 @@ TEST(SourceQpns, busy_flows_stay_and_silent_ones_are_forgotten) {
 TEST(SourceQpns, a_full_table_says_so) {
   Senders senders(2, 1s);
   for (uint32_t i = 0; i < 2; ++i)
-    EXPECT_EQ(senders.see(packet(Opcode::kRcSendOnly, to_b(17 + i), 1, Qpn{24}), 0ns), Learned::kFromPacket);
-  EXPECT_EQ(senders.see(packet(Opcode::kRcSendOnly, to_b(99), 1, Qpn{24}), 0ns), Learned::kFull);
-  EXPECT_EQ(senders.see(packet(Opcode::kRcSendOnly, to_b(99), 1, Qpn{24}), 1s), Learned::kFromPacket);
+    EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(17 + i), 1, Qpn{24}), 0ns),
+              Learned::kFromPacket);
+  EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(99), 1, Qpn{24}), 0ns), Learned::kFull);
+  EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(99), 1, Qpn{24}), 1s), Learned::kFromPacket);
 }
 
 TEST(AckCorrelator, has_room_for_so_many_and_gives_up_on_what_brings_nothing) {
@@ -249,7 +252,7 @@ TEST(AckCorrelator, has_room_for_so_many_and_gives_up_on_what_brings_nothing) {
   EXPECT_TRUE(acks.watch(to_b(100), false, 0ns)) << "already";
   EXPECT_FALSE(acks.watch(to_b(99), false, 0ns));
   EXPECT_EQ(acks.watching(), AckCorrelator::kMax);
-  EXPECT_TRUE(acks.watch(to_b(99), false, AckCorrelator::kPatience));
+  EXPECT_TRUE(acks.watch(to_b(99), false, AckCorrelator::kTimeout));
   EXPECT_EQ(acks.watching(), 1U);
 }
 

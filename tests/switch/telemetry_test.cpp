@@ -136,7 +136,7 @@ TEST_F(TelemetryTest, a_sink_gives_back_what_the_sender_made) {
   ASSERT_EQ(got.size(), 1U);
   EXPECT_EQ(got[0], packet);
   EXPECT_TRUE(icrc_is_right(got[0]));
-  EXPECT_EQ(row_[0]->counters(1).telemetry_begun, 2U) << "this one and the one that made the hosts known";
+  EXPECT_EQ(row_[0]->counters(1).telemetry_started, 2U) << "this one and the one that made the hosts known";
   EXPECT_EQ(row_[1]->counters(1).telemetry_hops, 2U);
   EXPECT_EQ(row_[2]->counters(1).telemetry_ended, 2U);
 }
@@ -250,7 +250,7 @@ TEST_F(TelemetryTest, between_two_ports_of_the_edge_there_is_none) {
   send(host_a(), packet);
   wait(10us);
   EXPECT_EQ(heard_at(host_b()).at(0), packet);
-  EXPECT_EQ(row_[0]->counters(1).telemetry_begun, 0U);
+  EXPECT_EQ(row_[0]->counters(1).telemetry_started, 0U);
 }
 
 TEST_F(TelemetryTest, what_is_broken_goes_on_as_it_is) {

@@ -79,7 +79,7 @@ TEST_F(TorShapersTest, without_a_shaper_the_queue_is_at_the_spine) {
 
 TEST_F(TorShapersTest, it_does_what_it_is_told_to_when_it_is_told_by_how_much) {
   SwitchConfig s = slow_spine();
-  s.ports[1].classes[kClass].qcn.says = {.rate_change = true};
+  s.ports[1].classes[kClass].qcn.contents = {.rate_change = true};
   s.ports[1].classes[kClass].qcn.rtt = 2ms;
   build(shaping_tor(), s, tor_b());
   double least = 1e12, most = 0;

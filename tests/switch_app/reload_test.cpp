@@ -74,14 +74,14 @@ class ReloadTest : public testing::Test {
   // Returns the report on a reload of the file with one change, or "no: " and the error.
   static std::string said_to(const std::string& from, const std::string& to) {
     const auto plan = plan_reload(read(kFile), read(with(from, to)));
-    return plan ? plan->said : "no: " + plan.error().message;
+    return plan ? plan->summary : "no: " + plan.error().message;
   }
 };
 
 TEST_F(ReloadTest, the_same_file_changes_nothing) {
   const auto plan = plan_reload(read(kFile), read(kFile));
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->said, "no change");
+  EXPECT_EQ(plan->summary, "no change");
   EXPECT_TRUE(plan->marking.empty());
   EXPECT_TRUE(plan->faults.empty());
 }

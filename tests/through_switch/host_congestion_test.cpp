@@ -217,7 +217,7 @@ class HostsBeyondRouters : public L3QcnTest {
  protected:
   void make_net(SwitchConfig tor, const CongestionConfig& of_a, QcnConfig::Contents says = {}) {
     SwitchConfig middle = spine();
-    middle.ports[1].classes[kClass].qcn = {.l3 = true, .says = says};
+    middle.ports[1].classes[kClass].qcn = {.l3 = true, .contents = says};
     middle.notify.key = of_a.cnm_key;
     middle.telemetry.enabled = says.port;
     middle.telemetry.udp_port = 5201;

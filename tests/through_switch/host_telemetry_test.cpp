@@ -138,7 +138,7 @@ TEST(HostTelemetry, what_switches_wrote_into_a_packet_comes_back_to_its_sender) 
     net.run(100us);
     ASSERT_EQ(successes(*net.a), 1U);
     ASSERT_NE(net.telemetry(*net.a), nullptr);
-    const EchoedHops& echo = net.telemetry(*net.a)->heard(HopsOf::kRequests);
+    const EchoedHops& echo = net.telemetry(*net.a)->echoed(HopsOf::kRequests);
     EXPECT_EQ(echo.echoes, i + 1);
     EXPECT_EQ(echo.flags, 0) << "of one packet, and all of its way";
     EXPECT_EQ(echo.age, Nanos{0});
@@ -170,7 +170,7 @@ TEST(HostTelemetry, five_switches_fit_beside_the_largest_path_mtu) {
     net.run(10ms);
     ASSERT_EQ(successes(*net.a), 1U);
     EXPECT_TRUE(holds(*net.b, 0, 500'000, 3));
-    const EchoedHops& echo = net.telemetry(*net.a)->heard(HopsOf::kRequests);
+    const EchoedHops& echo = net.telemetry(*net.a)->echoed(HopsOf::kRequests);
     EXPECT_GT(echo.echoes, 10U);
     EXPECT_EQ(echo.path.count, 5);
     EXPECT_FALSE(echo.path.incomplete);
@@ -192,7 +192,7 @@ TEST(HostTelemetry, an_acknowledgement_of_several_packets_has_the_hops_of_the_la
   ASSERT_EQ(net.write(1, 8 * 1024), 0);
   net.run(1ms);
   ASSERT_EQ(successes(*net.a), 1U);
-  const EchoedHops& echo = net.telemetry(*net.a)->heard(HopsOf::kRequests);
+  const EchoedHops& echo = net.telemetry(*net.a)->echoed(HopsOf::kRequests);
   EXPECT_EQ(echo.echoes, 1U);
   EXPECT_NE(echo.flags & IntEchoHeader::kDelayed, 0);
   EXPECT_EQ(values_of(echo), net.carried[SimLink::kAToB][Opcode::kRcWriteLast]);
@@ -211,7 +211,7 @@ TEST(HostTelemetry, a_host_begins_it_where_switches_do_not) {
   EXPECT_EQ(net.a->counter("int_too_long"), 0U);
   EXPECT_EQ(net.b->counter("int_inserted"), 0U) << "b does not begin any";
   EXPECT_EQ(net.b->counter("rx_icrc_errors"), 0U);
-  EXPECT_EQ(net.telemetry(*net.a)->heard(HopsOf::kRequests).path.count, 3);
+  EXPECT_EQ(net.telemetry(*net.a)->echoed(HopsOf::kRequests).path.count, 3);
 }
 
 TEST(HostTelemetry, a_packet_that_would_be_too_long_does_not_begin_it) {
@@ -234,7 +234,7 @@ TEST(HostTelemetry, read_responses_are_returned_with_their_acknowledgements) {
   ASSERT_EQ(net.read(1, 20'000), 0);
   net.run(10ms);
   ASSERT_EQ(successes(*net.a), 1U);
-  const EchoedHops& echo = net.telemetry(*net.b)->heard(HopsOf::kResponses);
+  const EchoedHops& echo = net.telemetry(*net.b)->echoed(HopsOf::kResponses);
   EXPECT_GT(echo.echoes, 0U);
   const auto hops = values_of(echo);
   ASSERT_EQ(hops.size(), 3U);
@@ -254,7 +254,7 @@ TEST(HostTelemetry, a_probe_asks_what_the_switches_are_at) {
     ASSERT_TRUE(TwoHosts::core(*net.a).requester.request_probe(net.runner.now()));
     TwoHosts::wake(*net.a, net.runner.now());
     net.run(1ms);
-    const EchoedHops& echo = net.telemetry(*net.a)->heard(HopsOf::kRequests);
+    const EchoedHops& echo = net.telemetry(*net.a)->echoed(HopsOf::kRequests);
     EXPECT_EQ(echo.echoes, 1U);
     EXPECT_EQ(echo.flags, IntEchoHeader::kProbe);
     EXPECT_EQ(values_of(echo), net.carried[SimLink::kAToB][Opcode::kCcProbe]);
@@ -308,7 +308,7 @@ TEST(HostTelemetry, old_acknowledgements_do_not_overwrite_new_hops) {
     net.run(10us);
     completed += successes(*net.a);
     if (net.telemetry(*net.a) == nullptr) continue;
-    const auto hops = values_of(net.telemetry(*net.a)->heard(HopsOf::kRequests));
+    const auto hops = values_of(net.telemetry(*net.a)->echoed(HopsOf::kRequests));
     if (hops.empty()) continue;
     EXPECT_GE(static_cast<int32_t>(hops[0].time - newest), 0);
     newest = hops[0].time;
@@ -330,7 +330,7 @@ TEST(HostTelemetry, workers_pass_packets_on_with_their_hops) {
     ASSERT_EQ(net.write(i, 5000), 0);
     net.run(1ms);
     ASSERT_EQ(successes(*net.a), 1U);
-    const EchoedHops& echo = net.telemetry(*net.a)->heard(HopsOf::kRequests);
+    const EchoedHops& echo = net.telemetry(*net.a)->echoed(HopsOf::kRequests);
     EXPECT_EQ(values_of(echo), net.carried[SimLink::kAToB][Opcode::kRcWriteLast]);
   }
   EXPECT_GT(net.b->counter("rx_handed_over"), 0U);

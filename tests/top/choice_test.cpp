@@ -10,8 +10,8 @@ using Numbers = std::vector<uint32_t>;
 
 // Returns queue pairs 1 to `count`, read at intervals of 1 ms; psns(number) is the current PSN.
 template <class Psns>
-std::vector<ActivitySeen> all(Nanos at, uint32_t count, Psns psns) {
-  std::vector<ActivitySeen> out;
+std::vector<ActivitySample> all(Nanos at, uint32_t count, Psns psns) {
+  std::vector<ActivitySample> out;
   for (uint32_t number = 1; number <= count; ++number)
     out.push_back({number, psns(number) & 0xffffff, at + number * Nanos{1ms}});
   return out;
@@ -21,7 +21,7 @@ TEST(QueuePairChoice, takes_all_when_there_are_few) {
   QueuePairChoice choice(5);
   const auto chosen = choice.choose("h", all(1s, 5, [](uint32_t) { return 0U; }));
   EXPECT_EQ(chosen.shown, (Numbers{1, 2, 3, 4, 5}));
-  EXPECT_EQ(chosen.asked, chosen.shown);
+  EXPECT_EQ(chosen.requested, chosen.shown);
 }
 
 TEST(QueuePairChoice, shows_the_busiest_of_many_one_look_after_it_has_found_them) {
@@ -33,13 +33,13 @@ TEST(QueuePairChoice, shows_the_busiest_of_many_one_look_after_it_has_found_them
                                      return n * 1'000'000 + (n == 4 ? 10 : n == 7 ? 16'000'000U : 0);
                                    }));
   EXPECT_EQ(found.shown, (Numbers{1, 2}));
-  EXPECT_EQ(found.asked, (Numbers{1, 2, 4, 7}));
+  EXPECT_EQ(found.requested, (Numbers{1, 2, 4, 7}));
   const auto shown =
       choice.choose("h", all(4s, 9, [](uint32_t n) {
                       return n * 1'000'000 + (n == 4 ? 20 : n == 7 ? 16'000'001U : 0) + (n == 9 ? 5 : 0);
                     }));
   EXPECT_EQ(shown.shown, (Numbers{4, 7}));
-  EXPECT_EQ(shown.asked, (Numbers{4, 7, 9}));
+  EXPECT_EQ(shown.requested, (Numbers{4, 7, 9}));
 }
 
 TEST(QueuePairChoice, forgets_who_has_gone_and_keeps_hosts_apart) {
@@ -55,14 +55,15 @@ TEST(QueuePairChoice, forgets_who_has_gone_and_keeps_hosts_apart) {
 TEST(QueuePairChoice, goes_by_packets_a_second) {
   QueuePairChoice choice(1);
   const auto look = [](Nanos at, Nanos late, uint32_t second) {
-    return std::vector<ActivitySeen>{{1, at == 1s ? 0U : 1000U, at}, {2, at == 1s ? 0U : second, at + late}};
+    return std::vector<ActivitySample>{{1, at == 1s ? 0U : 1000U, at},
+                                       {2, at == 1s ? 0U : second, at + late}};
   };
   choice.choose("h", look(1s, 0s, 0));
   // 1,001 packets in 1.1 s are a lower rate than 1,000 packets in 1 s.
-  EXPECT_EQ(choice.choose("h", look(2s, 100ms, 1001)).asked, Numbers{1});
+  EXPECT_EQ(choice.choose("h", look(2s, 100ms, 1001)).requested, Numbers{1});
   QueuePairChoice other(1);
   other.choose("h", look(1s, 0s, 0));
-  EXPECT_EQ(other.choose("h", look(2s, 100ms, 1101)).asked, (Numbers{1, 2}));
+  EXPECT_EQ(other.choose("h", look(2s, 100ms, 1101)).requested, (Numbers{1, 2}));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ class HostsTest : public testing::Test {
         {.number = 16'777'214,
          .counted = counted(at, {{"qpn", 16'777'214}, {"send_psn", seconds == 0 ? 0xffff00U : 0x1388U}},
                             {{"type", "UD"}, {"state", "RTS"}, {"peer", ""}})}};
-    ProcessSeen process;
+    ProcessSample process;
     process.prefix = "roci-7-x";
     process.pid = 7;
     process.program = "roci-perf";

@@ -21,10 +21,10 @@ class TableTest : public testing::Test {
   }
 
   static Snapshot look_at(Nanos at, uint64_t seconds) {
-    SwitchSeen sw{.name = "s1",
-                  .info = {},
-                  .events = {{"cnm", counted(at, {{"sent", 100 + 12 * seconds}})}},
-                  .ports = {}};
+    SwitchSample sw{.name = "s1",
+                    .info = {},
+                    .events = {{"cnm", counted(at, {{"sent", 100 + 12 * seconds}})}},
+                    .ports = {}};
     PortSample p0{.name = "p0",
                   .counted = counted(at, {{"link_up", 1},
                                           {"queue_limit", 1000},

@@ -51,7 +51,7 @@ TEST(CompletionRing, does_what_a_deque_does_for_every_capacity_and_across_the_wr
         ASSERT_EQ(ring.capacity(), capacity);
       } else {
         const auto qp = static_cast<uint32_t>(rng.below(3));
-        ring.forget(qp);
+        ring.remove(qp);
         std::erase_if(model, [&](const ibv_wc& wc) { return wc.qp_num == qp; });
       }
       ASSERT_EQ(ring.empty(), model.empty());

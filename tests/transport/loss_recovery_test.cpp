@@ -186,7 +186,7 @@ TEST(LossRecovery, time_out_starts_slowly_and_late_answers_undo_it) {
   recovery.note_timeout();
   recovery.set_probing(LossRecovery::Probing::kFirst);
   EXPECT_EQ(recovery.window(), 1U);
-  recovery.note_late_answers(true);
+  recovery.note_late_acknowledgments(true);
   EXPECT_EQ(recovery.window(), 64U);
   EXPECT_EQ(recovery.timeout(67ms), 134ms);
   recovery.note_timeout();

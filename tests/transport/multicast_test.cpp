@@ -72,10 +72,10 @@ TEST_F(MulticastV6, group_has_its_ipv6_mac) {
 }
 
 TEST_F(Multicast, own_members_get_a_copy_the_sender_among_them) {
-  auto neighbour = member(hosts_.a);
-  must(neighbour->attach_multicast(group_));
+  auto neighbor = member(hosts_.a);
+  must(neighbor->attach_multicast(group_));
   must(a_->attach_multicast(group_));
-  ASSERT_EQ(receive(hosts_.a, *neighbour, 11, 5000, 400), 0);
+  ASSERT_EQ(receive(hosts_.a, *neighbor, 11, 5000, 400), 0);
   ASSERT_EQ(receive(hosts_.a, *a_, 12, 6000, 400), 0);
   EXPECT_EQ(sends(100), (Lines{"1 SUCCESS 100", "11 SUCCESS 140", "12 SUCCESS 140"}));
   EXPECT_TRUE(holds(hosts_.a, 5040, 100, 7));

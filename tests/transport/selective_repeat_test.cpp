@@ -227,7 +227,8 @@ TEST_F(SelectiveRepeat, what_is_kept_waits_for_a_receive_buffer) {
   expect_done(net.a, 6);
   expect_done(net.b, 6);
   EXPECT_GE(net.b.counter("rnr_naks_sent"), 1U);
-  EXPECT_TRUE(TwoHosts::core(net.b).session->kept->empty());  // also without packets that were retransmitted
+  EXPECT_TRUE(TwoHosts::core(net.b)
+                  .session->reorder_buffer->empty());  // also without packets that were retransmitted
 }
 
 TEST_F(SelectiveRepeat, no_more_is_sent_than_the_receiver_keeps) {

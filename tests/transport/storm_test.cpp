@@ -234,22 +234,22 @@ TEST(Restarts, peer_that_comes_back_under_traffic_ends_the_connection_and_a_new_
   EXPECT_TRUE(holds(hosts.b, 0, 5000, 9));
 }
 
-TEST(KeepBudget, what_is_beyond_it_is_not_kept_and_all_comes_back) {
-  KeepBudget budget{.most = 2};
+TEST(BufferBudget, what_is_beyond_it_is_not_kept_and_all_comes_back) {
+  BufferBudget budget{.most = 2};
   {
     ReorderBuffer first(8, budget);
     ReorderBuffer second(8, budget);
     auto pool = must(MbufPool::create("keep_budget", 63, 100));
     std::array<rte_mbuf*, 3> frames{};
     ASSERT_EQ(rte_pktmbuf_alloc_bulk(pool->get(), frames.data(), 3), 0);
-    EXPECT_TRUE(first.keep(Psn{1}, frames[0]));
-    EXPECT_TRUE(second.keep(Psn{1}, frames[1]));
-    EXPECT_FALSE(first.keep(Psn{2}, frames[2]));
-    EXPECT_FALSE(second.keep(Psn{2}, frames[2]));
+    EXPECT_TRUE(first.insert(Psn{1}, frames[0]));
+    EXPECT_TRUE(second.insert(Psn{1}, frames[1]));
+    EXPECT_FALSE(first.insert(Psn{2}, frames[2]));
+    EXPECT_FALSE(second.insert(Psn{2}, frames[2]));
     rte_mbuf* const taken = second.take(Psn{1});
     EXPECT_EQ(taken, frames[1]);
     rte_pktmbuf_free(taken);
-    EXPECT_TRUE(first.keep(Psn{2}, frames[2]));
+    EXPECT_TRUE(first.insert(Psn{2}, frames[2]));
     first.clear();
     rte_pktmbuf_free_bulk(frames.data(), 3);
     EXPECT_EQ(pool->in_use(), 0U);

@@ -27,7 +27,7 @@ ByteVector written(const ExtensionBlock& block) {
 
 // Parses a copy that ends at the end of its allocation, so that AddressSanitizer detects a read beyond it. An
 // accepted block is read completely and must be encoded to the same bytes.
-ExtensionOutcome try_parse(std::span<const uint8_t> bytes, Behind behind) {
+ExtensionOutcome try_parse(std::span<const uint8_t> bytes, AfterBlock behind) {
   const auto copy = std::make_unique<uint8_t[]>(bytes.size());
   if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
   const ExtensionView view = parse_extensions({copy.get(), bytes.size()}, behind, kAll);
@@ -148,7 +148,7 @@ constexpr Golden kFullBlock = {"a block with everything in it",
 TEST(Extensions, lie_as_the_document_draws_them) {
   EXPECT_EQ(hex_text(written(full_block())), hex_text(from_hex(kFullBlock.hex)));
   const ByteVector bytes = from_hex(kFullBlock.hex);
-  const ExtensionView view = parse_extensions(bytes, Behind::kNothing, kAll);
+  const ExtensionView view = parse_extensions(bytes, AfterBlock::kNothing, kAll);
   ASSERT_TRUE(view.accepted()) << extension_outcome_name(view.outcome);
   EXPECT_EQ(view.bytes, bytes.size());
   EXPECT_EQ(view.source_qp().qp.get(), 0x118U);
@@ -170,24 +170,24 @@ TEST(Extensions, any_choice_of_values_survives_write_parse_read) {
     const ExtensionBlock block = random_extensions(rng);
     ByteVector bytes = written(block);
     EXPECT_LE(bytes.size(), max_extension_bytes());
-    ExtensionView view = parse_extensions(bytes, Behind::kNothing, kAll);
+    ExtensionView view = parse_extensions(bytes, AfterBlock::kNothing, kAll);
     ASSERT_TRUE(view.accepted()) << extension_outcome_name(view.outcome);
     EXPECT_EQ(view.types, block.types());
     EXPECT_EQ(read_extensions(view), block);
     // Followed by a payload.
     const size_t length = bytes.size();
     bytes.resize(length + rng.between(1, 9), 0xee);
-    EXPECT_EQ(parse_extensions(bytes, Behind::kNothing, kAll).outcome, ExtensionOutcome::kTrailingBytes);
-    view = parse_extensions(bytes, Behind::kPayload, kAll);
+    EXPECT_EQ(parse_extensions(bytes, AfterBlock::kNothing, kAll).outcome, ExtensionOutcome::kTrailingBytes);
+    view = parse_extensions(bytes, AfterBlock::kPayload, kAll);
     ASSERT_TRUE(view.accepted());
     EXPECT_EQ(view.bytes, length);
     // One type of the block is not permitted.
     const auto types = block.types();
     for (unsigned bit = 0; bit < 16; ++bit) {
       if ((types >> bit & 1U) == 0) continue;
-      EXPECT_EQ(parse_extensions(bytes, Behind::kPayload, static_cast<uint16_t>(~(1U << bit))).outcome,
+      EXPECT_EQ(parse_extensions(bytes, AfterBlock::kPayload, static_cast<uint16_t>(~(1U << bit))).outcome,
                 ExtensionOutcome::kUnknownType);
-      EXPECT_TRUE(parse_extensions(bytes, Behind::kPayload, types).accepted());
+      EXPECT_TRUE(parse_extensions(bytes, AfterBlock::kPayload, types).accepted());
     }
   }
 }
@@ -203,7 +203,7 @@ TEST(Extensions, a_block_laid_out_in_place_is_the_block_of_its_types) {
     if (types == 0) continue;
     ByteVector place(block.bytes(), 0xee);
     const ExtensionView laid_out = lay_out_block(place.data(), types);
-    const ExtensionView parsed = parse_extensions(place, Behind::kNothing, kAll);
+    const ExtensionView parsed = parse_extensions(place, AfterBlock::kNothing, kAll);
     ASSERT_TRUE(parsed.accepted()) << extension_outcome_name(parsed.outcome);
     EXPECT_EQ(laid_out.types, parsed.types);
     EXPECT_EQ(laid_out.bytes, parsed.bytes);
@@ -211,7 +211,7 @@ TEST(Extensions, a_block_laid_out_in_place_is_the_block_of_its_types) {
     EXPECT_EQ(read_extensions(laid_out), read_extensions(parsed));
     if (!block.lsn) continue;
     value_to_write<LsnValue>(laid_out, ExtensionType::kLsn).lsn.set(block.lsn->value());
-    EXPECT_EQ(parse_extensions(place, Behind::kNothing, kAll).lsn(), *block.lsn);
+    EXPECT_EQ(parse_extensions(place, AfterBlock::kNothing, kAll).lsn(), *block.lsn);
   }
 }
 
@@ -242,14 +242,14 @@ TEST(Extensions, values_beyond_their_fields_are_written_as_the_nearest_that_fits
     ExtensionBlock block;
     block.rate = row.in;
     const ByteVector bytes = written(block);
-    const auto back = read_extensions(parse_extensions(bytes, Behind::kNothing, kAll));
+    const auto back = read_extensions(parse_extensions(bytes, AfterBlock::kNothing, kAll));
     EXPECT_EQ(back.rate, (RateValues{row.in.delta, row.out})) << row.in.rate;
   }
   ExtensionBlock block;
   block.flows = FlowsValues{false, 0x1000000};
   block.int_echo.emplace().hop_count = 200;
   const ByteVector bytes = written(block);
-  const auto back = read_extensions(parse_extensions(bytes, Behind::kNothing, kAll));
+  const auto back = read_extensions(parse_extensions(bytes, AfterBlock::kNothing, kAll));
   EXPECT_EQ(back.flows->count, 0xffffffU);
   EXPECT_EQ(back.int_echo->hop_count, kMaxIntHops);
 }
@@ -290,7 +290,7 @@ TEST(Extensions, every_mistake_has_its_name) {
       {"INT-ECHO of 255 hops", "10020100 ff000000", kTooManyHops},
   };
   for (const OutcomeRow& row : rows) {
-    const ExtensionOutcome found = try_parse(from_hex(row.hex), Behind::kNothing);
+    const ExtensionOutcome found = try_parse(from_hex(row.hex), AfterBlock::kNothing);
     EXPECT_EQ(found, row.outcome) << row.what << ": " << extension_outcome_name(found);
   }
 }
@@ -299,7 +299,7 @@ TEST(Extensions, a_block_cut_anywhere_is_refused_and_never_read_beyond_its_end) 
   const ByteVector bytes = written(full_block());
   for (size_t length = 0; length < bytes.size(); ++length) {
     const auto part = std::span(bytes).first(length);
-    EXPECT_EQ(try_parse(part, Behind::kPayload),
+    EXPECT_EQ(try_parse(part, AfterBlock::kPayload),
               length < 4 ? ExtensionOutcome::kTooShort : ExtensionOutcome::kBeyondPacket);
   }
 }
@@ -317,7 +317,7 @@ TEST(Extensions, random_changes_never_do_harm) {
     if (rng.chance(0.05)) bytes[2] = bytes[3] = 0;
     if (rng.chance(0.3)) bytes.resize(rng.below(bytes.size() + 8));
     ++outcomes[static_cast<unsigned>(
-        try_parse(bytes, rng.chance(0.5) ? Behind::kNothing : Behind::kPayload))];
+        try_parse(bytes, rng.chance(0.5) ? AfterBlock::kNothing : AfterBlock::kPayload))];
     if (HasFailure()) FAIL() << "round " << round;
   }
   using enum ExtensionOutcome;

@@ -51,8 +51,8 @@ TEST(Pause, frame_for_priorities_is_what_802_1qbb_says) {
   const ParsedPause parsed = parse_pause(wanted, kOwn);
   EXPECT_EQ(parsed.outcome, PauseOutcome::kAccepted);
   EXPECT_EQ(parsed.message, pfc());
-  EXPECT_TRUE(parsed.message.tells(3));
-  EXPECT_FALSE(parsed.message.tells(4));
+  EXPECT_TRUE(parsed.message.includes(3));
+  EXPECT_FALSE(parsed.message.includes(4));
 }
 
 TEST(Pause, any_message_is_read_as_it_was_written) {
@@ -66,7 +66,7 @@ TEST(Pause, any_message_is_read_as_it_was_written) {
     for (unsigned p = 0; p < kPriorities; ++p) {
       if (message.kind == PauseKind::kLink) {
         message.quanta[p] = all;
-      } else if (message.tells(p)) {
+      } else if (message.includes(p)) {
         message.quanta[p] = static_cast<uint16_t>(rng.next());
       }
     }

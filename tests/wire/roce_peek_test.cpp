@@ -11,11 +11,11 @@ namespace {
 
 constexpr uint16_t kIntPort = 5000;
 
-std::optional<RoceGlance> glance(const ByteVector& frame, uint16_t int_port = 0) {
-  return glance_roce(frame, static_cast<uint32_t>(frame.size()), int_port);
+std::optional<RocePeek> glance(const ByteVector& frame, uint16_t int_port = 0) {
+  return peek_roce(frame, static_cast<uint32_t>(frame.size()), int_port);
 }
 
-void expect_same(const RoceGlance& seen, const Packet& packet, const OpcodeInfo& info) {
+void expect_same(const RocePeek& seen, const Packet& packet, const OpcodeInfo& info) {
   EXPECT_EQ(seen.info, &info);
   EXPECT_EQ(seen.flow, (RoceFlow{packet.source, packet.destination, packet.bth.destination_qp}));
   EXPECT_EQ(seen.psn, packet.bth.psn);
@@ -31,7 +31,7 @@ void expect_same(const RoceGlance& seen, const Packet& packet, const OpcodeInfo&
 }
 
 // Every opcode, IPv4 and IPv6, up to two tags, with all extension blocks: compared with the full decoder.
-TEST(RoceGlance, sees_what_the_decoder_reads) {
+TEST(RocePeek, sees_what_the_decoder_reads) {
   Rng rng(1);
   for (const OpcodeInfo& info : opcode_table()) {
     for (int i = 0; i < 40; ++i) {
@@ -50,7 +50,7 @@ TEST(RoceGlance, sees_what_the_decoder_reads) {
   }
 }
 
-TEST(RoceGlance, sees_it_behind_telemetry_too) {
+TEST(RocePeek, sees_it_behind_telemetry_too) {
   const Packet packet =
       make_packet(Opcode::kRcWriteOnly).to(Qpn{0x123456}, Psn{77}).with_payload(ByteVector(64)).finish();
   test::RoomyFrame roomy(encode_packet(packet));
@@ -69,7 +69,7 @@ TEST(RoceGlance, sees_it_behind_telemetry_too) {
   expect_same(*seen, packet, opcode_info(Opcode::kRcWriteOnly));
 }
 
-TEST(RoceGlance, cut_frames_are_not_seen_and_not_read_beyond) {
+TEST(RocePeek, cut_frames_are_not_seen_and_not_read_beyond) {
   ExtensionBlock block;
   block.source_qp = Qpn{9};
   Packet packet = make_packet(Opcode::kRcSendOnly).to(Qpn{0x11}, Psn{1}).with_extensions(block).finish();
@@ -78,7 +78,7 @@ TEST(RoceGlance, cut_frames_are_not_seen_and_not_read_beyond) {
     const ByteVector cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
     // The rest may be in another segment: the parser returns the fields in `cut` and reads nothing beyond
     // (sanitizer).
-    const auto head = glance_roce(cut, static_cast<uint32_t>(whole.size()));
+    const auto head = peek_roce(cut, static_cast<uint32_t>(whole.size()));
     EXPECT_EQ(head.has_value(), length >= 14 + 20 + 8 + 12) << length;
     if (head) {
       EXPECT_EQ(head->source_qp.has_value(), length >= 14 + 20 + 8 + 12 + 8) << length;
@@ -87,7 +87,7 @@ TEST(RoceGlance, cut_frames_are_not_seen_and_not_read_beyond) {
   }
 }
 
-TEST(RoceGlance, positive_rc_acknowledgments_are_recognized) {
+TEST(RocePeek, positive_rc_acknowledgments_are_recognized) {
   Rng rng(1);
   const auto is_acknowledgment = [](const ByteVector& frame) {
     return is_rc_acknowledgment(frame, static_cast<uint32_t>(frame.size()));
@@ -115,7 +115,7 @@ TEST(RoceGlance, positive_rc_acknowledgments_are_recognized) {
   }
 }
 
-TEST(RoceGlance, unknown_opcodes_and_versions_are_not_seen) {
+TEST(RocePeek, unknown_opcodes_and_versions_are_not_seen) {
   Packet packet = make_packet(Opcode::kRcSendOnly).to(Qpn{0x11}, Psn{1}).finish();
   packet.bth.version = 1;
   EXPECT_FALSE(glance(encode_packet(packet)));
@@ -124,7 +124,7 @@ TEST(RoceGlance, unknown_opcodes_and_versions_are_not_seen) {
   EXPECT_FALSE(glance(encode_packet(packet)));
 }
 
-TEST(RoceGlance, a_block_that_is_no_block_names_nobody) {
+TEST(RocePeek, a_block_that_is_no_block_names_nobody) {
   Packet packet = make_packet(Opcode::kRcSendOnly).to(Qpn{0x11}, Psn{1});
   packet.bth.reserved7 = Bth::kExtensions;
   for (const char* block : {"20020001 00000118", "11020001 00000118", "10010001 00000118",

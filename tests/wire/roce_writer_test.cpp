@@ -75,7 +75,7 @@ TEST(RoceWriter, writes_the_frame_that_the_same_packet_as_a_value_encodes_to) {
           ByteVector frame(writer.frame_bytes(info, static_cast<uint32_t>(length)), 0xee);
           ASSERT_EQ(frame.size(), wanted.size()) << info.name;
           RoceWriter::Open open = writer.begin(frame.data(), bth, static_cast<uint32_t>(length));
-          if (rng.chance(0.2)) open.forget_sum();  // like a processor without carry-less multiplication
+          if (rng.chance(0.2)) open.discard_sum();  // like a processor without carry-less multiplication
           // The caller writes the extended headers; here they are copied.
           const FrameView view = test::parse(wanted);
           std::memcpy(open.extended, wanted.data() + view.bth_offset + sizeof(Bth),

@@ -415,8 +415,8 @@ void add_pause(Fields& out, const PauseMessage& message) {
   out.number("macc.cbfc.enbv", message.classes);
   for (unsigned p = 0; p < kPriorities; ++p) {
     const std::string number = std::to_string(p);
-    out.number("macc.cbfc.enbv.c" + number, message.tells(p));
-    if (message.tells(p)) out.number("macc.cbfc.pause_time.c" + number, message.quanta[p]);
+    out.number("macc.cbfc.enbv.c" + number, message.includes(p));
+    if (message.includes(p)) out.number("macc.cbfc.pause_time.c" + number, message.quanta[p]);
   }
 }
 

@@ -15,13 +15,13 @@
 namespace roci::rdmacm::sockets {
 namespace {
 
-constexpr int kAskTimeout = 2000;  // ms, for the address of the next hop
+constexpr int kQueryTimeout = 2000;  // ms, for the address of the next hop
 // A peer is resolved again before a send if it was last confirmed this time ago, since another process may have its
 // port.
 constexpr std::chrono::seconds kTrust{3};
-constexpr std::chrono::seconds kPatience{2};  // time for which close() waits for unsent datagrams
-constexpr size_t kMaxWaiting = 64;            // datagrams for one peer
-constexpr size_t kMaxLearned = 4096;          // limit of peers learned from received datagrams
+constexpr std::chrono::seconds kCloseTimeout{2};  // time for which close() waits for unsent datagrams
+constexpr size_t kMaxWaiting = 64;                // datagrams for one peer
+constexpr size_t kMaxLearned = 4096;              // limit of peers learned from received datagrams
 constexpr int kDatagramFlags = MSG_DONTWAIT | MSG_NOSIGNAL | MSG_WAITALL | MSG_PEEK | MSG_TRUNC;
 
 rdma_conn_param with_queue_pair(uint32_t qpn) {
@@ -44,8 +44,8 @@ bool Datagrams::set_up() {
 Datagrams::~Datagrams() {
   queues_.reset();
   for (auto& [address, peer] : peers_) {
-    if (peer.question != nullptr) rdma_destroy_id(peer.question);
-    if (peer.way != nullptr) ibv_destroy_ah(peer.way);
+    if (peer.resolution_id != nullptr) rdma_destroy_id(peer.resolution_id);
+    if (peer.address_handle != nullptr) ibv_destroy_ah(peer.address_handle);
   }
   if (listener_ != nullptr) rdma_destroy_id(listener_);
 }
@@ -69,7 +69,7 @@ int Datagrams::bind_to(const sockaddr& address) {
   return rdma_listen(listener_, 0);
 }
 
-int Datagrams::bind_somewhere() {
+int Datagrams::bind_to_any() {
   if (queues_ != nullptr) return 0;
   sockaddr_storage any{};
   any.ss_family = static_cast<sa_family_t>(domain_);
@@ -84,8 +84,8 @@ int Datagrams::connect(const sockaddr& address, socklen_t length) {
   }
   const auto target = target_of(address, length);
   if (!target) return -1;
-  if (bind_somewhere() != 0) return -1;
-  if (!us_towards(target->address)) return failed(ENETUNREACH);
+  if (bind_to_any() != 0) return -1;
+  if (!local_address_for(target->address)) return failed(ENETUNREACH);
   connected_ = *target;
   return 0;
 }
@@ -98,7 +98,7 @@ std::optional<DatagramSource> Datagrams::target_of(const sockaddr& address, sock
   return std::nullopt;
 }
 
-std::optional<DatagramSource> Datagrams::us_towards(const IpAddress& peer) const {
+std::optional<DatagramSource> Datagrams::local_address_for(const IpAddress& peer) const {
   const uint16_t port = port_of(listener_->route.addr.src_addr);
   if (const auto bound = ip_of(listener_->route.addr.src_addr)) return DatagramSource{*bound, port};
   const auto source = source_for(open_device(), peer);
@@ -125,60 +125,60 @@ int Datagrams::name(bool of_peer, sockaddr* address, socklen_t* length) {
 // Each request and each response has its own identifier.
 bool Datagrams::on_connection_event(const rdma_cm_event& event) {
   if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-    answer(event);
+    accept_query(event);
     return true;
   }
-  const auto asked =
-      std::ranges::find_if(peers_, [&](const auto& entry) { return entry.second.question == event.id; });
-  return asked != peers_.end() && on_answer(asked->second, event);
+  const auto queried =
+      std::ranges::find_if(peers_, [&](const auto& entry) { return entry.second.resolution_id == event.id; });
+  return queried != peers_.end() && on_response(queried->second, event);
 }
 
-void Datagrams::answer(const rdma_cm_event& request) {
+void Datagrams::accept_query(const rdma_cm_event& request) {
   rdma_conn_param param = with_queue_pair(queues_->qpn());
   // A peer that does not receive the response retransmits its request.
   static_cast<void>(rdma_accept(request.id, &param));
 }
 
-void Datagrams::ask(const DatagramSource& whom, Peer& peer) {
-  if (peer.question != nullptr) return;
+void Datagrams::send_query(const DatagramSource& destination, Peer& peer) {
+  if (peer.resolution_id != nullptr) return;
   sockaddr_storage from{}, to{};
-  write_address(peer.us.address, 0, domain_ == AF_INET6, from);
-  write_address(whom.address, whom.port, domain_ == AF_INET6, to);
-  if (rdma_create_id(channel_, &peer.question, nullptr, RDMA_PS_UDP) != 0) return;
-  if (rdma_resolve_addr(peer.question, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to),
-                        kAskTimeout) == 0)
+  write_address(peer.local.address, 0, domain_ == AF_INET6, from);
+  write_address(destination.address, destination.port, domain_ == AF_INET6, to);
+  if (rdma_create_id(channel_, &peer.resolution_id, nullptr, RDMA_PS_UDP) != 0) return;
+  if (rdma_resolve_addr(peer.resolution_id, reinterpret_cast<sockaddr*>(&from),
+                        reinterpret_cast<sockaddr*>(&to), kQueryTimeout) == 0)
     return;
-  rdma_destroy_id(std::exchange(peer.question, nullptr));
+  rdma_destroy_id(std::exchange(peer.resolution_id, nullptr));
 }
 
-bool Datagrams::on_answer(Peer& peer, const rdma_cm_event& event) {
+bool Datagrams::on_response(Peer& peer, const rdma_cm_event& event) {
   rdma_conn_param param = with_queue_pair(queues_->qpn());
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-      if (rdma_resolve_route(event.id, kAskTimeout) == 0) return false;
+      if (rdma_resolve_route(event.id, kQueryTimeout) == 0) return false;
       break;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
       if (rdma_connect(event.id, &param) == 0) return false;
       break;
     case RDMA_CM_EVENT_ESTABLISHED: {
       ibv_ah_attr attr = event.param.ud.ah_attr;
-      take_way(peer, ibv_create_ah(default_pd(), &attr), event.param.ud.qp_num);
+      set_address_handle(peer, ibv_create_ah(default_pd(), &attr), event.param.ud.qp_num);
       break;
     }
     default:
       // The port or the address has no owner. The program gets an error as for a closed port.
       if (connected_ && &peers_[*connected_] == &peer) pending_error_ = ECONNREFUSED;
       peer.waiting.clear();
-      if (peer.way != nullptr) ibv_destroy_ah(std::exchange(peer.way, nullptr));
+      if (peer.address_handle != nullptr) ibv_destroy_ah(std::exchange(peer.address_handle, nullptr));
   }
-  peer.question = nullptr;
+  peer.resolution_id = nullptr;
   return true;
 }
 
-void Datagrams::take_way(Peer& peer, ibv_ah* way, uint32_t qpn) {
-  if (way == nullptr) return;
-  if (peer.way != nullptr) ibv_destroy_ah(peer.way);
-  peer.way = way;
+void Datagrams::set_address_handle(Peer& peer, ibv_ah* handle, uint32_t qpn) {
+  if (handle == nullptr) return;
+  if (peer.address_handle != nullptr) ibv_destroy_ah(peer.address_handle);
+  peer.address_handle = handle;
   peer.qpn = qpn;
   peer.known = Clock::now();
   while (!peer.waiting.empty() && queues_->can_send()) {
@@ -214,21 +214,21 @@ void Datagrams::on_received(const DatagramQueues::Received& received, ibv_wc& co
 void Datagrams::learn(const DatagramSource& from, ibv_wc& completion, ibv_grh& grh) {
   auto found = peers_.find(from);
   if (found == peers_.end()) {
-    const auto us = us_towards(from.address);
-    if (!us || peers_.size() >= kMaxLearned) return;
+    const auto local = local_address_for(from.address);
+    if (!local || peers_.size() >= kMaxLearned) return;
     found = peers_.emplace(from, Peer{}).first;
-    found->second.us = *us;
+    found->second.local = *local;
   }
   Peer& peer = found->second;
   peer.known = Clock::now();
-  if (peer.way != nullptr && peer.qpn == completion.src_qp) return;
-  take_way(peer, ibv_create_ah_from_wc(default_pd(), &completion, &grh, 1), completion.src_qp);
+  if (peer.address_handle != nullptr && peer.qpn == completion.src_qp) return;
+  set_address_handle(peer, ibv_create_ah_from_wc(default_pd(), &completion, &grh, 1), completion.src_qp);
 }
 
 ssize_t Datagrams::receive(std::span<const iovec> to, int flags, sockaddr* from, socklen_t* length) {
   if ((flags & ~kDatagramFlags) != 0) return failed(EOPNOTSUPP);
   Lock lock(mutex_);
-  if (bind_somewhere() != 0) return -1;
+  if (bind_to_any() != 0) return -1;
   const auto until =
       receive_timeout_.count() > 0 ? Clock::now() + receive_timeout_ : Clock::time_point::max();
   const auto ready = [&] { return !arrived_.empty() || !receives_ || pending_error_ != 0; };
@@ -243,12 +243,12 @@ ssize_t Datagrams::receive(std::span<const iovec> to, int flags, sockaddr* from,
     write_address(first.from.address, first.from.port, domain_ == AF_INET6, name);
     give_address(reinterpret_cast<const sockaddr&>(name), from, length);
   }
-  const size_t told = (flags & MSG_TRUNC) != 0 ? content.size() : some.size();
+  const size_t returned = (flags & MSG_TRUNC) != 0 ? content.size() : some.size();
   if ((flags & MSG_PEEK) == 0) {
     if (!queues_->release(first.received.slot)) pending_error_ = errno;
     arrived_.pop_front();
   }
-  return static_cast<ssize_t>(told);
+  return static_cast<ssize_t>(returned);
 }
 
 // ---- Transmission.
@@ -259,19 +259,19 @@ ssize_t Datagrams::send(std::span<const iovec> from, int flags, const sockaddr* 
   if (!sends_) return failed(EPIPE);
   const auto target = to != nullptr ? target_of(*to, length) : connected_;
   if (!target) return to != nullptr ? -1 : failed(EDESTADDRREQ);
-  if (bind_somewhere() != 0) return -1;
-  const auto us = us_towards(target->address);
-  if (!us) return failed(ENETUNREACH);
+  if (bind_to_any() != 0) return -1;
+  const auto local = local_address_for(target->address);
+  if (!local) return failed(ENETUNREACH);
   const size_t bytes = bytes_in(from);
-  if (datagram_header_length(*us) + bytes > queues_->most_bytes()) return failed(EMSGSIZE);
+  if (datagram_header_length(*local) + bytes > queues_->most_bytes()) return failed(EMSGSIZE);
   if (wait(lock, waits(flags), Clock::time_point::max(), [&] { return queues_->can_send(); }) != 0) return -1;
   if (pending_error_ != 0) return failed(std::exchange(pending_error_, 0));
 
   Peer& peer = peers_[*target];
-  peer.us = *us;
-  if (peer.way == nullptr || Clock::now() - peer.known > kTrust) ask(*target, peer);
-  if (peer.way != nullptr) return send_to(peer, from) == 0 ? static_cast<ssize_t>(bytes) : -1;
-  if (peer.question == nullptr) return failed(EHOSTUNREACH);
+  peer.local = *local;
+  if (peer.address_handle == nullptr || Clock::now() - peer.known > kTrust) send_query(*target, peer);
+  if (peer.address_handle != nullptr) return send_to(peer, from) == 0 ? static_cast<ssize_t>(bytes) : -1;
+  if (peer.resolution_id == nullptr) return failed(EHOSTUNREACH);
   if (peer.waiting.size() < kMaxWaiting) {
     Content content(bytes);
     Cursor(from).copy_out(content);
@@ -281,11 +281,11 @@ ssize_t Datagrams::send(std::span<const iovec> from, int flags, const sockaddr* 
 }
 
 int Datagrams::send_to(Peer& peer, std::span<const iovec> from) {
-  const size_t header = datagram_header_length(peer.us), bytes = bytes_in(from);
+  const size_t header = datagram_header_length(peer.local), bytes = bytes_in(from);
   const std::span<uint8_t> out = queues_->outgoing();
-  write_datagram_header(peer.us, out.first(header));
+  write_datagram_header(peer.local, out.first(header));
   Cursor(from).copy_out(out.subspan(header, bytes));
-  return queues_->send(header + bytes, peer.way, peer.qpn) ? 0 : -1;
+  return queues_->send(header + bytes, peer.address_handle, peer.qpn) ? 0 : -1;
 }
 
 int Datagrams::shutdown(int how) {
@@ -300,13 +300,13 @@ int Datagrams::shutdown(int how) {
 
 int Datagrams::close() {
   Lock lock(mutex_);
-  const auto all_gone = [&] {
+  const auto queues_empty = [&] {
     return queues_ == nullptr || (queues_->all_sent() && std::ranges::all_of(peers_, [](const auto& entry) {
                                     return entry.second.waiting.empty();
                                   }));
   };
   // Datagrams that were not sent by then are dropped.
-  static_cast<void>(wait(lock, true, Clock::now() + kPatience, all_gone));
+  static_cast<void>(wait(lock, true, Clock::now() + kCloseTimeout, queues_empty));
   closed_ = true;
   wait_point_.ring();
   return 0;

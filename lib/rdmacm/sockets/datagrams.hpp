@@ -32,11 +32,11 @@ class Datagrams final : public Socket {
   using Content = std::vector<uint8_t>;
   // Destination of datagrams.
   struct Peer {
-    DatagramSource us;  // local address and port in datagrams to this peer
-    ibv_ah* way = nullptr;
+    DatagramSource local;  // local address and port in datagrams to this peer
+    ibv_ah* address_handle = nullptr;
     uint32_t qpn = 0;
-    rdma_cm_id* question = nullptr;  // pending resolution
-    Clock::time_point known{};       // time of the last confirmation of qpn
+    rdma_cm_id* resolution_id = nullptr;  // pending resolution
+    Clock::time_point known{};            // time of the last confirmation of qpn
     std::deque<Content> waiting;
   };
   struct Arrived {
@@ -48,22 +48,22 @@ class Datagrams final : public Socket {
   void arm() override;
   bool take_events() override;
   [[nodiscard]] short state() const override;
-  [[nodiscard]] Clock::time_point look_at() const override { return Clock::time_point::max(); }
+  [[nodiscard]] Clock::time_point wake_time() const override { return Clock::time_point::max(); }
 
   int bind_to(const sockaddr& address);
-  int bind_somewhere();
+  int bind_to_any();
   [[nodiscard]] std::optional<DatagramSource> target_of(const sockaddr& address, socklen_t length) const;
-  [[nodiscard]] std::optional<DatagramSource> us_towards(const IpAddress& peer) const;
+  [[nodiscard]] std::optional<DatagramSource> local_address_for(const IpAddress& peer) const;
   void write_name(const DatagramSource& from, sockaddr_storage& out) const;
 
   bool on_connection_event(const rdma_cm_event& event) override;
-  void answer(const rdma_cm_event& request);
+  void accept_query(const rdma_cm_event& request);
   // Returns true if the event was the last one of the resolution.
-  bool on_answer(Peer& peer, const rdma_cm_event& event);
-  void ask(const DatagramSource& whom, Peer& peer);
+  bool on_response(Peer& peer, const rdma_cm_event& event);
+  void send_query(const DatagramSource& destination, Peer& peer);
   void on_received(const DatagramQueues::Received& received, ibv_wc& completion, ibv_grh& grh);
   void learn(const DatagramSource& from, ibv_wc& completion, ibv_grh& grh);
-  void take_way(Peer& peer, ibv_ah* way, uint32_t qpn);
+  void set_address_handle(Peer& peer, ibv_ah* handle, uint32_t qpn);
   int send_to(Peer& peer, std::span<const iovec> from);
 
   Sizes sizes_;

@@ -29,13 +29,14 @@ Poll make_poll(std::span<pollfd> entries) {
 }
 
 // Checks all entries, also after one is ready, so that none starves.
-int look_at_all(Poll& all) {
+int poll_sockets(Poll& all) {
   const int ready = ::poll(all.kernel.data(), all.kernel.size(), 0);
   if (ready < 0) return -1;
   int count = 0;
   for (size_t i = 0; i < all.entries.size(); ++i) {
     pollfd& entry = all.entries[i];
-    entry.revents = all.sockets[i] != nullptr ? all.sockets[i]->look(entry.events) : all.kernel[i].revents;
+    entry.revents =
+        all.sockets[i] != nullptr ? all.sockets[i]->poll_events(entry.events) : all.kernel[i].revents;
     if (entry.revents != 0) ++count;
   }
   return count;
@@ -66,7 +67,7 @@ int sleep_once(Poll& all, Clock::time_point until) {
   int status = 0;
   if (go_to_sleep(all)) {
     for (const auto& socket : all.sockets) {
-      if (socket != nullptr) until = std::min(until, socket->next_look());
+      if (socket != nullptr) until = std::min(until, socket->next_poll());
     }
     status = ::poll(all.kernel.data(), all.kernel.size(), milliseconds_until(until));
   }
@@ -82,7 +83,7 @@ int poll_all(std::span<pollfd> entries, Clock::time_point until) {
   Poll all = make_poll(entries);
   const auto busy_until = Clock::now() + kBusyPolling;
   for (;;) {
-    const int count = look_at_all(all);
+    const int count = poll_sockets(all);
     const auto time = Clock::now();
     if (count != 0 || time >= until) return count;
     if (time >= busy_until && sleep_once(all, until) < 0) return -1;
@@ -99,11 +100,11 @@ int select_all(int count, fd_set* read, fd_set* write, fd_set* except, Clock::ti
   const int status = poll_all(entries, until);
   if (status < 0) return status;
   int set_bits = 0;
-  const auto put = [&](fd_set* set, short asked, int told) {
+  const auto put = [&](fd_set* set, short requested, int reported) {
     if (set == nullptr) return;
     FD_ZERO(set);
     for (const pollfd& entry : entries) {
-      if ((entry.events & asked) == 0 || (entry.revents & told) == 0) continue;
+      if ((entry.events & requested) == 0 || (entry.revents & reported) == 0) continue;
       FD_SET(entry.fd, set);
       ++set_bits;
     }

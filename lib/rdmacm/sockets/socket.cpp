@@ -24,9 +24,9 @@ Table& table() {
 
 // Returns true if rdma_get_cm_event() has an event, without a system call.
 bool has_events(rdma_event_channel& channel) {
-  Channel& ours = Channel::of(&channel);
-  const std::scoped_lock guard(ours.mutex);
-  return !ours.events.empty();
+  Channel& own = Channel::of(&channel);
+  const std::scoped_lock guard(own.mutex);
+  return !own.events.empty();
 }
 
 // Time of busy polling before sleep. A fast response arrives sooner than a thread can be woken.
@@ -84,7 +84,7 @@ int Socket::wait(Lock& lock, bool may_sleep, Clock::time_point until, const std:
     }
     arm();
     if (ready() || closed_) return 0;
-    const auto wake = std::min(until, look_at());
+    const auto wake = std::min(until, wake_time());
     wait_point_.enter();
     lock.unlock();
     const int status = sleep_on(fd(), wake);
@@ -95,7 +95,7 @@ int Socket::wait(Lock& lock, bool may_sleep, Clock::time_point until, const std:
   }
 }
 
-short Socket::look(short events) {
+short Socket::poll_events(short events) {
   const Lock guard(mutex_);
   progress();
   return static_cast<short>(state() & (events | POLLERR | POLLHUP));
@@ -114,9 +114,9 @@ void Socket::after_sleep() {
   wait_point_.leave(take_events());
 }
 
-Clock::time_point Socket::next_look() {
+Clock::time_point Socket::next_poll() {
   const Lock guard(mutex_);
-  return look_at();
+  return wake_time();
 }
 
 size_t bytes_in(std::span<const iovec> pieces) {

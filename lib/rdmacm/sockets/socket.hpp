@@ -47,13 +47,13 @@ class Socket {
   virtual ssize_t write_mapped(const void* from, size_t length, off_t offset, int flags);
 
   // Returns the ready events among `events`, and POLLERR and POLLHUP.
-  short look(short events);
-  // As look(), and prepares for a sleep on fd(). The caller may sleep only if the result is 0, and calls after_sleep()
+  short poll_events(short events);
+  // As poll_events(), and prepares for a sleep on fd(). The caller may sleep only if the result is 0, and calls after_sleep()
   // afterwards.
   short before_sleep(short events);
   void after_sleep();
-  // Time at which a sleeping thread must call look() even without events.
-  Clock::time_point next_look();
+  // Time at which a sleeping thread must call poll_events() even without events.
+  Clock::time_point next_poll();
 
   [[nodiscard]] int status_flags() const { return O_RDWR | (non_blocking_ ? O_NONBLOCK : 0); }
   void set_status_flags(int flags) { non_blocking_ = (flags & O_NONBLOCK) != 0; }
@@ -79,7 +79,7 @@ class Socket {
   // Consumes the events that wake sleeping threads. Returns true if there were any.
   virtual bool take_events() = 0;
   [[nodiscard]] virtual short state() const = 0;  // for poll()
-  [[nodiscard]] virtual Clock::time_point look_at() const = 0;
+  [[nodiscard]] virtual Clock::time_point wake_time() const = 0;
 
   const int domain_;
   std::mutex mutex_;  // protects all members that are not atomic

@@ -170,24 +170,24 @@ void Stream::begin_connection() {
     fail(errno);
     return;
   }
-  const WireConnectionData ours = to_wire(link_->connection_data());
-  rdma_conn_param param = parameters(ours);
+  const WireConnectionData local = to_wire(link_->connection_data());
+  rdma_conn_param param = parameters(local);
   stage_ = Stage::kConnecting;
   if (rdma_connect(id_, &param) != 0) fail(errno);
 }
 
 void Stream::open_with(const rdma_cm_event& event) {
   if (stage_ == Stage::kConnecting) {
-    const auto theirs = connection_data_in(event);
-    if (!theirs) {
+    const auto remote = connection_data_in(event);
+    if (!remote) {
       fail(EPROTO);
       return;
     }
-    link_->agree(*theirs);
+    link_->agree(*remote);
   }
   if (!opening()) return;
   stage_ = Stage::kOpen;
-  heard_ = Clock::now();
+  last_completion_ = Clock::now();
   link_->open();
   link_->progress();
 }
@@ -220,13 +220,13 @@ std::shared_ptr<Stream> Stream::answer(const rdma_cm_event& request) {
 int Stream::answer_with(Stream& fresh, const rdma_cm_event& request) {
   if (rdma_migrate_id(request.id, fresh.channel_) != 0) return -1;
   fresh.id_ = request.id;
-  const auto theirs = connection_data_in(request);
-  if (!theirs) return failed(EPROTO);
+  const auto remote = connection_data_in(request);
+  if (!remote) return failed(EPROTO);
   fresh.link_ = StreamLink::make(fresh.id_, fresh.sizes_);
   if (fresh.link_ == nullptr || !fresh.wait_point_.watch(fresh.link_->event_fd())) return -1;
-  fresh.link_->agree(*theirs);
-  const WireConnectionData ours = to_wire(fresh.link_->connection_data());
-  rdma_conn_param param = parameters(ours);
+  fresh.link_->agree(*remote);
+  const WireConnectionData local = to_wire(fresh.link_->connection_data());
+  rdma_conn_param param = parameters(local);
   fresh.stage_ = Stage::kAccepting;
   return rdma_accept(fresh.id_, &param);
 }
@@ -241,7 +241,7 @@ int Stream::shutdown(int how) {
   if (how == SHUT_RD) return 0;
   // After this the program may exit. A longer transmission continues without the call.
   const int status =
-      wait(lock, true, Clock::now() + kLinger, [&] { return link_->all_sent() || link_->gone(); });
+      wait(lock, true, Clock::now() + kLinger, [&] { return link_->all_sent() || link_->is_disconnected(); });
   return status != 0 && errno == EAGAIN ? 0 : status;
 }
 
@@ -255,7 +255,7 @@ int Stream::close() {
                                      : kLinger;
     const auto until = Clock::now() + time;
     // A signal does not interrupt the close. Data that the peer has not received by then is lost, as with SO_LINGER.
-    while (wait(lock, true, until, [&] { return link_->all_sent() || link_->gone(); }) != 0 &&
+    while (wait(lock, true, until, [&] { return link_->all_sent() || link_->is_disconnected(); }) != 0 &&
            errno == EINTR) {
     }
     disconnect();

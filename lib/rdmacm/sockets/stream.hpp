@@ -78,7 +78,7 @@ class Stream final : public Socket {
   void arm() override;
   bool take_events() override;
   [[nodiscard]] short state() const override;
-  [[nodiscard]] Clock::time_point look_at() const override;
+  [[nodiscard]] Clock::time_point wake_time() const override;
   int wait_until_open(Lock& lock, bool may_sleep);
   [[nodiscard]] bool may_not_send() const;
   [[nodiscard]] ssize_t moved_or(size_t moved) const;
@@ -90,8 +90,8 @@ class Stream final : public Socket {
   Sizes sizes_;
   rdma_cm_id* id_ = nullptr;
   std::unique_ptr<StreamLink> link_;
-  std::deque<std::shared_ptr<Stream>> accepted_;  // of a listener, not fetched by accept()
-  Clock::time_point heard_ = Clock::now();        // time of the last completion
+  std::deque<std::shared_ptr<Stream>> accepted_;      // of a listener, not fetched by accept()
+  Clock::time_point last_completion_ = Clock::now();  // time of the last completion
 };
 
 }  // namespace roci::rdmacm::sockets

@@ -11,7 +11,7 @@
 namespace roci::rdmacm::sockets {
 namespace {
 
-constexpr uint32_t kControlPlaces = 4;  // send queue entries that data cannot use
+constexpr uint32_t kControlSlots = 4;  // send queue entries that data cannot use
 // Receives in addition to the announced ones, for messages without credit. Without them the peer would receive RNR
 // NAKs.
 constexpr uint32_t kSpareReceives = 8;
@@ -57,8 +57,8 @@ bool StreamLink::make_queues() {
               .max_recv_sge = 1,
               .max_inline_data = std::max<uint32_t>(sizes_.most_inline, sizeof(Mapping))};
   if (rdma_create_qp(id_, nullptr, &attr) != 0) return false;
-  data_places_ = sizes_.send_queue - kControlPlaces;
-  control_places_ = kControlPlaces;
+  free_data_slots_ = sizes_.send_queue - kControlSlots;
+  free_control_slots_ = kControlSlots;
   return true;
 }
 
@@ -66,22 +66,22 @@ bool StreamLink::register_memory() {
   half_ = sizes_.receive_ring / 2;
   send_ring_.resize(sizes_.send_ring);
   receive_ring_.resize(size_t{half_} * 2);
-  told_.resize((kGrants * sizeof(Area) + sizes_.mappings * sizeof(Mapping)) / sizeof(uint64_t));
+  peer_written_.resize((kGrants * sizeof(Area) + sizes_.mappings * sizeof(Mapping)) / sizeof(uint64_t));
   const auto add = [&](auto& memory, int access) {
     return ibv_reg_mr(id_->pd, memory.data(), memory.size() * sizeof memory[0], access);
   };
   send_region_ = add(send_ring_, 0);
   receive_region_ = add(receive_ring_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-  told_region_ = add(told_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  peer_written_region_ = add(peer_written_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   send_free_ = sizes_.send_ring;
   granted_ = freed_ = grant_at_ = half_;  // the connection data grants the first half; the second is free
   due_ = static_cast<uint16_t>(sizes_.receive_queue / 2);
-  return send_region_ != nullptr && receive_region_ != nullptr && told_region_ != nullptr;
+  return send_region_ != nullptr && receive_region_ != nullptr && peer_written_region_ != nullptr;
 }
 
 StreamLink::~StreamLink() {
   if (id_->qp != nullptr) rdma_destroy_qp(id_);
-  for (ibv_mr* region : {send_region_, receive_region_, told_region_}) {
+  for (ibv_mr* region : {send_region_, receive_region_, peer_written_region_}) {
     if (region != nullptr) ibv_dereg_mr(region);
   }
   for (const Mapped& mapped : mapped_) ibv_dereg_mr(mapped.region);
@@ -91,7 +91,7 @@ ConnectionData StreamLink::connection_data() const {
   return {.big_endian = std::endian::native == std::endian::big,
           .credits = static_cast<uint16_t>(sizes_.receive_queue),
           .mappings = sizes_.mappings,
-          .grants = {reinterpret_cast<uintptr_t>(told_.data()), told_region_->rkey, kGrants},
+          .grants = {reinterpret_cast<uintptr_t>(peer_written_.data()), peer_written_region_->rkey, kGrants},
           .ring = {reinterpret_cast<uintptr_t>(receive_ring_.data()), receive_region_->rkey, half_}};
 }
 
@@ -112,23 +112,23 @@ bool StreamLink::arm() {
 }
 
 void StreamLink::fail(int code) {
-  if (gone()) return;
-  if (over()) {
-    gone_ = true;  // both peers had finished
+  if (is_disconnected()) return;
+  if (is_finished()) {
+    disconnected_ = true;  // both peers had finished
   } else {
     error_ = code;
   }
   receives_ = sends_ = false;
 }
 
-uint32_t StreamLink::direct_room() const {
-  if (!open_ || !sends_ || data_places_ == 0 || send_free_ < kLowWater) return 0;
+uint32_t StreamLink::direct_space() const {
+  if (!open_ || !sends_ || free_data_slots_ == 0 || send_free_ < kLowWater) return 0;
   return std::min(send_free_, kMaxPerMessage);
 }
 
-uint32_t StreamLink::room() const {
-  if (sent_ == allowed_ || grants_.empty() || mappings_wait()) return 0;
-  return std::min(direct_room(), grants_.front().length);
+uint32_t StreamLink::send_space() const {
+  if (sent_ == allowed_ || grants_.empty() || has_unannounced_mappings()) return 0;
+  return std::min(direct_space(), grants_.front().length);
 }
 
 Pieces StreamLink::outgoing(uint32_t bytes) { return pieces_of(send_ring_, send_at_, bytes); }
@@ -169,14 +169,14 @@ bool StreamLink::post_outgoing(uint32_t bytes, ibv_send_wr& wr, Kind kind) {
   wr.sg_list = entries.data();
   wr.num_sge = count;
   if (bytes <= sizes_.most_inline) wr.send_flags = IBV_SEND_INLINE;
-  --data_places_;
+  --free_data_slots_;
   send_free_ -= bytes;
   send_at_ = (send_at_ + bytes) % sizes_.send_ring;
   return post(wr, kind, bytes);
 }
 
-bool StreamLink::post_word(Kind kind, uint32_t immediate, std::span<const uint8_t> content, uint64_t address,
-                           uint32_t key) {
+bool StreamLink::post_immediate(Kind kind, uint32_t immediate, std::span<const uint8_t> content,
+                                uint64_t address, uint32_t key) {
   ibv_sge entry{reinterpret_cast<uintptr_t>(content.data()), static_cast<uint32_t>(content.size()), 0};
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -188,7 +188,7 @@ bool StreamLink::post_word(Kind kind, uint32_t immediate, std::span<const uint8_
     wr.num_sge = 1;
     wr.send_flags = IBV_SEND_INLINE;
   }
-  --(kind == Kind::kMapping ? data_places_ : control_places_);
+  --(kind == Kind::kMapping ? free_data_slots_ : free_control_slots_);
   return post(wr, kind, 0);
 }
 
@@ -202,35 +202,36 @@ bool StreamLink::post(ibv_send_wr& wr, Kind kind, uint32_t bytes) {
 }
 
 void StreamLink::probe() {
-  if (!open_ || gone() || probing_ || control_places_ == 0) return;
+  if (!open_ || is_disconnected() || probing_ || free_control_slots_ == 0) return;
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_RDMA_WRITE;
   wr.wr.rdma.remote_addr = peer_grants_.address;
   wr.wr.rdma.rkey = peer_grants_.key;
-  --control_places_;
+  --free_control_slots_;
   probing_ = post(wr, Kind::kProbe, 0);
 }
 
 void StreamLink::shut(int how) {
-  const bool said = !sends_;
-  if (over()) return;
+  const bool was_shut = !sends_;
+  if (is_finished()) return;
   if (how != SHUT_WR) receives_ = false;
   if (how != SHUT_RD) sends_ = false;
   if (sends_) return;  // SHUT_RD alone is not reported to the peer
-  if (receives_ && said) return;
-  owed_ = receives_ ? Control::kShutdown : Control::kDisconnect;
-  say_what_is_owed();
+  if (receives_ && was_shut) return;
+  pending_control_ = receives_ ? Control::kShutdown : Control::kDisconnect;
+  send_pending_control();
 }
 
-void StreamLink::say_what_is_owed() {
-  if (!owed_ || !open_ || gone() || control_places_ == 0) return;
-  const uint32_t operand = static_cast<uint32_t>(*owed_);
-  owed_.reset();
-  post_word(Kind::kControl, word(Operation::kControl, operand));
+void StreamLink::send_pending_control() {
+  if (!pending_control_ || !open_ || is_disconnected() || free_control_slots_ == 0) return;
+  const uint32_t operand = static_cast<uint32_t>(*pending_control_);
+  pending_control_.reset();
+  post_immediate(Kind::kControl, word(Operation::kControl, operand));
 }
 
 bool StreamLink::all_sent() const {
-  return !owed_ && control_places_ == kControlPlaces && data_places_ == sizes_.send_queue - kControlPlaces;
+  return !pending_control_ && free_control_slots_ == kControlSlots &&
+         free_data_slots_ == sizes_.send_queue - kControlSlots;
 }
 
 }  // namespace roci::rdmacm::sockets

@@ -55,19 +55,23 @@ class StreamLink {
   [[nodiscard]] bool receives() const { return receives_; }  // more data may arrive
   [[nodiscard]] bool ended() const { return ended_; }        // the peer has announced the end of its data
   [[nodiscard]] bool sends() const { return sends_; }        // more data may be sent
-  [[nodiscard]] bool gone() const { return gone_ || error_ != 0; }  // the peer has disconnected, or an error
-  [[nodiscard]] bool over() const { return gone() || (!receives_ && !sends_); }
-  [[nodiscard]] int error() const { return error_; }  // cause of gone(); 0: disconnected by the peer
+  [[nodiscard]] bool is_disconnected() const {
+    return disconnected_ || error_ != 0;
+  }  // the peer has disconnected, or an error
+  [[nodiscard]] bool is_finished() const { return is_disconnected() || (!receives_ && !sends_); }
+  [[nodiscard]] int error() const {
+    return error_;
+  }  // cause of is_disconnected(); 0: disconnected by the peer
   void fail(int code);
 
   // Bytes that can be sent now; 0 if the space is below kLowWater.
-  [[nodiscard]] uint32_t room() const;
+  [[nodiscard]] uint32_t send_space() const;
   // Space for the next bytes, to be filled before write() or write_at() sends them.
   Pieces outgoing(uint32_t bytes);
   bool write(uint32_t bytes);
   bool write_at(uint32_t bytes, uint64_t address, uint32_t key);
-  // As room(), without the limit of a grant.
-  [[nodiscard]] uint32_t direct_room() const;
+  // As send_space(), without the limit of a grant.
+  [[nodiscard]] uint32_t direct_space() const;
   [[nodiscard]] const Mapping* mapping_at(uint64_t offset) const;
 
   [[nodiscard]] size_t unread() const { return unread_; }
@@ -84,7 +88,7 @@ class StreamLink {
   // failure.
   bool map(void* address, size_t length, bool writable, uint64_t offset);
   bool unmap(void* address, size_t length);
-  [[nodiscard]] bool mappings_wait() const;
+  [[nodiscard]] bool has_unannounced_mappings() const;
 
  private:
   enum class Kind : uint8_t { kReceive, kData, kDirect, kMapping, kControl, kProbe };
@@ -92,7 +96,7 @@ class StreamLink {
     ibv_mr* region;
     uint64_t offset;
     int index;  // index at the peer; negative: not announced
-    bool told;
+    bool announced;
   };
 
   StreamLink(rdma_cm_id* id, const Sizes& sizes) : id_(id), sizes_(sizes) {}
@@ -101,27 +105,27 @@ class StreamLink {
   bool register_memory();
   bool post_receives(uint32_t count);
   void on_received(const ibv_wc& completion);
-  void on_word(uint32_t word);
+  void on_immediate(uint32_t word);
   void on_data(uint32_t bytes);
   void on_control(Control control);
   void on_sent(const ibv_wc& completion);
   void take_grants();
   void give_credits();
-  void tell_mappings();
-  void say_what_is_owed();
+  void announce_mappings();
+  void send_pending_control();
   bool post(ibv_send_wr& wr, Kind kind, uint32_t bytes);
   bool post_outgoing(uint32_t bytes, ibv_send_wr& wr, Kind kind);
   // `content` is sent inline.
-  bool post_word(Kind kind, uint32_t immediate, std::span<const uint8_t> content = {}, uint64_t address = 0,
-                 uint32_t key = 0);
+  bool post_immediate(Kind kind, uint32_t immediate, std::span<const uint8_t> content = {},
+                      uint64_t address = 0, uint32_t key = 0);
 
   rdma_cm_id* id_;
   Sizes sizes_;
   Completions completions_;
   bool open_ = false;
-  bool receives_ = true, sends_ = true, ended_ = false, gone_ = false;
+  bool receives_ = true, sends_ = true, ended_ = false, disconnected_ = false;
   int error_ = 0;
-  std::optional<Control> owed_;  // not sent yet
+  std::optional<Control> pending_control_;  // not sent yet
 
   // State of the peer.
   bool swap_ = false;
@@ -133,15 +137,15 @@ class StreamLink {
   std::vector<uint8_t> send_ring_;
   ibv_mr* send_region_ = nullptr;
   uint32_t send_at_ = 0, send_free_ = 0;
-  uint32_t data_places_ = 0, control_places_ = 0;
+  uint32_t free_data_slots_ = 0, free_control_slots_ = 0;
   uint16_t sent_ = 0, allowed_ = 0;  // number of messages
   std::deque<Area> grants_;
   uint32_t next_grant_ = 1;
   bool probing_ = false;
 
   // Memory that the peer writes: grants, then mappings.
-  std::vector<uint64_t> told_;
-  ibv_mr* told_region_ = nullptr;
+  std::vector<uint64_t> peer_written_;
+  ibv_mr* peer_written_region_ = nullptr;
 
   // Receiving.
   std::vector<uint8_t> receive_ring_;

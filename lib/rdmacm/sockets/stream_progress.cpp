@@ -42,13 +42,13 @@ bool StreamLink::progress() {
         ++received;
       }
     }
-    if (!gone() && received > 0 && !post_receives(received)) fail(errno);
+    if (!is_disconnected() && received > 0 && !post_receives(received)) fail(errno);
     any |= count > 0;
   }
-  if (open_ && !gone()) {
+  if (open_ && !is_disconnected()) {
     give_credits();
-    tell_mappings();
-    say_what_is_owed();
+    announce_mappings();
+    send_pending_control();
   }
   return any;
 }
@@ -70,7 +70,7 @@ bool StreamLink::post_receives(uint32_t count) {
 }
 
 void StreamLink::on_received(const ibv_wc& completion) {
-  if (gone()) return;
+  if (is_disconnected()) return;
   if ((completion.wc_flags & IBV_WC_WITH_IMM) == 0) return fail(EPROTO);
   const uint32_t word = std::bit_cast<Be32>(completion.imm_data).get();
   switch (operation_of(word)) {
@@ -102,7 +102,7 @@ void StreamLink::on_data(uint32_t bytes) {
 void StreamLink::on_control(Control control) {
   switch (control) {
     case Control::kDisconnect:
-      gone_ = ended_ = true;
+      disconnected_ = ended_ = true;
       receives_ = sends_ = false;
       return;
     case Control::kShutdown:
@@ -120,17 +120,17 @@ void StreamLink::on_sent(const ibv_wc& completion) {
     case Kind::kData:
     case Kind::kDirect:
       send_free_ += bytes;
-      ++data_places_;
+      ++free_data_slots_;
       break;
     case Kind::kMapping:
-      ++data_places_;
+      ++free_data_slots_;
       break;
     case Kind::kProbe:
       probing_ = false;
-      ++control_places_;
+      ++free_control_slots_;
       break;
     case Kind::kControl:
-      ++control_places_;
+      ++free_control_slots_;
       break;
     case Kind::kReceive:
       break;
@@ -145,7 +145,7 @@ void StreamLink::take_grants() {
     uint32_t key, length;
   };
   for (uint32_t i = 0; i < kGrants; ++i) {
-    uint64_t* const place = &told_[size_t{next_grant_} * 2];
+    uint64_t* const place = &peer_written_[size_t{next_grant_} * 2];
     std::atomic_ref<uint64_t> last(place[1]);
     const auto rest = std::bit_cast<KeyAndLength>(last.load(std::memory_order_acquire));
     if (rest.length == 0) return;
@@ -158,17 +158,17 @@ void StreamLink::take_grants() {
 
 void StreamLink::give_credits() {
   const bool half_free = freed_ >= half_;
-  if ((!half_free && static_cast<int16_t>(consumed_ - due_) < 0) || control_places_ == 0) return;
+  if ((!half_free && static_cast<int16_t>(consumed_ - due_) < 0) || free_control_slots_ == 0) return;
   due_ = static_cast<uint16_t>(consumed_ + sizes_.receive_queue / 2);
   const uint32_t credits = word(Operation::kCredits, static_cast<uint16_t>(consumed_ + sizes_.receive_queue));
   if (!half_free) {
-    post_word(Kind::kControl, credits);
+    post_immediate(Kind::kControl, credits);
     return;
   }
   const Area half{reinterpret_cast<uintptr_t>(&receive_ring_[grant_at_]), receive_region_->rkey, half_};
-  const Area said = swap_ ? swapped(half) : half;
-  post_word(Kind::kControl, credits, bytes_of(said), peer_grants_.address + peer_grant_ * sizeof(Area),
-            peer_grants_.key);
+  const Area wire_value = swap_ ? swapped(half) : half;
+  post_immediate(Kind::kControl, credits, bytes_of(wire_value),
+                 peer_grants_.address + peer_grant_ * sizeof(Area), peer_grants_.key);
   peer_grant_ = (peer_grant_ + 1) % peer_grants_.length;
   grant_at_ = (grant_at_ + half_) % (2 * half_);
   freed_ -= half_;
@@ -187,12 +187,12 @@ void StreamLink::consume(size_t bytes) {
     messages_.pop_front();
     ++consumed_;
   }
-  if (open_ && !gone()) give_credits();
+  if (open_ && !is_disconnected()) give_credits();
 }
 
 const Mapping* StreamLink::mapping_at(uint64_t offset) const {
   const auto* const first =
-      reinterpret_cast<const Mapping*>(told_.data() + kGrants * sizeof(Area) / sizeof(uint64_t));
+      reinterpret_cast<const Mapping*>(peer_written_.data() + kGrants * sizeof(Area) / sizeof(uint64_t));
   const std::span all(first, sizes_.mappings);
   const auto found = std::ranges::find_if(
       all, [&](const Mapping& one) { return offset >= one.offset && offset - one.offset < one.area.length; });
@@ -216,7 +216,7 @@ bool StreamLink::map(void* address, size_t length, bool writable, uint64_t offse
   ibv_mr* const region = ibv_reg_mr(id_->pd, address, length, access);
   if (region == nullptr) return false;
   mapped_.push_back({region, offset, index, !writable});
-  if (open_ && !gone()) tell_mappings();
+  if (open_ && !is_disconnected()) announce_mappings();
   return true;
 }
 
@@ -234,23 +234,23 @@ bool StreamLink::unmap(void* address, size_t length) {
   return code == 0;
 }
 
-bool StreamLink::mappings_wait() const {
-  return std::ranges::any_of(mapped_, [](const Mapped& one) { return !one.told; });
+bool StreamLink::has_unannounced_mappings() const {
+  return std::ranges::any_of(mapped_, [](const Mapped& one) { return !one.announced; });
 }
 
-void StreamLink::tell_mappings() {
+void StreamLink::announce_mappings() {
   for (Mapped& one : mapped_) {
-    if (one.told) continue;
-    if (data_places_ == 0 || !sends_ || sent_ == allowed_) return;
+    if (one.announced) continue;
+    if (free_data_slots_ == 0 || !sends_ || sent_ == allowed_) return;
     const Mapping mapping{one.offset,
                           {reinterpret_cast<uintptr_t>(one.region->addr), one.region->rkey,
                            static_cast<uint32_t>(one.region->length)}};
-    const Mapping said = swap_ ? swapped(mapping) : mapping;
+    const Mapping wire_value = swap_ ? swapped(mapping) : mapping;
     const auto index = static_cast<uint32_t>(one.index);
     ++sent_;
-    one.told = true;
-    if (!post_word(Kind::kMapping, word(Operation::kMapping, index), bytes_of(said),
-                   peer_mappings_.address + index * sizeof(Mapping), peer_mappings_.key))
+    one.announced = true;
+    if (!post_immediate(Kind::kMapping, word(Operation::kMapping, index), bytes_of(wire_value),
+                        peer_mappings_.address + index * sizeof(Mapping), peer_mappings_.key))
       return;
   }
 }

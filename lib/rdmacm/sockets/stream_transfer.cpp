@@ -27,7 +27,7 @@ void Stream::progress() {
   if (link_ == nullptr || (stage_ != Stage::kOpen && stage_ != Stage::kAccepting)) return;
   const bool any = link_->progress();
   const auto time = Clock::now();
-  if (any) heard_ = time;
+  if (any) last_completion_ = time;
   if (any && stage_ == Stage::kAccepting) {
     // The peer sends, so it has received the reply, even if its RTU was lost.
     stage_ = Stage::kOpen;
@@ -35,8 +35,8 @@ void Stream::progress() {
     link_->open();
     link_->progress();
   }
-  if (time - heard_ < kSilence) return;
-  heard_ = time;
+  if (time - last_completion_ < kSilence) return;
+  last_completion_ = time;
   take_connection_events();
   link_->probe();
 }
@@ -52,8 +52,9 @@ bool Stream::take_events() {
   return take_connection_events() || completions;
 }
 
-Clock::time_point Stream::look_at() const {
-  return stage_ == Stage::kOpen && !link_->gone() ? heard_ + kSilence : Clock::time_point::max();
+Clock::time_point Stream::wake_time() const {
+  return stage_ == Stage::kOpen && !link_->is_disconnected() ? last_completion_ + kSilence
+                                                             : Clock::time_point::max();
 }
 
 int Stream::wait_until_open(Lock& lock, bool may_sleep) {
@@ -79,19 +80,19 @@ ssize_t Stream::send(std::span<const iovec> from, int flags, const sockaddr* to,
   Cursor cursor(from);
   size_t sent = 0;
   while (sent < whole) {
-    if (wait(lock, waits(flags), until, [&] { return link_->room() > 0 || may_not_send(); }) != 0)
+    if (wait(lock, waits(flags), until, [&] { return link_->send_space() > 0 || may_not_send(); }) != 0)
       return moved_or(sent);
     if (may_not_send()) {
-      errno = link_->error() != 0 ? link_->error() : link_->gone() ? ECONNRESET : EPIPE;
+      errno = link_->error() != 0 ? link_->error() : link_->is_disconnected() ? ECONNRESET : EPIPE;
       return moved_or(sent);
     }
-    const auto some = static_cast<uint32_t>(std::min<size_t>(whole - sent, link_->room()));
+    const auto some = static_cast<uint32_t>(std::min<size_t>(whole - sent, link_->send_space()));
     const Pieces pieces = link_->outgoing(some);
     Cursor after = cursor;
     lock.unlock();
     for (const std::span<uint8_t> piece : pieces) after.copy_out(piece);
     lock.lock();
-    if (may_not_send() || link_->room() < some) continue;  // a mapping used the last credit
+    if (may_not_send() || link_->send_space() < some) continue;  // a mapping used the last credit
     cursor = after;
     if (!link_->write(some)) return moved_or(sent);
     sent += some;
@@ -142,7 +143,7 @@ ssize_t Stream::write_mapped(const void* from, size_t length, off_t offset, int 
   size_t written = 0;
   while (written < length) {
     const auto ready = [&] {
-      return (link_->direct_room() > 0 && !link_->mappings_wait()) || may_not_send();
+      return (link_->direct_space() > 0 && !link_->has_unannounced_mappings()) || may_not_send();
     };
     if (wait(lock, waits(flags), until, ready) != 0) return moved_or(written);
     if (may_not_send()) {
@@ -156,7 +157,7 @@ ssize_t Stream::write_mapped(const void* from, size_t length, off_t offset, int 
     }
     const Mapping mapping = *found;
     const auto some = static_cast<uint32_t>(std::min<uint64_t>(
-        {length - written, link_->direct_room(), mapping.area.length - (at - mapping.offset)}));
+        {length - written, link_->direct_space(), mapping.area.length - (at - mapping.offset)}));
     for (const std::span<uint8_t> piece : link_->outgoing(some)) cursor.copy_out(piece);
     if (!link_->write_at(some, mapping.area.address + (at - mapping.offset), mapping.area.key))
       return moved_or(written);
@@ -200,9 +201,9 @@ short Stream::state() const {
       break;
   }
   if (link_->readable() || !link_->receives()) out |= POLLIN | POLLRDNORM;
-  if (link_->room() > 0 || !link_->sends()) out |= POLLOUT | POLLWRNORM;
+  if (link_->send_space() > 0 || !link_->sends()) out |= POLLOUT | POLLWRNORM;
   if (!link_->receives()) out |= POLLRDHUP;
-  if (link_->over() && !link_->readable()) out |= POLLHUP;  // programs stop reading after POLLHUP
+  if (link_->is_finished() && !link_->readable()) out |= POLLHUP;  // programs stop reading after POLLHUP
   if (link_->error() != 0) out |= POLLERR;
   return static_cast<short>(out);
 }

@@ -10,14 +10,15 @@
 
 namespace roci::rdmacm::sockets {
 
-WaitPoint::WaitPoint() : set_(epoll_create1(EPOLL_CLOEXEC)), bell_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (set_ >= 0 && bell_ >= 0 && watch(bell_)) return;
+WaitPoint::WaitPoint()
+    : set_(epoll_create1(EPOLL_CLOEXEC)), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (set_ >= 0 && event_fd_ >= 0 && watch(event_fd_)) return;
   if (set_ >= 0) ::close(set_);
   set_ = -1;
 }
 
 WaitPoint::~WaitPoint() {
-  if (bell_ >= 0) ::close(bell_);
+  if (event_fd_ >= 0) ::close(event_fd_);
   if (set_ >= 0) ::close(set_);
 }
 
@@ -33,13 +34,13 @@ void WaitPoint::leave(bool took_events) {
   if (took_events && sleepers_ > 0) ring();
   if (!rung_ || sleepers_ > 0) return;
   uint64_t count = 0;
-  rung_ = read(bell_, &count, sizeof count) < 0;
+  rung_ = read(event_fd_, &count, sizeof count) < 0;
 }
 
 void WaitPoint::ring() {
   if (sleepers_ == 0) return;
   const uint64_t one = 1;
-  rung_ = write(bell_, &one, sizeof one) == sizeof one || rung_;
+  rung_ = write(event_fd_, &one, sizeof one) == sizeof one || rung_;
 }
 
 int sleep_on(int fd, Clock::time_point until) {

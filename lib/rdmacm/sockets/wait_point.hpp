@@ -28,7 +28,7 @@ class WaitPoint {
 
  private:
   int set_ = -1;
-  int bell_ = -1;
+  int event_fd_ = -1;
   unsigned sleepers_ = 0;
   bool rung_ = false;
 };

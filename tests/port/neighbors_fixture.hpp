@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "packets.hpp"
-#include "port/neighbours.hpp"
+#include "port/neighbors.hpp"
 #include "wire/frame.hpp"
 
 namespace roci {
@@ -45,7 +45,7 @@ inline std::span<const uint8_t> body_of(const rte_mbuf* frame) {
   return {data + offset, frame->data_len - offset};
 }
 
-class NeighboursTest : public ::testing::Test {
+class NeighborsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     pool_ = make_pool(500);
@@ -54,21 +54,21 @@ class NeighboursTest : public ::testing::Test {
     config_.addresses = {*IpNetwork::parse("10.0.0.1/24"), *IpNetwork::parse("fd00::1/64")};
   }
   void TearDown() override {
-    neighbours_.reset();
+    neighbors_.reset();
     sink_.reset();
     EXPECT_EQ(pool_->in_use(), 0U) << "a frame was lost";
   }
 
-  Neighbours& host() {
-    if (!neighbours_) {
-      auto made = Neighbours::create(config_, *sink_);
+  Neighbors& host() {
+    if (!neighbors_) {
+      auto made = Neighbors::create(config_, *sink_);
       EXPECT_TRUE(made) << made.error().message;
-      neighbours_ = std::move(*made);
+      neighbors_ = std::move(*made);
     }
-    return *neighbours_;
+    return *neighbors_;
   }
   std::string creation_error() {
-    const auto made = Neighbours::create(config_, *sink_);
+    const auto made = Neighbors::create(config_, *sink_);
     return made ? "it was made" : made.error().message;
   }
 
@@ -90,14 +90,14 @@ class NeighboursTest : public ::testing::Test {
         },
         now);
   }
-  bool receive_nd(const NeighbourMessage& nd, Nanos now, const MacAddress& to = kMac) {
+  bool receive_nd(const NeighborMessage& nd, Nanos now, const MacAddress& to = kMac) {
     return receive([&](std::span<uint8_t> out) { return build_nd({to, kPeerMac, 0}, nd, out); }, now);
   }
   void arp_reply(Nanos now, const MacAddress& mac = kPeerMac) {
     receive_arp({ArpOperation::kReply, mac, kPeer, kMac, kIp}, now, kMac);
   }
-  static NeighbourMessage advertisement(std::optional<MacAddress> mac, bool solicited, bool override_cache) {
-    NeighbourMessage nd;
+  static NeighborMessage advertisement(std::optional<MacAddress> mac, bool solicited, bool override_cache) {
+    NeighborMessage nd;
     nd.advertisement = true;
     nd.source = nd.target = kPeer6;
     nd.destination = kIp6;
@@ -119,8 +119,8 @@ class NeighboursTest : public ::testing::Test {
     sink_->clear();
     return all;
   }
-  std::vector<std::pair<MacAddress, NeighbourMessage>> sent_nd() {
-    std::vector<std::pair<MacAddress, NeighbourMessage>> all;
+  std::vector<std::pair<MacAddress, NeighborMessage>> sent_nd() {
+    std::vector<std::pair<MacAddress, NeighborMessage>> all;
     for (rte_mbuf* frame : sink_->frames) {
       const FrameView view = view_of(frame);
       const auto nd = parse_nd(view, body_of(frame));
@@ -146,8 +146,8 @@ class NeighboursTest : public ::testing::Test {
 
   std::shared_ptr<MbufPool> pool_;
   std::unique_ptr<CollectingSink> sink_;
-  NeighbourConfig config_;
-  std::unique_ptr<Neighbours> neighbours_;
+  NeighborConfig config_;
+  std::unique_ptr<Neighbors> neighbors_;
 };
 
 }  // namespace roci

@@ -1,4 +1,4 @@
-#include "port/neighbours.hpp"
+#include "port/neighbors.hpp"
 
 #include <rte_mbuf.h>
 
@@ -7,7 +7,7 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kMaxNeighbours = 1U << 20;
+constexpr uint32_t kMaxNeighbors = 1U << 20;
 // Delay before the next attempt if a frame could not be sent.
 constexpr Nanos kSendRetry = 1ms;
 // ff02::1
@@ -30,20 +30,20 @@ bool is_unspecified(const IpAddress& address) {
 
 }  // namespace
 
-Scope audience_of(const FrameView& view) {
+Scope scope_of(const FrameView& view) {
   switch (view.kind) {
     case FrameKind::kArp:
-      return Scope::kEverybody;
+      return Scope::kAll;
     case FrameKind::kIpv4:
-      return view.ipv4().protocol == kProtocolIcmp ? Scope::kAnswerer : Scope::kNobody;
+      return view.ipv4().protocol == kProtocolIcmp ? Scope::kResponder : Scope::kNone;
     case FrameKind::kIpv6:
-      return view.ip6().next_header == kProtocolIcmpv6 ? Scope::kEverybody : Scope::kNobody;
+      return view.ip6().next_header == kProtocolIcmpv6 ? Scope::kAll : Scope::kNone;
     default:
-      return Scope::kNobody;
+      return Scope::kNone;
   }
 }
 
-Neighbours::Neighbours(NeighbourConfig config, FrameSink& sink)
+Neighbors::Neighbors(NeighborConfig config, FrameSink& sink)
     : config_(std::move(config)),
       sink_(sink),
       // Pinned entries do not reduce the capacity.
@@ -53,14 +53,14 @@ Neighbours::Neighbours(NeighbourConfig config, FrameSink& sink)
       solicitation_limit_(config_.solicitations_per_second),
       reply_limit_(config_.replies_per_second) {}
 
-Result<std::unique_ptr<Neighbours>> Neighbours::create(NeighbourConfig config, FrameSink& sink) {
+Result<std::unique_ptr<Neighbors>> Neighbors::create(NeighborConfig config, FrameSink& sink) {
   if (!is_usable(config.mac))
     return fail(config.mac.to_string() + " is not a valid MAC address of a host; it must be unicast");
   if (config.vlan_id > 4094) {
     return fail("VLAN " + std::to_string(config.vlan_id) +
                 " is out of range; allowed are 1 to 4094, and 0 for none");
   }
-  if (config.capacity == 0 || config.capacity > kMaxNeighbours) {
+  if (config.capacity == 0 || config.capacity > kMaxNeighbors) {
     return fail("the neighbor table cannot have " + std::to_string(config.capacity) +
                 " entries; 1 to 1048576 are allowed");
   }
@@ -69,25 +69,25 @@ Result<std::unique_ptr<Neighbours>> Neighbours::create(NeighbourConfig config, F
     return fail(
         "neighbors: attempts must be at least 1, waits above 0, and the first wait at most the longest");
   }
-  auto neighbours = std::unique_ptr<Neighbours>(new Neighbours(std::move(config), sink));
-  ROCI_TRY(neighbours->add_own_and_static());
-  return neighbours;
+  auto neighbors = std::unique_ptr<Neighbors>(new Neighbors(std::move(config), sink));
+  ROCI_TRY(neighbors->add_own_and_static());
+  return neighbors;
 }
 
-Status Neighbours::add_own_and_static() {
+Status Neighbors::add_own_and_static() {
   const auto add = [this](const IpAddress& address, const MacAddress& mac) -> Status {
     if (is_unspecified(address) || address.is_multicast() || is_limited_broadcast(address)) {
       return fail(address.to_string() + " is not a unicast host address");
     }
     if (table_.find(address) != nullptr) return fail("address " + address.to_string() + " is given twice");
-    Neighbour* entry = table_.insert(address);
+    Neighbor* entry = table_.insert(address);
     entry->mac = mac;
-    entry->state = NeighbourState::kPermanent;
+    entry->state = NeighborState::kPermanent;
     table_.pin(*entry);
     return {};
   };
   for (const IpNetwork& own : config_.addresses) ROCI_TRY(add(own.address, config_.mac));
-  for (const StaticNeighbour& known : config_.static_entries) {
+  for (const StaticNeighbor& known : config_.static_entries) {
     if (!is_usable(known.mac)) {
       return fail("static neighbor " + known.address.to_string() + ": the MAC address " +
                   known.mac.to_string() + " is not unicast");
@@ -104,23 +104,23 @@ Status Neighbours::add_own_and_static() {
 
 // --- Next hop resolution.
 
-Lookup Neighbours::resolve(const IpAddress& destination, Nanos now) {
-  if (Neighbour* known = table_.find(destination)) return {use(*known, now), known};
+Lookup Neighbors::resolve(const IpAddress& destination, Nanos now) {
+  if (Neighbor* known = table_.find(destination)) return {use(*known, now), known};
   if (const auto mac = group_mac(destination)) return resolve_group(destination, *mac);
   const auto hop = next_hop(destination);
   if (!hop) return {};
-  if (Neighbour* known = table_.find(*hop)) return {use(*known, now), known};
-  Neighbour* entry = insert_for_us(*hop);
+  if (Neighbor* known = table_.find(*hop)) return {use(*known, now), known};
+  Neighbor* entry = insert_requested(*hop);
   if (entry == nullptr) return {};
-  start(*entry, NeighbourState::kIncomplete, now);
+  start(*entry, NeighborState::kIncomplete, now);
   return {Resolution::kPending, entry};
 }
 
 // If every entry is held, the peers in use fill the table, and it grows.
-Neighbour* Neighbours::insert_for_us(const IpAddress& address) {
-  Neighbour* entry = table_.insert(address);
+Neighbor* Neighbors::insert_requested(const IpAddress& address) {
+  Neighbor* entry = table_.insert(address);
   if (entry != nullptr) return entry;
-  if (table_.capacity() >= kMaxNeighbours) {
+  if (table_.capacity() >= kMaxNeighbors) {
     ++stats_.table_full;
     return nullptr;
   }
@@ -128,36 +128,36 @@ Neighbour* Neighbours::insert_for_us(const IpAddress& address) {
   return table_.insert(address);
 }
 
-Lookup Neighbours::resolve_group(const IpAddress& group, const MacAddress& mac) {
-  Neighbour* entry = insert_for_us(group);
+Lookup Neighbors::resolve_group(const IpAddress& group, const MacAddress& mac) {
+  Neighbor* entry = insert_requested(group);
   if (entry == nullptr) return {};
   entry->mac = mac;
-  entry->state = NeighbourState::kPermanent;
+  entry->state = NeighborState::kPermanent;
   return {Resolution::kResolved, entry};
 }
 
-Resolution Neighbours::use(Neighbour& entry, Nanos now) {
+Resolution Neighbors::use(Neighbor& entry, Nanos now) {
   table_.touch(entry);
   switch (entry.state) {
-    case NeighbourState::kReachable:
-      if (now >= entry.deadline) start(entry, NeighbourState::kProbing, now);
+    case NeighborState::kReachable:
+      if (now >= entry.deadline) start(entry, NeighborState::kProbing, now);
       return Resolution::kResolved;
-    case NeighbourState::kProbing:
-    case NeighbourState::kPermanent:
+    case NeighborState::kProbing:
+    case NeighborState::kPermanent:
       return Resolution::kResolved;
-    case NeighbourState::kFailed:
+    case NeighborState::kFailed:
       if (now < entry.deadline) return Resolution::kFailed;
-      start(entry, NeighbourState::kIncomplete, now);
+      start(entry, NeighborState::kIncomplete, now);
       return Resolution::kPending;
-    case NeighbourState::kIncomplete:
+    case NeighborState::kIncomplete:
       return Resolution::kPending;
-    case NeighbourState::kFree:
+    case NeighborState::kFree:
       break;
   }
   return Resolution::kFailed;
 }
 
-std::optional<MacAddress> Neighbours::group_mac(const IpAddress& destination) const {
+std::optional<MacAddress> Neighbors::group_mac(const IpAddress& destination) const {
   if (destination.is_multicast()) return multicast_mac(destination);
   if (is_limited_broadcast(destination)) return MacAddress::broadcast();
   for (const IpNetwork& own : config_.addresses) {
@@ -166,7 +166,7 @@ std::optional<MacAddress> Neighbours::group_mac(const IpAddress& destination) co
   return std::nullopt;
 }
 
-std::optional<IpAddress> Neighbours::next_hop(const IpAddress& destination) const {
+std::optional<IpAddress> Neighbors::next_hop(const IpAddress& destination) const {
   if (is_unspecified(destination)) return std::nullopt;
   if (subnet_of(destination) != nullptr) return destination;
   if (destination.is_v4()) return config_.gateway_v4;
@@ -177,29 +177,29 @@ std::optional<IpAddress> Neighbours::next_hop(const IpAddress& destination) cons
   return config_.gateway_v6;
 }
 
-const IpNetwork* Neighbours::subnet_of(const IpAddress& address) const {
+const IpNetwork* Neighbors::subnet_of(const IpAddress& address) const {
   for (const IpNetwork& own : config_.addresses) {
     if (own.contains(address)) return &own;
   }
   return nullptr;
 }
 
-std::optional<IpAddress> Neighbours::source_for(const IpAddress& neighbour) const {
-  if (const IpNetwork* subnet = subnet_of(neighbour)) return subnet->address;
+std::optional<IpAddress> Neighbors::source_for(const IpAddress& neighbor) const {
+  if (const IpNetwork* subnet = subnet_of(neighbor)) return subnet->address;
   for (const IpNetwork& own : config_.addresses) {
-    if (own.address.is_v4() == neighbour.is_v4()) return own.address;
+    if (own.address.is_v4() == neighbor.is_v4()) return own.address;
   }
   return std::nullopt;
 }
 
-bool Neighbours::is_own(const IpAddress& address) const {
+bool Neighbors::is_own(const IpAddress& address) const {
   return std::any_of(config_.addresses.begin(), config_.addresses.end(),
                      [&](const IpNetwork& own) { return own.address == address; });
 }
 
 // --- Entry states.
 
-void Neighbours::start(Neighbour& entry, NeighbourState state, Nanos now) {
+void Neighbors::start(Neighbor& entry, NeighborState state, Nanos now) {
   entry.state = state;
   entry.attempts = 0;
   step(entry, now);
@@ -207,7 +207,7 @@ void Neighbours::start(Neighbour& entry, NeighbourState state, Nanos now) {
 
 // Sends the next solicitation of an entry that waits for a reply.
 // After the last one, advances the entry to its next state.
-void Neighbours::step(Neighbour& entry, Nanos now) {
+void Neighbors::step(Neighbor& entry, Nanos now) {
   if (entry.attempts < config_.attempts) {
     const bool sent = solicit(entry, now);
     if (sent) ++entry.attempts;
@@ -215,38 +215,38 @@ void Neighbours::step(Neighbour& entry, Nanos now) {
     return;
   }
   ++generation_;
-  if (entry.state == NeighbourState::kProbing) {
-    start(entry, NeighbourState::kIncomplete, now);
+  if (entry.state == NeighborState::kProbing) {
+    start(entry, NeighborState::kIncomplete, now);
     return;
   }
-  entry.state = NeighbourState::kFailed;
+  entry.state = NeighborState::kFailed;
   entry.deadline = now + config_.failed_hold;
   ++stats_.failures;
 }
 
-Nanos Neighbours::wait_after(uint8_t attempts) const {
+Nanos Neighbors::wait_after(uint8_t attempts) const {
   Nanos wait = config_.first_wait;
   for (uint8_t i = 1; i < attempts && wait < config_.longest_wait; ++i) wait *= 2;
   return std::min(wait, config_.longest_wait);
 }
 
-void Neighbours::set_deadline(Neighbour& entry, Nanos when) {
+void Neighbors::set_deadline(Neighbor& entry, Nanos when) {
   entry.deadline = when;
   deadline_ = std::min(deadline_, when);
 }
 
-void Neighbours::overhear(const FrameView& view, const rte_mbuf* frame, Nanos now) {
+void Neighbors::observe(const FrameView& view, const rte_mbuf* frame, Nanos now) {
   const bool answers = std::exchange(config_.answers, false);
   handle(view, frame, now);
   config_.answers = answers;
 }
 
-bool Neighbours::poll(Nanos now) {
+bool Neighbors::poll(Nanos now) {
   if (now < deadline_) return false;
   deadline_ = kNever;
   bool worked = false;
-  table_.for_each([&](Neighbour& entry) {
-    if (entry.state != NeighbourState::kIncomplete && entry.state != NeighbourState::kProbing) return;
+  table_.for_each([&](Neighbor& entry) {
+    if (entry.state != NeighborState::kIncomplete && entry.state != NeighborState::kProbing) return;
     if (entry.deadline <= now) {
       step(entry, now);
       worked = true;
@@ -257,20 +257,20 @@ bool Neighbours::poll(Nanos now) {
   return worked;
 }
 
-bool Neighbours::solicit(Neighbour& entry, Nanos now) {
+bool Neighbors::solicit(Neighbor& entry, Nanos now) {
   const auto source = source_for(entry.address);
   if (!source) return false;
   if (!solicitation_limit_.allow(now)) {
     ++stats_.rate_limited;
     return false;
   }
-  const bool probe = entry.state == NeighbourState::kProbing;
+  const bool probe = entry.state == NeighborState::kProbing;
   bool sent = false;
   if (entry.address.is_v4()) {
     sent = send_arp(link_to(probe ? entry.mac : MacAddress::broadcast()),
                     {ArpOperation::kRequest, config_.mac, *source, MacAddress{}, entry.address});
   } else {
-    NeighbourMessage message;
+    NeighborMessage message;
     message.source = *source;
     message.destination = probe ? entry.address : entry.address.solicited_node();
     message.target = entry.address;
@@ -281,27 +281,27 @@ bool Neighbours::solicit(Neighbour& entry, Nanos now) {
   return sent;
 }
 
-void Neighbours::set_mac(Neighbour& entry, const MacAddress& mac) {
+void Neighbors::set_mac(Neighbor& entry, const MacAddress& mac) {
   if (entry.has_mac() && entry.mac == mac) return;
   entry.mac = mac;
   ++entry.version;
   ++generation_;
 }
 
-void Neighbours::become_reachable(Neighbour& entry, Nanos now, bool confirmed) {
-  entry.state = NeighbourState::kReachable;
+void Neighbors::become_reachable(Neighbor& entry, Nanos now, bool confirmed) {
+  entry.state = NeighborState::kReachable;
   entry.attempts = 0;
   entry.deadline = confirmed ? now + config_.reachable_time : now;
 }
 
-void Neighbours::confirm(Neighbour& entry, Nanos now) {
-  if (entry.state == NeighbourState::kReachable || entry.state == NeighbourState::kProbing) {
+void Neighbors::confirm(Neighbor& entry, Nanos now) {
+  if (entry.state == NeighborState::kReachable || entry.state == NeighborState::kProbing) {
     become_reachable(entry, now, true);
   }
 }
 
-void Neighbours::learn(const IpAddress& address, const MacAddress& mac, bool answers_us, bool asks_us,
-                       Nanos now) {
+void Neighbors::learn(const IpAddress& address, const MacAddress& mac, bool answers_own_request,
+                      bool targets_own_address, Nanos now) {
   if (is_unspecified(address)) return;  // duplicate address detection
   if (!is_usable(mac) || address.is_multicast() || is_limited_broadcast(address)) {
     ++stats_.malformed;
@@ -312,9 +312,9 @@ void Neighbours::learn(const IpAddress& address, const MacAddress& mac, bool ans
     ++stats_.conflicts;
     return;
   }
-  Neighbour* entry = table_.find(address);
+  Neighbor* entry = table_.find(address);
   if (entry == nullptr) {
-    if (!asks_us || subnet_of(address) == nullptr || group_mac(address)) return;
+    if (!targets_own_address || subnet_of(address) == nullptr || group_mac(address)) return;
     entry = table_.insert(address);
     if (entry == nullptr) {
       ++stats_.table_full;
@@ -325,19 +325,19 @@ void Neighbours::learn(const IpAddress& address, const MacAddress& mac, bool ans
     return;
   }
   switch (entry->state) {
-    case NeighbourState::kPermanent:
-    case NeighbourState::kFree:
+    case NeighborState::kPermanent:
+    case NeighborState::kFree:
       return;
-    case NeighbourState::kIncomplete:
-    case NeighbourState::kProbing:
-      if (answers_us) {
+    case NeighborState::kIncomplete:
+    case NeighborState::kProbing:
+      if (answers_own_request) {
         set_mac(*entry, mac);
         become_reachable(*entry, now, true);
         return;
       }
       break;
-    case NeighbourState::kReachable:
-    case NeighbourState::kFailed:
+    case NeighborState::kReachable:
+    case NeighborState::kFailed:
       break;
   }
   // Unsolicited: accepted, but probed at the next use.
@@ -348,13 +348,13 @@ void Neighbours::learn(const IpAddress& address, const MacAddress& mac, bool ans
 
 // --- Received messages.
 
-bool Neighbours::is_for_us(const FrameView& view) const {
+bool Neighbors::is_local_target(const FrameView& view) const {
   if (view.vlan_tags > 1 || view.vlan_id() != config_.vlan_id) return false;
   const EthernetHeader& ethernet = view.ethernet();
   return ethernet.destination == config_.mac || ethernet.destination.is_multicast();
 }
 
-bool Neighbours::handle(const FrameView& view, const rte_mbuf* frame, Nanos now) {
+bool Neighbors::handle(const FrameView& view, const rte_mbuf* frame, Nanos now) {
   uint32_t offset = view.l3_offset;
   uint32_t length = sizeof(ArpHeader);
   switch (view.kind) {
@@ -373,7 +373,7 @@ bool Neighbours::handle(const FrameView& view, const rte_mbuf* frame, Nanos now)
     default:
       return false;
   }
-  if (!is_for_us(view)) return false;
+  if (!is_local_target(view)) return false;
   const void* bytes =
       length > scratch_.size() ? nullptr : rte_pktmbuf_read(frame, offset, length, scratch_.data());
   const std::span<const uint8_t> message(static_cast<const uint8_t*>(bytes), bytes == nullptr ? 0 : length);
@@ -396,12 +396,13 @@ bool Neighbours::handle(const FrameView& view, const rte_mbuf* frame, Nanos now)
   return false;
 }
 
-void Neighbours::handle_arp(const ArpMessage& message, Nanos now) {
-  const bool asks_us = message.operation == ArpOperation::kRequest && is_own(message.target_ip);
-  const bool answers_us = message.operation == ArpOperation::kReply && is_own(message.target_ip) &&
-                          message.target_mac == config_.mac;
-  learn(message.sender_ip, message.sender_mac, answers_us, asks_us, now);
-  if (!config_.answers || !asks_us || !is_usable(message.sender_mac) || message.sender_mac == config_.mac)
+void Neighbors::handle_arp(const ArpMessage& message, Nanos now) {
+  const bool targets_own_address = message.operation == ArpOperation::kRequest && is_own(message.target_ip);
+  const bool answers_own_request = message.operation == ArpOperation::kReply && is_own(message.target_ip) &&
+                                   message.target_mac == config_.mac;
+  learn(message.sender_ip, message.sender_mac, answers_own_request, targets_own_address, now);
+  if (!config_.answers || !targets_own_address || !is_usable(message.sender_mac) ||
+      message.sender_mac == config_.mac)
     return;
   if (!reply_limit_.allow(now)) {
     ++stats_.rate_limited;
@@ -412,22 +413,22 @@ void Neighbours::handle_arp(const ArpMessage& message, Nanos now) {
   if (send_arp(link_to(message.sender_mac), reply)) ++stats_.replies;
 }
 
-void Neighbours::handle_nd(const NeighbourMessage& message, const FrameView& view, Nanos now) {
+void Neighbors::handle_nd(const NeighborMessage& message, const FrameView& view, Nanos now) {
   if (message.advertisement) {
     handle_advertisement(message, now);
     return;
   }
   if (!is_own(message.target) || view.ethernet().source == config_.mac) return;
   if (message.link_layer) learn(message.source, *message.link_layer, false, true, now);
-  const MacAddress asker = message.link_layer.value_or(view.ethernet().source);
-  if (!config_.answers || !is_usable(asker)) return;
+  const MacAddress sender = message.link_layer.value_or(view.ethernet().source);
+  if (!config_.answers || !is_usable(sender)) return;
   if (!reply_limit_.allow(now)) {
     ++stats_.rate_limited;
     return;
   }
   // Duplicate address detection: the sender has no address yet, so the reply goes to the all-nodes group.
   const bool checks = message.source.is_zero();
-  NeighbourMessage reply;
+  NeighborMessage reply;
   reply.advertisement = true;
   reply.source = message.target;
   reply.destination = checks ? kAllNodes : message.source;
@@ -435,41 +436,41 @@ void Neighbours::handle_nd(const NeighbourMessage& message, const FrameView& vie
   reply.link_layer = config_.mac;
   reply.solicited = !checks;
   reply.override_cache = true;
-  if (send_nd(link_to(checks ? multicast_mac(kAllNodes) : asker), reply)) ++stats_.replies;
+  if (send_nd(link_to(checks ? multicast_mac(kAllNodes) : sender), reply)) ++stats_.replies;
 }
 
 // RFC 4861 7.2.5, with one difference: an advertisement with the solicited flag but without an outstanding solicitation
 // changes the MAC address only until the next use, which probes it.
-void Neighbours::handle_advertisement(const NeighbourMessage& message, Nanos now) {
+void Neighbors::handle_advertisement(const NeighborMessage& message, Nanos now) {
   if (message.link_layer && (!is_usable(*message.link_layer) || *message.link_layer == config_.mac)) {
     if (!is_usable(*message.link_layer)) ++stats_.malformed;
     return;
   }
-  Neighbour* entry = table_.find(message.target);
-  if (entry == nullptr || !entry->has_mac() || entry->state == NeighbourState::kPermanent) {
+  Neighbor* entry = table_.find(message.target);
+  if (entry == nullptr || !entry->has_mac() || entry->state == NeighborState::kPermanent) {
     if (message.link_layer) learn(message.target, *message.link_layer, message.solicited, false, now);
     return;
   }
   const bool differs = message.link_layer && *message.link_layer != entry->mac;
-  const bool asked = entry->state == NeighbourState::kProbing;
+  const bool requested = entry->state == NeighborState::kProbing;
   if (differs && !message.override_cache) {
     // Another host claims the address: keep the MAC address, but probe it at the next use.
-    if (entry->state == NeighbourState::kReachable) entry->deadline = std::min(entry->deadline, now);
+    if (entry->state == NeighborState::kReachable) entry->deadline = std::min(entry->deadline, now);
     return;
   }
   if (differs) set_mac(*entry, *message.link_layer);
-  if (message.solicited && (asked || !differs)) {
+  if (message.solicited && (requested || !differs)) {
     become_reachable(*entry, now, true);
   } else if (differs) {
     become_reachable(*entry, now, false);
   }
 }
 
-void Neighbours::answer_echo(const EchoMessage& request, const FrameView& view, Nanos now) {
+void Neighbors::answer_echo(const EchoMessage& request, const FrameView& view, Nanos now) {
   // Only unicast requests: a multicast request would cause replies from all hosts.
-  const MacAddress& asker = view.ethernet().source;
-  if (!is_own(request.destination) || view.ethernet().destination != config_.mac || !is_usable(asker) ||
-      asker == config_.mac || is_unspecified(request.source) || group_mac(request.source)) {
+  const MacAddress& sender = view.ethernet().source;
+  if (!is_own(request.destination) || view.ethernet().destination != config_.mac || !is_usable(sender) ||
+      sender == config_.mac || is_unspecified(request.source) || group_mac(request.source)) {
     return;
   }
   if (!reply_limit_.allow(now)) {
@@ -477,7 +478,7 @@ void Neighbours::answer_echo(const EchoMessage& request, const FrameView& view, 
     return;
   }
   const EchoMessage reply = echo_reply_to(request);
-  const LinkHeader link = link_to(asker);
+  const LinkHeader link = link_to(sender);
   const bool sent =
       send(echo_frame_length(link, reply), [&](std::span<uint8_t> out) { build_echo(link, reply, out); });
   if (sent) ++stats_.replies;
@@ -485,7 +486,7 @@ void Neighbours::answer_echo(const EchoMessage& request, const FrameView& view, 
 
 // --- Transmission.
 
-void Neighbours::announce(Nanos now) {
+void Neighbors::announce(Nanos now) {
   for (const IpNetwork& own : config_.addresses) {
     if (!solicitation_limit_.allow(now)) {
       ++stats_.rate_limited;
@@ -496,7 +497,7 @@ void Neighbours::announce(Nanos now) {
                {ArpOperation::kRequest, config_.mac, own.address, MacAddress{}, own.address});
       continue;
     }
-    NeighbourMessage message;
+    NeighborMessage message;
     message.advertisement = true;
     message.source = own.address;
     message.destination = kAllNodes;
@@ -507,12 +508,12 @@ void Neighbours::announce(Nanos now) {
   }
 }
 
-LinkHeader Neighbours::link_to(const MacAddress& destination) const {
+LinkHeader Neighbors::link_to(const MacAddress& destination) const {
   return {destination, config_.mac, config_.vlan_id};
 }
 
 template <class Build>
-bool Neighbours::send(uint32_t length, const Build& build) {
+bool Neighbors::send(uint32_t length, const Build& build) {
   rte_mbuf* frame = sink_.allocate();
   char* data = nullptr;
   if (frame != nullptr && length <= rte_pktmbuf_tailroom(frame)) {
@@ -528,12 +529,12 @@ bool Neighbours::send(uint32_t length, const Build& build) {
   return true;
 }
 
-bool Neighbours::send_arp(const LinkHeader& link, const ArpMessage& message) {
+bool Neighbors::send_arp(const LinkHeader& link, const ArpMessage& message) {
   const auto length = link.size() + static_cast<uint32_t>(sizeof(ArpHeader));
   return send(length, [&](std::span<uint8_t> out) { build_arp(link, message, out); });
 }
 
-bool Neighbours::send_nd(const LinkHeader& link, const NeighbourMessage& message) {
+bool Neighbors::send_nd(const LinkHeader& link, const NeighborMessage& message) {
   return send(nd_frame_length(link, message), [&](std::span<uint8_t> out) { build_nd(link, message, out); });
 }
 

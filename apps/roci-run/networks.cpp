@@ -1,4 +1,4 @@
-#include "roci-run/nets.hpp"
+#include "roci-run/networks.hpp"
 
 #include <array>
 #include <cstdio>
@@ -11,13 +11,13 @@
 namespace roci::run {
 namespace {
 
-std::string places_text(const std::vector<TakenPlace>& taken) {
+std::string slots_text(const std::vector<TakenSlot>& taken) {
   std::string text;
-  for (const TakenPlace& place : taken) {
+  for (const TakenSlot& slot : taken) {
     std::string program = "?";
-    std::ifstream{"/proc/" + std::to_string(place.pid) + "/comm"} >> program;
-    text += (text.empty() ? "" : ", ") + std::to_string(place.number) + ": " + program + " (" +
-            std::to_string(place.pid) + ")";
+    std::ifstream{"/proc/" + std::to_string(slot.pid) + "/comm"} >> program;
+    text += (text.empty() ? "" : ", ") + std::to_string(slot.number) + ": " + program + " (" +
+            std::to_string(slot.pid) + ")";
   }
   return text.empty() ? "-" : text;
 }
@@ -27,21 +27,21 @@ Result<std::string> row(const std::string& name) {
   if (!folder) return fail(folder.error());
   const auto net = read_net_file((*folder / kNetFile).string());
   if (!net) return fail(net.error());
-  const auto taken = taken_places(*folder, net->places);
+  const auto taken = taken_slots(*folder, net->slots);
   if (!taken) return fail(taken.error());
   const NetSwitchState state = net_switch_state(*folder);
   std::string runs = state.pid == 0 ? "starting" : std::to_string(state.pid);
   if (!state.running) runs = net->needs_switch() ? "ended" : "none";
-  const std::string used = std::to_string(taken->size()) + "/" + std::to_string(net->places);
+  const std::string used = std::to_string(taken->size()) + "/" + std::to_string(net->slots);
   std::array<char, 160> line;
   std::snprintf(line.data(), line.size(), "%-16s %9s %8s  %-18s ", name.c_str(), runs.c_str(), used.c_str(),
                 net->networks.front().to_string().c_str());
-  return line.data() + places_text(*taken) + "\n";
+  return line.data() + slots_text(*taken) + "\n";
 }
 
 }  // namespace
 
-Result<std::string> nets_table() {
+Result<std::string> networks_table() {
   const auto names = list_nets();
   if (!names) return fail(names.error());
   if (names->empty()) return std::string{"no networks\n"};
@@ -56,14 +56,14 @@ Result<std::string> nets_table() {
   return table;
 }
 
-Result<std::string> stop_net(const std::string& name) {
-  constexpr Nanos kPatience = 5s;
+Result<std::string> stop_network(const std::string& name) {
+  constexpr Nanos kStopTimeout = 5s;
   const auto folder = find_net(name);
   if (!folder) return fail(folder.error());
   const auto net = read_net_file((*folder / kNetFile).string());
   if (net && !net->needs_switch() && !net_switch_state(*folder).running)
     return "network '" + name + "' has no switch; it ends with its last process\n";
-  const auto ended = stop_switch(*folder, kPatience);
+  const auto ended = stop_switch(*folder, kStopTimeout);
   if (!ended) return fail(ended.error().within("network '" + name + "'"));
   return "network '" + name + "' " + (*ended ? "was stopped" : "was not running") + "\n";
 }

@@ -13,11 +13,13 @@
 namespace roci {
 
 // Owned by one worker. Peers share entries by a hash of the address.
-class HeardPeers {
+class PeerActivity {
  public:
   void note(const IpAddress& peer, Nanos now) { last_[index(peer)] = now; }
   // Whether the peer, or another peer with the same entry, has sent an acknowledgment after `then`.
-  [[nodiscard]] bool since(const IpAddress& peer, Nanos then) const { return last_[index(peer)] > then; }
+  [[nodiscard]] bool acknowledged_since(const IpAddress& peer, Nanos then) const {
+    return last_[index(peer)] > then;
+  }
 
  private:
   static constexpr size_t kEntries = 64;

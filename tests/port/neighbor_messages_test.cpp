@@ -1,11 +1,11 @@
 // ARP and ND messages: effect on the neighbor table, and responses of the host.
-#include "neighbours_fixture.hpp"
+#include "neighbors_fixture.hpp"
 
 namespace roci {
 namespace {
 
-TEST_F(NeighboursTest, nonsense_about_a_neighbour_is_not_believed) {
-  NeighbourRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
+TEST_F(NeighborsTest, nonsense_about_a_neighbour_is_not_believed) {
+  NeighborRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
   sink_->clear();
   arp_reply(0s, MacAddress{});
   arp_reply(0s, *MacAddress::parse("01:00:5e:00:00:01"));
@@ -22,7 +22,7 @@ TEST_F(NeighboursTest, nonsense_about_a_neighbour_is_not_believed) {
   EXPECT_EQ(host().use(*ref, 0s), Resolution::kPending);
 }
 
-TEST_F(NeighboursTest, answers_arp_requests_by_broadcast_and_unicast) {
+TEST_F(NeighborsTest, answers_arp_requests_by_broadcast_and_unicast) {
   for (const MacAddress& to : {MacAddress::broadcast(), kMac}) {
     EXPECT_TRUE(receive_arp({ArpOperation::kRequest, kPeerMac, kPeer, MacAddress{}, kIp}, 0s, to));
     const auto sent = sent_arp();
@@ -43,7 +43,7 @@ TEST_F(NeighboursTest, answers_arp_requests_by_broadcast_and_unicast) {
   EXPECT_TRUE(sink_->frames.empty());
 }
 
-TEST_F(NeighboursTest, works_inside_its_vlan) {
+TEST_F(NeighborsTest, works_inside_its_vlan) {
   config_.vlan_id = 42;
   host().resolve(kPeer, 0s);
   const auto sent = sent_arp();
@@ -54,8 +54,8 @@ TEST_F(NeighboursTest, works_inside_its_vlan) {
   EXPECT_EQ(host().resolve(kPeer, 0s).result, Resolution::kResolved);
 }
 
-TEST_F(NeighboursTest, ipv6_is_solicited_by_multicast_and_probed_by_unicast) {
-  NeighbourRef ref = host().hold(*host().resolve(kPeer6, 0s).entry);
+TEST_F(NeighborsTest, ipv6_is_solicited_by_multicast_and_probed_by_unicast) {
+  NeighborRef ref = host().hold(*host().resolve(kPeer6, 0s).entry);
   auto sent = sent_nd();
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(sent[0].first, *MacAddress::parse("33:33:ff:00:00:02"));
@@ -73,12 +73,12 @@ TEST_F(NeighboursTest, ipv6_is_solicited_by_multicast_and_probed_by_unicast) {
   EXPECT_EQ(sent[0].second.destination, kPeer6);
   // The response to a unicast probe may omit the link-layer address.
   receive_nd(advertisement(std::nullopt, true, true), 31s);
-  EXPECT_EQ(ref->state, NeighbourState::kReachable);
+  EXPECT_EQ(ref->state, NeighborState::kReachable);
   EXPECT_EQ(host().use(*ref, 60s), Resolution::kResolved);
   EXPECT_TRUE(sink_->frames.empty());
 }
 
-TEST_F(NeighboursTest, advertisements_follow_rfc_4861_7_2_5) {
+TEST_F(NeighborsTest, advertisements_follow_rfc_4861_7_2_5) {
   struct Row {
     bool resolved;  // before the message
     std::optional<MacAddress> mac;
@@ -102,7 +102,7 @@ TEST_F(NeighboursTest, advertisements_follow_rfc_4861_7_2_5) {
   };
   for (size_t i = 0; i < std::size(rows); ++i) {
     const Row& row = rows[i];
-    neighbours_.reset();
+    neighbors_.reset();
     host().resolve(kPeer6, 0s);
     if (row.resolved) receive_nd(advertisement(kPeerMac, true, true), 0s);
     receive_nd(advertisement(row.mac, row.solicited, row.override_cache), 1s);
@@ -115,8 +115,8 @@ TEST_F(NeighboursTest, advertisements_follow_rfc_4861_7_2_5) {
   }
 }
 
-TEST_F(NeighboursTest, answers_neighbour_solicitations) {
-  NeighbourMessage ask;
+TEST_F(NeighborsTest, answers_neighbour_solicitations) {
+  NeighborMessage ask;
   ask.source = kPeer6;
   ask.destination = kIp6.solicited_node();
   ask.target = kIp6;
@@ -146,7 +146,7 @@ TEST_F(NeighboursTest, answers_neighbour_solicitations) {
   EXPECT_TRUE(sink_->frames.empty());
 }
 
-TEST_F(NeighboursTest, answers_ping_for_its_own_addresses_only) {
+TEST_F(NeighborsTest, answers_ping_for_its_own_addresses_only) {
   const std::vector<uint8_t> body = {0x12, 0x34, 0, 1, 'h', 'e', 'l', 'l', 'o'};
   const auto ping = [&](const IpAddress& from, const IpAddress& to, const MacAddress& mac) {
     sink_->clear();
@@ -175,7 +175,7 @@ TEST_F(NeighboursTest, answers_ping_for_its_own_addresses_only) {
   EXPECT_EQ(ping(*IpAddress::parse("10.0.0.255"), kIp, kMac), 0U);
 }
 
-TEST_F(NeighboursTest, answers_ping_that_arrives_in_several_segments) {
+TEST_F(NeighborsTest, answers_ping_that_arrives_in_several_segments) {
   std::vector<uint8_t> body(1400, 7);
   std::vector<uint8_t> bytes(1600);
   bytes.resize(build_echo({kMac, kPeerMac, 0}, {false, kPeer, kIp, 0, body}, bytes));
@@ -194,10 +194,10 @@ TEST_F(NeighboursTest, answers_ping_that_arrives_in_several_segments) {
 }
 
 // Another worker of the host responds. Expects that this one learns the same and sends nothing.
-TEST_F(NeighboursTest, one_that_does_not_answer_learns_all_the_same) {
+TEST_F(NeighborsTest, one_that_does_not_answer_learns_all_the_same) {
   config_.answers = false;
   EXPECT_TRUE(receive_arp({ArpOperation::kRequest, kPeerMac, kPeer, MacAddress{}, kIp}, 0s));
-  NeighbourMessage question;
+  NeighborMessage question;
   question.source = kPeer6;
   question.destination = kIp6.solicited_node();
   question.target = kIp6;
@@ -221,7 +221,7 @@ TEST_F(NeighboursTest, one_that_does_not_answer_learns_all_the_same) {
   }
 }
 
-TEST_F(NeighboursTest, announces_every_address) {
+TEST_F(NeighborsTest, announces_every_address) {
   host().announce(0s);
   ASSERT_EQ(sink_->frames.size(), 2U);
   const auto arp = parse_arp(body_of(sink_->frames[0]));

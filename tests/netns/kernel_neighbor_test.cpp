@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "port/ethdev_port.hpp"
-#include "port/neighbours.hpp"
+#include "port/neighbors.hpp"
 #include "port/packets.hpp"
 
 namespace roci {
@@ -32,7 +32,7 @@ uint16_t checksum_of(const uint8_t* data, size_t size) {
   return htons(static_cast<uint16_t>(~sum));
 }
 
-class KernelNeighbour : public ::testing::Test, public FrameSink {
+class KernelNeighbor : public ::testing::Test, public FrameSink {
  protected:
   void SetUp() override {
     shell("ip addr flush dev veth0 && ip addr add 10.9.0.1/24 dev veth0");
@@ -44,10 +44,10 @@ class KernelNeighbour : public ::testing::Test, public FrameSink {
     auto port = EthdevPort::open(config);
     ASSERT_TRUE(port) << port.error().message;
     port_ = std::move(*port);
-    NeighbourConfig ours;
+    NeighborConfig ours;
     ours.mac = port_->mac();
     ours.addresses = {*IpNetwork::parse("10.9.0.2/24"), *IpNetwork::parse("fd09::2/64")};
-    auto host = Neighbours::create(ours, *this);
+    auto host = Neighbors::create(ours, *this);
     ASSERT_TRUE(host) << host.error().message;
     host_ = std::move(*host);
   }
@@ -120,28 +120,27 @@ class KernelNeighbour : public ::testing::Test, public FrameSink {
 
   std::shared_ptr<MbufPool> pool_;
   std::unique_ptr<EthdevPort> port_;
-  std::unique_ptr<Neighbours> host_;
+  std::unique_ptr<Neighbors> host_;
 };
 
-TEST_F(KernelNeighbour, answers_our_arp_and_neighbour_solicitations) {
+TEST_F(KernelNeighbor, answers_our_arp_and_neighbour_solicitations) {
   for (const IpAddress& address : {kKernel, kKernel6}) {
     EXPECT_TRUE(serve_until([&] { return host_->resolve(address, now()).result == Resolution::kResolved; }))
         << address.to_string();
-    EXPECT_EQ(host_->resolve(address, now()).entry->state, NeighbourState::kReachable);
+    EXPECT_EQ(host_->resolve(address, now()).entry->state, NeighborState::kReachable);
   }
   EXPECT_EQ(host_->resolve(kKernel, now()).entry->mac, host_->resolve(kKernel6, now()).entry->mac);
   // The kernel answers a unicast probe as well.
   for (const IpAddress& address : {kKernel, kKernel6}) {
-    Neighbour& entry = *host_->resolve(address, now()).entry;
+    Neighbor& entry = *host_->resolve(address, now()).entry;
     entry.deadline = now();
     host_->use(entry, now());
-    EXPECT_EQ(entry.state, NeighbourState::kProbing);
-    EXPECT_TRUE(serve_until([&] { return entry.state == NeighbourState::kReachable; }))
-        << address.to_string();
+    EXPECT_EQ(entry.state, NeighborState::kProbing);
+    EXPECT_TRUE(serve_until([&] { return entry.state == NeighborState::kReachable; })) << address.to_string();
   }
 }
 
-TEST_F(KernelNeighbour, finds_us_by_arp_and_nd_and_gets_its_pings_answered) {
+TEST_F(KernelNeighbor, finds_us_by_arp_and_nd_and_gets_its_pings_answered) {
   shell("ip neigh flush dev veth0");
   EXPECT_TRUE(kernel_pings_us(false, 56));
   EXPECT_TRUE(kernel_pings_us(true, 56));

@@ -15,7 +15,7 @@ Result<std::filesystem::path> program_folder();
 std::filesystem::path library_folder(const std::filesystem::path& programs);
 
 // Prepends `folder` to a colon-separated list, unless the list already starts with it.
-std::string in_front(const std::string& folder, const std::string& list);
+std::string prepended(const std::string& folder, const std::string& list);
 
 // Creates the tree that the path shim (lib/paths) shows as /sys/class/infiniband/NAME and /dev/infiniband. It is in the
 // runtime folder and created once per name.
@@ -23,6 +23,6 @@ Result<std::filesystem::path> device_tree(const std::string& name);
 
 // Sets LD_LIBRARY_PATH. Also sets LD_PRELOAD and ROCI_PATHS if /dev/infiniband/uverbs0 is not a usable device or the
 // device is not in /sys.
-Status set_surroundings(const std::filesystem::path& programs, const std::string& device_name);
+Status set_environment(const std::filesystem::path& programs, const std::string& device_name);
 
 }  // namespace roci::run

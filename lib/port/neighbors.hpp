@@ -11,7 +11,7 @@
 #include "base/rate_limit.hpp"
 #include "base/result.hpp"
 #include "base/types.hpp"
-#include "port/neighbour_table.hpp"
+#include "port/neighbor_table.hpp"
 #include "wire/arp.hpp"
 #include "wire/icmp.hpp"
 #include "wire/nd.hpp"
@@ -30,18 +30,18 @@ class FrameSink {
   virtual void send(rte_mbuf* frame) = 0;
 };
 
-struct StaticNeighbour {
+struct StaticNeighbor {
   IpAddress address;
   MacAddress mac;
 };
 
-struct NeighbourConfig {
+struct NeighborConfig {
   MacAddress mac;                    // of this host
   std::vector<IpNetwork> addresses;  // of this host, with the subnets that are reached without a gateway
   std::optional<IpAddress> gateway_v4{};
   std::optional<IpAddress> gateway_v6{};
   uint16_t vlan_id = 0;  // 0: untagged (or priority-tagged)
-  std::vector<StaticNeighbour> static_entries{};
+  std::vector<StaticNeighbor> static_entries{};
   // Replies to requests; of several workers with one table each, one replies and all learn.
   bool answers = true;
   // Number of entries. A full table evicts the least recently used entry that is not held. If all are held, an address
@@ -60,7 +60,7 @@ struct NeighbourConfig {
 };
 
 // Single writer: the owner's thread.
-struct NeighbourStats {
+struct NeighborStats {
   uint64_t solicitations = 0;  // requests, solicitations and probes sent
   uint64_t replies = 0;        // ARP replies, advertisements, echo replies sent
   uint64_t rate_limited = 0;   // frames not sent because of the rate limits
@@ -75,34 +75,34 @@ enum class Resolution : uint8_t { kResolved, kPending, kFailed };
 
 struct Lookup {
   Resolution result = Resolution::kFailed;
-  // Valid until the next call, unless a NeighbourRef holds it. Null if the destination is unreachable (no subnet, no
+  // Valid until the next call, unless a NeighborRef holds it. Null if the destination is unreachable (no subnet, no
   // gateway) or the table is full.
-  Neighbour* entry = nullptr;
+  Neighbor* entry = nullptr;
 };
 
 // The workers of a host that must process a received frame.
 enum class Scope : uint8_t {
-  kNobody,     // not a message of these protocols
-  kAnswerer,   // ICMP: possibly an echo request
-  kEverybody,  // ARP and ICMPv6 (includes ND): all workers learn from it
+  kNone,       // not a message of these protocols
+  kResponder,  // ICMP: possibly an echo request
+  kAll,        // ARP and ICMPv6 (includes ND): all workers learn from it
 };
-Scope audience_of(const FrameView& view);
+Scope scope_of(const FrameView& view);
 
 // Neighbor cache and its protocols. Owned and called by one thread,
 // a worker of the host. Has no clock: time is an argument.
-class Neighbours {
+class Neighbors {
  public:
-  static Result<std::unique_ptr<Neighbours>> create(NeighbourConfig config, FrameSink& sink);
+  static Result<std::unique_ptr<Neighbors>> create(NeighborConfig config, FrameSink& sink);
 
   // Returns the neighbor for `destination`: the destination itself, the gateway, or for multicast and broadcast an
   // entry with the group's MAC address. Sends solicitations if needed.
   Lookup resolve(const IpAddress& destination, Nanos now);
   // The same for an entry that the caller holds; must be called before frames are sent. Probes a stale entry, which
   // stays resolved meanwhile, and solicits again for a failed entry whose hold time has ended.
-  Resolution use(Neighbour& entry, Nanos now);
-  [[nodiscard]] NeighbourRef hold(Neighbour& entry) { return {table_, entry}; }
+  Resolution use(Neighbor& entry, Nanos now);
+  [[nodiscard]] NeighborRef hold(Neighbor& entry) { return {table_, entry}; }
   // A received packet proves that the neighbor receives frames of this host (for example an ACK).
-  void confirm(Neighbour& entry, Nanos now);
+  void confirm(Neighbor& entry, Nanos now);
 
   // Processes a received frame, which the caller still owns. Returns true if it was ARP, ND or echo for this host's
   // VLAN, and needs no further processing.
@@ -115,7 +115,7 @@ class Neighbours {
   }
 
   // Learns from a copy of a message that another worker processes and answers.
-  void overhear(const FrameView& view, const rte_mbuf* frame, Nanos now);
+  void observe(const FrameView& view, const rte_mbuf* frame, Nanos now);
 
   // Sends the solicitations that are due, and ends failed resolutions. Returns whether any was due.
   bool poll(Nanos now);
@@ -128,51 +128,52 @@ class Neighbours {
   // A caller that waits for an entry then checks it again.
   [[nodiscard]] uint64_t generation() const { return generation_; }
   [[nodiscard]] bool is_own(const IpAddress& address) const;
-  [[nodiscard]] const NeighbourStats& stats() const { return stats_; }
-  [[nodiscard]] const NeighbourTable& table() const { return table_; }
+  [[nodiscard]] const NeighborStats& stats() const { return stats_; }
+  [[nodiscard]] const NeighborTable& table() const { return table_; }
 
  private:
   // The longest echo request that is answered, in bytes.
   static constexpr size_t kMaxEcho = 9000;
 
-  Neighbours(NeighbourConfig config, FrameSink& sink);
+  Neighbors(NeighborConfig config, FrameSink& sink);
   Status add_own_and_static();
 
-  Neighbour* insert_for_us(const IpAddress& address);
+  Neighbor* insert_requested(const IpAddress& address);
   Lookup resolve_group(const IpAddress& group, const MacAddress& mac);
   [[nodiscard]] std::optional<MacAddress> group_mac(const IpAddress& destination) const;
   [[nodiscard]] std::optional<IpAddress> next_hop(const IpAddress& destination) const;
   [[nodiscard]] const IpNetwork* subnet_of(const IpAddress& address) const;
-  [[nodiscard]] std::optional<IpAddress> source_for(const IpAddress& neighbour) const;
-  [[nodiscard]] bool is_for_us(const FrameView& view) const;
+  [[nodiscard]] std::optional<IpAddress> source_for(const IpAddress& neighbor) const;
+  [[nodiscard]] bool is_local_target(const FrameView& view) const;
 
-  void start(Neighbour& entry, NeighbourState state, Nanos now);
-  void step(Neighbour& entry, Nanos now);
+  void start(Neighbor& entry, NeighborState state, Nanos now);
+  void step(Neighbor& entry, Nanos now);
   [[nodiscard]] Nanos wait_after(uint8_t attempts) const;
-  bool solicit(Neighbour& entry, Nanos now);
-  void set_deadline(Neighbour& entry, Nanos when);
-  void set_mac(Neighbour& entry, const MacAddress& mac);
-  void become_reachable(Neighbour& entry, Nanos now, bool confirmed);
-  // Updates the sender's entry. `answers_us`: the message replies to a request of this host. `asks_us`: it is a request
+  bool solicit(Neighbor& entry, Nanos now);
+  void set_deadline(Neighbor& entry, Nanos when);
+  void set_mac(Neighbor& entry, const MacAddress& mac);
+  void become_reachable(Neighbor& entry, Nanos now, bool confirmed);
+  // Updates the sender's entry. `answers_own_request`: the message replies to a request of this host. `targets_own_address`: it is a request
   // to this host, and may create an entry.
-  void learn(const IpAddress& address, const MacAddress& mac, bool answers_us, bool asks_us, Nanos now);
+  void learn(const IpAddress& address, const MacAddress& mac, bool answers_own_request,
+             bool targets_own_address, Nanos now);
 
   void handle_arp(const ArpMessage& message, Nanos now);
-  void handle_nd(const NeighbourMessage& message, const FrameView& view, Nanos now);
-  void handle_advertisement(const NeighbourMessage& message, Nanos now);
+  void handle_nd(const NeighborMessage& message, const FrameView& view, Nanos now);
+  void handle_advertisement(const NeighborMessage& message, Nanos now);
   void answer_echo(const EchoMessage& request, const FrameView& view, Nanos now);
 
   [[nodiscard]] LinkHeader link_to(const MacAddress& destination) const;
   template <class Build>
   bool send(uint32_t length, const Build& build);
   bool send_arp(const LinkHeader& link, const ArpMessage& message);
-  bool send_nd(const LinkHeader& link, const NeighbourMessage& message);
+  bool send_nd(const LinkHeader& link, const NeighborMessage& message);
 
-  NeighbourConfig config_;
+  NeighborConfig config_;
   FrameSink& sink_;
-  NeighbourTable table_;
+  NeighborTable table_;
   std::vector<uint8_t> scratch_;  // for messages that arrive in several segments
-  NeighbourStats stats_;
+  NeighborStats stats_;
   RateLimit solicitation_limit_;
   RateLimit reply_limit_;
   Nanos deadline_ = kNever;  // not later than the earliest deadline of the entries that wait for a reply

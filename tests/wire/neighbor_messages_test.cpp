@@ -87,7 +87,7 @@ TEST(Arp, other_hardware_protocols_lengths_and_operations_are_refused) {
 
 // Expected bytes written by hand; the checksum 0x7d8e was computed by a separate program.
 TEST(Nd, solicitation_is_what_rfc_4861_says) {
-  NeighbourMessage message;
+  NeighborMessage message;
   message.source = kIp6A;
   message.target = kIp6B;
   message.destination = kIp6B.solicited_node();
@@ -104,8 +104,8 @@ TEST(Nd, solicitation_is_what_rfc_4861_says) {
             "010102000000000a");
 }
 
-NeighbourMessage advertisement() {
-  NeighbourMessage message;
+NeighborMessage advertisement() {
+  NeighborMessage message;
   message.advertisement = true;
   message.source = kIp6B;
   message.destination = kIp6A;
@@ -116,13 +116,13 @@ NeighbourMessage advertisement() {
   return message;
 }
 
-std::vector<uint8_t> frame_of(const NeighbourMessage& message, uint16_t vlan = 0) {
+std::vector<uint8_t> frame_of(const NeighborMessage& message, uint16_t vlan = 0) {
   std::vector<uint8_t> out(128);
   out.resize(build_nd({kMacA, kMacB, vlan}, message, out));
   return out;
 }
 
-std::optional<NeighbourMessage> read_nd(std::span<const uint8_t> frame) {
+std::optional<NeighborMessage> read_nd(std::span<const uint8_t> frame) {
   const FrameView view = parse(frame);
   if (view.kind != FrameKind::kIpv6) return std::nullopt;
   return parse_nd(view, body_of(view, frame));
@@ -130,7 +130,7 @@ std::optional<NeighbourMessage> read_nd(std::span<const uint8_t> frame) {
 
 TEST(Nd, reads_what_it_wrote) {
   for (unsigned bits = 0; bits < 16; ++bits) {
-    NeighbourMessage sent = advertisement();
+    NeighborMessage sent = advertisement();
     sent.router = (bits & 1) != 0;
     sent.solicited = (bits & 2) != 0;
     sent.override_cache = (bits & 4) != 0;
@@ -162,7 +162,7 @@ TEST(Nd, any_flipped_bit_behind_the_link_header_is_noticed) {
 }
 
 TEST(Nd, messages_against_the_rules_of_rfc_4861_7_1_are_refused) {
-  NeighbourMessage message = advertisement();
+  NeighborMessage message = advertisement();
   message.target = *IpAddress::parse("ff02::1");
   EXPECT_FALSE(read_nd(frame_of(message))) << "multicast target";
   message = advertisement();
@@ -209,7 +209,7 @@ TEST(Echo, reply_mirrors_the_request_for_both_families) {
 }
 
 // A parser must not read beyond any input; sanitizers verify this.
-TEST(NeighbourMessages, random_bytes_do_no_harm) {
+TEST(NeighborMessages, random_bytes_do_no_harm) {
   Rng rng{3};
   for (int round = 0; round < 20'000; ++round) {
     auto frame = frame_of(advertisement());

@@ -20,9 +20,9 @@ struct Outcome {
 
 // Table of jobs and their outcomes. take() and done() are thread-safe; call the others after the worker threads have
 // exited.
-class Board {
+class JobTable {
  public:
-  Board(size_t jobs, ProgressLine& line) : outcomes_(jobs), line_(line) {}
+  JobTable(size_t jobs, ProgressLine& line) : outcomes_(jobs), line_(line) {}
 
   // Number of the next job; none when all jobs are taken or after an interrupt.
   std::optional<size_t> take() {
@@ -33,13 +33,13 @@ class Board {
   void done(size_t job, Outcome outcome) {
     const std::lock_guard lock(mutex_);
     outcomes_[job] = std::move(outcome);
-    for (; told_ < outcomes_.size() && outcomes_[told_]; ++told_) tell(*outcomes_[told_]);
+    for (; printed_ < outcomes_.size() && outcomes_[printed_]; ++printed_) print(*outcomes_[printed_]);
   }
   [[nodiscard]] bool ended(size_t job) const { return outcomes_[job] && !outcomes_[job]->stopped; }
   [[nodiscard]] bool succeeded(size_t job) const { return ended(job) && outcomes_[job]->error.empty(); }
 
  private:
-  void tell(const Outcome& outcome) {
+  void print(const Outcome& outcome) {
     if (outcome.stopped) return;
     if (outcome.error.empty())
       line_.print(outcome.line);
@@ -49,7 +49,7 @@ class Board {
 
   std::mutex mutex_;
   std::vector<std::optional<Outcome>> outcomes_;
-  size_t taken_ = 0, told_ = 0;
+  size_t taken_ = 0, printed_ = 0;
   ProgressLine& line_;
 };
 

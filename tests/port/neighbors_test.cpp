@@ -1,11 +1,11 @@
 // Address resolution: requests, and states of the entries.
 #include "base/rng.hpp"
-#include "neighbours_fixture.hpp"
+#include "neighbors_fixture.hpp"
 
 namespace roci {
 namespace {
 
-TEST_F(NeighboursTest, asks_by_broadcast_and_resolves_on_the_answer) {
+TEST_F(NeighborsTest, asks_by_broadcast_and_resolves_on_the_answer) {
   EXPECT_EQ(host().next_deadline(), kNever);
   const Lookup first = host().resolve(kPeer, 5ms);
   EXPECT_EQ(first.result, Resolution::kPending);
@@ -33,8 +33,8 @@ TEST_F(NeighboursTest, asks_by_broadcast_and_resolves_on_the_answer) {
 }
 
 // After 30 ms, then twice as long each time, at most one second.
-TEST_F(NeighboursTest, asks_seven_times_ever_later_then_fails_and_asks_again_after_the_hold) {
-  NeighbourRef ref = host().hold(*host().resolve(kPeer, 1s).entry);
+TEST_F(NeighborsTest, asks_seven_times_ever_later_then_fails_and_asks_again_after_the_hold) {
+  NeighborRef ref = host().hold(*host().resolve(kPeer, 1s).entry);
   uint64_t generation = host().generation();
   EXPECT_EQ(run_until(60s), (std::vector<Nanos>{1'030ms, 1'090ms, 1'210ms, 1'450ms, 1'930ms, 2'890ms}));
   EXPECT_EQ(host().stats().failures, 1U);
@@ -50,8 +50,8 @@ TEST_F(NeighboursTest, asks_seven_times_ever_later_then_fails_and_asks_again_aft
   EXPECT_EQ(host().use(*ref, 9s), Resolution::kResolved);
 }
 
-TEST_F(NeighboursTest, stale_entry_is_probed_by_unicast_at_its_next_use_and_stays_usable) {
-  NeighbourRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
+TEST_F(NeighborsTest, stale_entry_is_probed_by_unicast_at_its_next_use_and_stays_usable) {
+  NeighborRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
   arp_reply(0s);
   sink_->clear();
   EXPECT_EQ(host().use(*ref, 29s), Resolution::kResolved);
@@ -64,14 +64,14 @@ TEST_F(NeighboursTest, stale_entry_is_probed_by_unicast_at_its_next_use_and_stay
   EXPECT_EQ(sent[0].first.destination, kPeerMac);
   const uint32_t version = ref->version;
   arp_reply(3600s);
-  EXPECT_EQ(ref->state, NeighbourState::kReachable);
+  EXPECT_EQ(ref->state, NeighborState::kReachable);
   EXPECT_EQ(ref->version, version);
   EXPECT_EQ(host().use(*ref, 3629s), Resolution::kResolved);
   EXPECT_TRUE(sink_->frames.empty());
 }
 
-TEST_F(NeighboursTest, unanswered_probes_lead_to_broadcasts_and_then_to_failure) {
-  NeighbourRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
+TEST_F(NeighborsTest, unanswered_probes_lead_to_broadcasts_and_then_to_failure) {
+  NeighborRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
   arp_reply(0s);
   host().use(*ref, 30s);
   sink_->clear();
@@ -89,8 +89,8 @@ TEST_F(NeighboursTest, unanswered_probes_lead_to_broadcasts_and_then_to_failure)
   EXPECT_EQ(host().use(*ref, 35'780ms), Resolution::kFailed);
 }
 
-TEST_F(NeighboursTest, acknowledged_traffic_replaces_probes) {
-  NeighbourRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
+TEST_F(NeighborsTest, acknowledged_traffic_replaces_probes) {
+  NeighborRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
   arp_reply(0s);
   sink_->clear();
   for (Nanos now = 1s; now < 200s; now += 1s) {
@@ -101,7 +101,7 @@ TEST_F(NeighboursTest, acknowledged_traffic_replaces_probes) {
 }
 
 // Every message from the neighbor in every state of its entry.
-TEST_F(NeighboursTest, messages_against_states_follow_the_table) {
+TEST_F(NeighborsTest, messages_against_states_follow_the_table) {
   enum Start { kAbsent, kIncomplete, kReachable, kProbing, kFailed, kStatic };
   enum Message { kReply, kReplyOther, kRequest, kRequestOther, kGratuitous, kGratuitousOther, kForOthers };
   struct Row {
@@ -140,7 +140,7 @@ TEST_F(NeighboursTest, messages_against_states_follow_the_table) {
   };
   for (size_t i = 0; i < std::size(rows); ++i) {
     const Row& row = rows[i];
-    neighbours_.reset();
+    neighbors_.reset();
     config_.static_entries.clear();
     if (row.start == kStatic) config_.static_entries = {{kPeer, kPeerMac}};
     Nanos now{0};
@@ -171,11 +171,11 @@ TEST_F(NeighboursTest, messages_against_states_follow_the_table) {
         break;
     }
     sink_->clear();
-    const Neighbour* entry = nullptr;
-    const_cast<NeighbourTable&>(host().table()).for_each([&](Neighbour& e) {
+    const Neighbor* entry = nullptr;
+    const_cast<NeighborTable&>(host().table()).for_each([&](Neighbor& e) {
       if (e.address == kPeer) entry = &e;
     });
-    EXPECT_EQ(entry == nullptr ? "absent" : neighbour_state_name(entry->state), row.state) << "row " << i;
+    EXPECT_EQ(entry == nullptr ? "absent" : neighbor_state_name(entry->state), row.state) << "row " << i;
     if (entry == nullptr || row.state == "absent") continue;
     EXPECT_EQ(entry->mac, row.other_mac ? kOtherMac : kPeerMac) << "row " << i;
     EXPECT_EQ(host().resolve(kPeer, now).result, Resolution::kResolved) << "row " << i;
@@ -184,7 +184,7 @@ TEST_F(NeighboursTest, messages_against_states_follow_the_table) {
   }
 }
 
-TEST_F(NeighboursTest, groups_and_broadcasts_need_no_question) {
+TEST_F(NeighborsTest, groups_and_broadcasts_need_no_question) {
   const std::pair<const char*, const char*> rows[] = {
       {"239.1.2.3", "01:00:5e:01:02:03"},       {"ff02::5", "33:33:00:00:00:05"},
       {"255.255.255.255", "ff:ff:ff:ff:ff:ff"}, {"10.0.0.255", "ff:ff:ff:ff:ff:ff"},
@@ -198,14 +198,14 @@ TEST_F(NeighboursTest, groups_and_broadcasts_need_no_question) {
   EXPECT_TRUE(sink_->frames.empty());
 }
 
-TEST_F(NeighboursTest, other_subnets_are_reached_through_the_gateway_or_not_at_all) {
+TEST_F(NeighborsTest, other_subnets_are_reached_through_the_gateway_or_not_at_all) {
   const IpAddress far = *IpAddress::parse("192.168.7.7");
   const IpAddress far6 = *IpAddress::parse("2001:db8::7");
   EXPECT_EQ(host().resolve(far, 0s).result, Resolution::kFailed);
   EXPECT_EQ(host().resolve(far, 0s).entry, nullptr);
   EXPECT_EQ(host().resolve(far6, 0s).entry, nullptr);
   EXPECT_TRUE(sink_->frames.empty());
-  neighbours_.reset();
+  neighbors_.reset();
   config_.gateway_v4 = kPeer;
   config_.gateway_v6 = kPeer6;
   const Lookup lookup = host().resolve(far, 0s);
@@ -216,11 +216,11 @@ TEST_F(NeighboursTest, other_subnets_are_reached_through_the_gateway_or_not_at_a
   EXPECT_EQ(host().resolve(*IpAddress::parse("fe80::9"), 0s).entry->address, *IpAddress::parse("fe80::9"));
 }
 
-TEST_F(NeighboursTest, full_table_drops_the_oldest_but_never_one_in_use_or_static) {
+TEST_F(NeighborsTest, full_table_drops_the_oldest_but_never_one_in_use_or_static) {
   config_.capacity = 4;
   config_.static_entries = {{kPeer, kPeerMac}};
   const auto address = [](uint32_t n) { return IpAddress::from_v4(0x0a000010 + n); };
-  std::vector<NeighbourRef> held;
+  std::vector<NeighborRef> held;
   for (uint32_t n = 0; n < 3; ++n) held.push_back(host().hold(*host().resolve(address(n), 0s).entry));
   for (uint32_t n = 10; n < 60; ++n) EXPECT_NE(host().resolve(address(n), 0s).entry, nullptr);
   for (uint32_t n = 0; n < 3; ++n) EXPECT_EQ(held[n]->address, address(n));
@@ -236,11 +236,11 @@ TEST_F(NeighboursTest, full_table_drops_the_oldest_but_never_one_in_use_or_stati
 
 // More peers are in use than the table's capacity. Expects that the table grows and held entries keep their
 // addresses.
-TEST_F(NeighboursTest, table_grows_with_the_neighbours_in_use) {
+TEST_F(NeighborsTest, table_grows_with_the_neighbours_in_use) {
   config_.capacity = 4;
   const auto address = [](uint32_t n) { return IpAddress::from_v4(0x0a000010 + n); };
-  std::vector<NeighbourRef> held;
-  std::vector<const Neighbour*> places;
+  std::vector<NeighborRef> held;
+  std::vector<const Neighbor*> places;
   for (uint32_t n = 0; n < 100; ++n) {
     held.push_back(host().hold(*host().resolve(address(n), 0s).entry));
     places.push_back(&*held.back());
@@ -256,7 +256,7 @@ TEST_F(NeighboursTest, table_grows_with_the_neighbours_in_use) {
   EXPECT_EQ(host().stats().table_full, 0U);
 }
 
-TEST_F(NeighboursTest, questions_and_answers_are_rate_limited_apart) {
+TEST_F(NeighborsTest, questions_and_answers_are_rate_limited_apart) {
   config_.solicitations_per_second = 100;
   config_.replies_per_second = 50;
   for (uint32_t n = 0; n < 100; ++n) host().resolve(IpAddress::from_v4(0x0a000010 + n), 0s);
@@ -271,9 +271,9 @@ TEST_F(NeighboursTest, questions_and_answers_are_rate_limited_apart) {
   EXPECT_EQ(sink_->frames.size(), 50U);
 }
 
-TEST_F(NeighboursTest, lack_of_buffers_delays_a_question_and_does_not_count_as_asked) {
+TEST_F(NeighborsTest, lack_of_buffers_delays_a_question_and_does_not_count_as_asked) {
   sink_->dry = true;
-  NeighbourRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
+  NeighborRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
   run_until(10ms);
   EXPECT_EQ(host().stats().no_buffer, 11U);
   sink_->dry = false;
@@ -281,11 +281,11 @@ TEST_F(NeighboursTest, lack_of_buffers_delays_a_question_and_does_not_count_as_a
   EXPECT_EQ(host().use(*ref, 3'500ms), Resolution::kFailed);
 }
 
-TEST_F(NeighboursTest, bad_settings_are_named) {
+TEST_F(NeighborsTest, bad_settings_are_named) {
   const auto expect = [&](std::string_view part) {
     EXPECT_NE(creation_error().find(part), std::string::npos) << creation_error();
   };
-  const NeighbourConfig good = config_;
+  const NeighborConfig good = config_;
   config_.mac = MacAddress::broadcast();
   expect("ff:ff:ff:ff:ff:ff is not a valid MAC address of a host");
   config_ = good;
@@ -314,19 +314,19 @@ TEST_F(NeighboursTest, bad_settings_are_named) {
 }
 
 // Two hosts with random frame loss: finally both have resolved each other, and no buffer is lost.
-TEST_F(NeighboursTest, two_hosts_find_each_other_over_a_lossy_wire) {
+TEST_F(NeighborsTest, two_hosts_find_each_other_over_a_lossy_wire) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng{seed};
     CollectingSink sinks[2] = {CollectingSink(pool_), CollectingSink(pool_)};
     const MacAddress macs[2] = {kMac, kPeerMac};
     const IpAddress addresses[2][2] = {{kIp, kIp6}, {kPeer, kPeer6}};
-    std::unique_ptr<Neighbours> hosts[2];
+    std::unique_ptr<Neighbors> hosts[2];
     for (size_t h = 0; h < 2; ++h) {
-      NeighbourConfig config;
+      NeighborConfig config;
       config.mac = macs[h];
       config.addresses = {{addresses[h][0], 24}, {addresses[h][1], 64}};
       config.failed_hold = 2s;
-      hosts[h] = *Neighbours::create(config, sinks[h]);
+      hosts[h] = *Neighbors::create(config, sinks[h]);
     }
     for (Nanos now{0}; now < 300s; now += 250ms) {
       for (size_t h = 0; h < 2; ++h) {
@@ -352,10 +352,10 @@ TEST_F(NeighboursTest, two_hosts_find_each_other_over_a_lossy_wire) {
   }
 }
 
-TEST_F(NeighboursTest, random_frames_do_no_harm) {
+TEST_F(NeighborsTest, random_frames_do_no_harm) {
   Rng rng{11};
   config_.capacity = 16;
-  std::vector<NeighbourRef> held;
+  std::vector<NeighborRef> held;
   Nanos now{0};
   for (int round = 0; round < 20'000; ++round) {
     now += Nanos{static_cast<int64_t>(rng.below(50'000'000))};
@@ -373,7 +373,7 @@ TEST_F(NeighboursTest, random_frames_do_no_harm) {
                                  MacAddress::local(rng.below(50)), some, kMac, rng.chance(0.8) ? kIp : some};
             length = build_arp({to, kPeerMac, 0}, arp, out);
           } else {
-            NeighbourMessage nd =
+            NeighborMessage nd =
                 advertisement(MacAddress::local(rng.below(4)), rng.chance(0.5), rng.chance(0.5));
             nd.advertisement = rng.chance(0.5);
             nd.target = rng.chance(0.5) ? kIp6 : kPeer6;

@@ -1,5 +1,5 @@
 // Storage of a neighbor cache: entries with stable addresses, found by IP address. A full table evicts the least
-// recently used entry that has no NeighbourRef.
+// recently used entry that has no NeighborRef.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace roci {
 //        no reply to   │      │ use after the hold time          ▼ then use│
 //        7 broadcasts  ▼      │                               kProbing ────┘
 //                     kFailed ┘          kIncomplete ◄───────────┘ no reply to 7 unicast probes
-enum class NeighbourState : uint8_t {
+enum class NeighborState : uint8_t {
   kFree,        // unused
   kIncomplete,  // waits for the reply to a broadcast or multicast solicitation; no MAC address yet
   kReachable,   // has a MAC address, confirmed by the neighbor, or stale: confirmed at the next use
@@ -27,57 +27,57 @@ enum class NeighbourState : uint8_t {
   kFailed,      // no reply; use after the hold time solicits again
   kPermanent,   // static, own or multicast: received messages do not change it
 };
-std::string_view neighbour_state_name(NeighbourState state);
+std::string_view neighbor_state_name(NeighborState state);
 
-// Entry of a NeighbourTable, which owns it. Only Neighbors modifies it, except for the reference count.
-struct Neighbour {
+// Entry of a NeighborTable, which owns it. Only Neighbors modifies it, except for the reference count.
+struct Neighbor {
   IpAddress address;
   MacAddress mac;
-  NeighbourState state = NeighbourState::kFree;
+  NeighborState state = NeighborState::kFree;
   bool pinned = false;   // never evicted: static and own addresses
   uint8_t attempts = 0;  // solicitations sent in this state
   uint32_t version = 0;  // changes with the MAC address, for owners of prepared headers
-  uint32_t holders = 0;  // number of NeighbourRefs
+  uint32_t holders = 0;  // number of NeighborRefs
   // kIncomplete, kProbing: time of the next step. kReachable: stale from then on. kFailed: end of the hold time.
   Nanos deadline{0};
 
   [[nodiscard]] bool has_mac() const {
-    return state == NeighbourState::kReachable || state == NeighbourState::kProbing ||
-           state == NeighbourState::kPermanent;
+    return state == NeighborState::kReachable || state == NeighborState::kProbing ||
+           state == NeighborState::kPermanent;
   }
 
  private:
-  friend class NeighbourTable;
+  friend class NeighborTable;
   uint32_t index_ = 0;
   uint32_t next_in_bucket_ = 0;
   uint32_t older_ = 0, newer_ = 0;  // list of entries that may be evicted
 };
 
-class NeighbourTable {
+class NeighborTable {
  public:
   // `capacity` entries, at least 1; only grow() adds more.
-  explicit NeighbourTable(uint32_t capacity);
+  explicit NeighborTable(uint32_t capacity);
 
-  [[nodiscard]] Neighbour* find(const IpAddress& address);
+  [[nodiscard]] Neighbor* find(const IpAddress& address);
   // Adds a kFree entry for an address that is not in the table. If the table is full, evicts the oldest entry that is
   // neither held nor pinned. Null if there is no such entry.
-  Neighbour* insert(const IpAddress& address);
+  Neighbor* insert(const IpAddress& address);
   // Doubles the capacity; entries keep their addresses. Only for
   // entries that the owner holds, not for received messages.
   void grow();
   // Marks the entry as most recently used.
-  void touch(Neighbour& entry);
+  void touch(Neighbor& entry);
   // The entry is never evicted from now on.
-  void pin(Neighbour& entry);
-  void hold(Neighbour& entry);
-  void release(Neighbour& entry);
+  void pin(Neighbor& entry);
+  void hold(Neighbor& entry);
+  void release(Neighbor& entry);
 
   [[nodiscard]] uint32_t size() const { return size_; }
   [[nodiscard]] uint32_t capacity() const { return static_cast<uint32_t>(slots_.size()) - 1; }
   template <class Visit>
   void for_each(Visit visit) {
     for (size_t i = 1; i <= used_; ++i) {
-      if (slots_[i].state != NeighbourState::kFree) visit(slots_[i]);
+      if (slots_[i].state != NeighborState::kFree) visit(slots_[i]);
     }
   }
 
@@ -85,11 +85,11 @@ class NeighbourTable {
   static constexpr uint32_t kNone = 0;  // slot 0 is the head of the list of entries that may be evicted
 
   uint32_t& bucket_of(const IpAddress& address);
-  void link_newest(Neighbour& entry);
-  void unlink(Neighbour& entry);
-  void remove_from_bucket(const Neighbour& entry);
+  void link_newest(Neighbor& entry);
+  void unlink(Neighbor& entry);
+  void remove_from_bucket(const Neighbor& entry);
 
-  std::deque<Neighbour> slots_;
+  std::deque<Neighbor> slots_;
   std::vector<uint32_t> buckets_;  // first slot of each chain; a power of two
   uint32_t used_ = 0;              // slots 1 to used_ have been used
   uint32_t size_ = 0;
@@ -97,31 +97,29 @@ class NeighbourTable {
 
 // Reference that keeps an entry in its table, for a queue pair that sends to it. Must be destroyed before the table.
 // Not thread-safe: used by the thread of the table's owner.
-class NeighbourRef {
+class NeighborRef {
  public:
-  NeighbourRef() = default;
-  NeighbourRef(NeighbourTable& table, Neighbour& entry) : table_(&table), entry_(&entry) {
-    table.hold(entry);
-  }
-  NeighbourRef(NeighbourRef&& other) noexcept
+  NeighborRef() = default;
+  NeighborRef(NeighborTable& table, Neighbor& entry) : table_(&table), entry_(&entry) { table.hold(entry); }
+  NeighborRef(NeighborRef&& other) noexcept
       : table_(std::exchange(other.table_, nullptr)), entry_(std::exchange(other.entry_, nullptr)) {}
-  NeighbourRef& operator=(NeighbourRef&& other) noexcept {
+  NeighborRef& operator=(NeighborRef&& other) noexcept {
     std::swap(table_, other.table_);
     std::swap(entry_, other.entry_);
     return *this;
   }
-  ~NeighbourRef() {
+  ~NeighborRef() {
     if (entry_ != nullptr) table_->release(*entry_);
   }
 
   explicit operator bool() const { return entry_ != nullptr; }
-  Neighbour& operator*() const { return *entry_; }
-  Neighbour* operator->() const { return entry_; }
-  [[nodiscard]] Neighbour* get() const { return entry_; }
+  Neighbor& operator*() const { return *entry_; }
+  Neighbor* operator->() const { return entry_; }
+  [[nodiscard]] Neighbor* get() const { return entry_; }
 
  private:
-  NeighbourTable* table_ = nullptr;
-  Neighbour* entry_ = nullptr;
+  NeighborTable* table_ = nullptr;
+  Neighbor* entry_ = nullptr;
 };
 
 }  // namespace roci

@@ -1,4 +1,4 @@
-#include "roci-run/surroundings.hpp"
+#include "roci-run/environment.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -84,7 +84,7 @@ std::filesystem::path library_folder(const std::filesystem::path& programs) {
   return {};
 }
 
-std::string in_front(const std::string& folder, const std::string& list) {
+std::string prepended(const std::string& folder, const std::string& list) {
   if (list.empty() || list == folder) return folder;
   return list.starts_with(folder + ":") ? list : folder + ":" + list;
 }
@@ -106,13 +106,13 @@ Result<std::filesystem::path> device_tree(const std::string& name) {
   return fail("'" + tree.string() + "' cannot be created: " + error.message(), error.value());
 }
 
-Status set_surroundings(const std::filesystem::path& programs, const std::string& device_name) {
+Status set_environment(const std::filesystem::path& programs, const std::string& device_name) {
   const std::filesystem::path libraries = library_folder(programs);
   if (libraries.empty())
     return fail("libraries not found: no folder 'rocinante' with " + std::string{kShim} + " in '" +
                     (programs.parent_path() / "lib").string() + "'",
                 ENOENT);
-  setenv("LD_LIBRARY_PATH", in_front(libraries.string(), variable("LD_LIBRARY_PATH")).c_str(), 1);
+  setenv("LD_LIBRARY_PATH", prepended(libraries.string(), variable("LD_LIBRARY_PATH")).c_str(), 1);
   std::error_code ignored;
   if (is_usable_device("/dev/infiniband/uverbs0") &&
       std::filesystem::exists("/sys/class/infiniband/" + device_name, ignored))
@@ -120,7 +120,7 @@ Status set_surroundings(const std::filesystem::path& programs, const std::string
   const auto tree = device_tree(device_name);
   if (!tree) return fail(tree.error());
   setenv("ROCI_PATHS", tree->c_str(), 1);
-  setenv("LD_PRELOAD", in_front((libraries / kShim).string(), variable("LD_PRELOAD")).c_str(), 1);
+  setenv("LD_PRELOAD", prepended((libraries / kShim).string(), variable("LD_PRELOAD")).c_str(), 1);
   return {};
 }
 

@@ -1,4 +1,4 @@
-#include "port/neighbour_table.hpp"
+#include "port/neighbor_table.hpp"
 
 #include <gtest/gtest.h>
 
@@ -40,21 +40,21 @@ struct Model {
   }
 };
 
-TEST(NeighbourTable, behaves_like_the_naive_model_under_random_operations) {
+TEST(NeighborTable, behaves_like_the_naive_model_under_random_operations) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Rng rng{seed};
     const auto capacity = static_cast<uint32_t>(rng.between(1, 40));
-    NeighbourTable table(capacity);
+    NeighborTable table(capacity);
     Model model{capacity, {}, {}, {}};
-    std::vector<std::pair<IpAddress, Neighbour*>> held;
+    std::vector<std::pair<IpAddress, Neighbor*>> held;
     for (int i = 0; i < 5000; ++i) {
       const IpAddress a = ip(rng.below(3 * capacity));
-      Neighbour* entry = table.find(a);
+      Neighbor* entry = table.find(a);
       ASSERT_EQ(entry != nullptr, model.holders.contains(a)) << "seed " << seed << " step " << i;
       if (entry == nullptr) {
         entry = table.insert(a);
         ASSERT_EQ(entry != nullptr, model.insert(a)) << "seed " << seed << " step " << i;
-        if (entry != nullptr) entry->state = NeighbourState::kReachable;
+        if (entry != nullptr) entry->state = NeighborState::kReachable;
         continue;
       }
       ASSERT_EQ(entry->address, a);
@@ -89,7 +89,7 @@ TEST(NeighbourTable, behaves_like_the_naive_model_under_random_operations) {
       ASSERT_EQ(table.size(), model.holders.size());
     }
     size_t visited = 0;
-    table.for_each([&](Neighbour& entry) {
+    table.for_each([&](Neighbor& entry) {
       ++visited;
       EXPECT_TRUE(model.holders.contains(entry.address));
     });
@@ -97,13 +97,13 @@ TEST(NeighbourTable, behaves_like_the_naive_model_under_random_operations) {
   }
 }
 
-TEST(NeighbourTable, reference_keeps_its_entry_and_lets_it_go) {
-  NeighbourTable table(2);
-  Neighbour* first = table.insert(ip(1));
-  first->state = NeighbourState::kReachable;
+TEST(NeighborTable, reference_keeps_its_entry_and_lets_it_go) {
+  NeighborTable table(2);
+  Neighbor* first = table.insert(ip(1));
+  first->state = NeighborState::kReachable;
   {
-    NeighbourRef ref(table, *first);
-    NeighbourRef moved = std::move(ref);
+    NeighborRef ref(table, *first);
+    NeighborRef moved = std::move(ref);
     EXPECT_FALSE(ref);  // NOLINT(bugprone-use-after-move): moving empties it
     for (uint32_t i = 2; i < 10; ++i) EXPECT_NE(table.insert(ip(i)), nullptr);
     EXPECT_EQ(table.find(ip(1)), first);
@@ -114,8 +114,8 @@ TEST(NeighbourTable, reference_keeps_its_entry_and_lets_it_go) {
   EXPECT_EQ(table.find(ip(1)), nullptr);
 }
 
-TEST(NeighbourTable, new_entry_in_an_old_place_has_a_new_version) {
-  NeighbourTable table(1);
+TEST(NeighborTable, new_entry_in_an_old_place_has_a_new_version) {
+  NeighborTable table(1);
   const uint32_t before = table.insert(ip(1))->version;
   EXPECT_NE(table.insert(ip(2))->version, before);
 }
