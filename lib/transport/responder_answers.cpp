@@ -425,9 +425,25 @@ SendOutcome Responder::send_atomic_response(TransportContext& context, const Res
   });
 }
 
+// PSN of an acknowledgment of everything up to `psn`. A requester of Linux takes an ACK with the PSN of a READ or an
+// atomic for its response, and completes the request without data (docs/interop.md). Such an ACK can only be that of a
+// duplicate, so for a standard peer it has the PSN of the last SEND or WRITE. Extended peers request the lost response.
+Psn Responder::acknowledged_psn(Psn psn) const {
+  if (session() != nullptr || !answers_made_) return psn;
+  const Resource* const ring = answers_->resources();
+  for (uint32_t i = 0; i < resource_count_; ++i) {  // the newest first
+    const Resource& resource = ring[(next_resource_ + resource_count_ - 1 - i) % resource_count_];
+    if (resource.packets == 0) break;
+    if (is_after(resource.first, psn)) continue;
+    if (!is_within(psn, resource.first, resource.first + (resource.packets - 1))) break;
+    psn = resource.first - 1;
+  }
+  return psn;
+}
+
 bool Responder::acknowledge_before(TransportContext& context, const Resource& resource) {
   const Acknowledgment before{.syndrome = kSyndromeAck,
-                              .psn = resource.first - 1,
+                              .psn = acknowledged_psn(resource.first - 1),
                               .msn = Msn{resource.msn.value() - 1},
                               .expected = resource.first};
   if (!send_acknowledgment(context, before, false)) return false;
@@ -469,7 +485,7 @@ bool Responder::send_pending(TransportContext& context) {
   const uint8_t syndrome = ack ? kSyndromeAck : pending_syndrome_;
   const bool with_sack = session() != nullptr && session()->kept && !session()->kept->empty();
   const Acknowledgment what{.syndrome = syndrome,
-                            .psn = ack ? expected_ - 1 : pending_psn_,
+                            .psn = ack ? acknowledged_psn(expected_ - 1) : pending_psn_,
                             .msn = msn_,
                             .expected = expected_,
                             .becn = pending_ce_};
