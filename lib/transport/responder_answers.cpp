@@ -329,8 +329,9 @@ bool Responder::transmit(TransportContext& context, uint32_t& budget) {
     const bool has_window = has_window_for(resource);
     if (!has_window && qp_.gates != nullptr) qp_.gates->responses.pause();
     if (!has_window || (qp_.gates != nullptr && held(context.now, resource))) {
-      // The response may wait for the requester, and the requester for the acknowledgment of an earlier packet.
-      return duplicate_before_answers_ && !acknowledge_before(context, resource);
+      // The response may wait for the requester, and the requester for the acknowledgment of an earlier packet. A pace
+      // waits for nobody. Linux fails a connection when an ACK arrives within the response to a READ.
+      return !has_window && duplicate_before_answers_ && !acknowledge_before(context, resource);
     }
     if (!send_answer(context, resource)) return true;
     --budget;
@@ -434,7 +435,6 @@ Psn Responder::acknowledged_psn(Psn psn) const {
   for (uint32_t i = 0; i < resource_count_; ++i) {  // the newest first
     const Resource& resource = ring[(next_resource_ + resource_count_ - 1 - i) % resource_count_];
     if (resource.packets == 0) break;
-    if (is_after(resource.first, psn)) continue;
     if (!is_within(psn, resource.first, resource.first + (resource.packets - 1))) break;
     psn = resource.first - 1;
   }
@@ -443,7 +443,7 @@ Psn Responder::acknowledged_psn(Psn psn) const {
 
 bool Responder::acknowledge_before(TransportContext& context, const Resource& resource) {
   const Acknowledgment before{.syndrome = kSyndromeAck,
-                              .psn = acknowledged_psn(resource.first - 1),
+                              .psn = resource.first - 1,
                               .msn = Msn{resource.msn.value() - 1},
                               .expected = resource.first};
   if (!send_acknowledgment(context, before, false)) return false;
