@@ -2,6 +2,7 @@
 // simulation_test.cpp apply.
 #include <gtest/gtest.h>
 
+#include "simulation/named_seeds.hpp"
 #include "simulation/seeds.hpp"
 
 namespace roci::test {
@@ -16,6 +17,14 @@ constexpr uint64_t kLinuxSeeds = 400;
 
 TEST(LinuxPeer, random_programs_complete_with_linux_and_rocinante_peers) {
   run_seeds(kLinuxSeeds, draw_linux_scenario);
+}
+
+TEST(LinuxPeer, seeds_that_found_a_defect_complete) {
+  for (const NamedSeed& named : kNamedLinuxSeeds) {
+    const SimulationResult result = run_simulation(named.seed, {}, draw_linux_scenario);
+    EXPECT_EQ(result.failure, "") << named.found << "\n" << result.scenario << "\n" << result.counters;
+    EXPECT_EQ(result.tally.gave_up, 0U) << named.found << "\n" << result.scenario;
+  }
 }
 
 TEST(LinuxPeer, the_same_seed_sends_the_same_packets) {

@@ -25,6 +25,7 @@ class Simulation : public Poller {
   [[nodiscard]] Nanos next_deadline() const override { return next_action_; }
   [[nodiscard]] std::string_view name() const override { return "applications"; }
   void build();
+  void pair_with_linux(uint32_t connection, size_t& from, size_t& to);
   [[nodiscard]] bool finished() const;
   void play();
 
@@ -52,9 +53,7 @@ void Simulation::build() {
   for (uint32_t i = 0; i < scenario_.reliable; ++i) {
     size_t from = rng_.below(hosts);
     size_t to = (from + 1 + rng_.below(hosts - 1)) % hosts;
-    // Not between two Linux hosts. Host 0 is a Rocinante host.
-    if (network_->linux_host(from) != nullptr && network_->linux_host(to) != nullptr)
-      (i % 2 == 0 ? from : to) = 0;
+    pair_with_linux(i, from, to);
     actors_.push_back(std::make_unique<ReliableConnection>(
         *network_, scenario_, rng_.fork(), judge_, std::array{from, to}, std::array{pool(from), pool(to)}));
   }
@@ -66,6 +65,22 @@ void Simulation::build() {
   }
   if (scenario_.datagrams)
     actors_.push_back(std::make_unique<Datagrams>(*network_, scenario_, rng_.fork(), judge_));
+}
+
+// With Linux hosts, which are the hosts from 1 on, host 0 has a connection to one of them, and one to a Rocinante host
+// if there is another. No connection is between two Linux hosts.
+void Simulation::pair_with_linux(uint32_t connection, size_t& from, size_t& to) {
+  const size_t last = network_->hosts() - 1;
+  if (network_->linux_host(1) == nullptr) return;
+  if (connection == 0) {
+    from = 0;
+    to = 1;
+  } else if (connection == 1 && network_->linux_host(last) == nullptr) {
+    from = 0;
+    to = last;
+  } else if (network_->linux_host(from) != nullptr && network_->linux_host(to) != nullptr) {
+    (connection % 2 == 0 ? from : to) = 0;
+  }
 }
 
 bool Simulation::finished() const {
