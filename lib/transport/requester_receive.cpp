@@ -66,6 +66,9 @@ void Requester::on_acknowledge(TransportContext& context, const FrameView& view,
     case AethKind::kRnrNak:
       context.counters.add(Counter::kRnrNaksReceived);
       acknowledge_before(context, psn);
+      // The packet has arrived, so NAKs and time-outs before this are no reason to give up. The responder of Linux sends
+      // a NAK with the same PSN for the packets behind it.
+      retries_left_ = qp_.attributes.retry_count;
       if (waits_for_rnr_) return;  // a repeated RNR NAK
       if (rnr_retries_left_ == 0) {
         fail_oldest(context, IBV_WC_RNR_RETRY_EXC_ERR);

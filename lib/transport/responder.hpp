@@ -175,6 +175,7 @@ class Responder {
   };
   // Sends an ACK or a NAK. False when there was no buffer.
   bool send_acknowledgment(TransportContext& context, const Acknowledgment& what, bool with_sack);
+  [[nodiscard]] Psn acknowledged_psn(Psn psn) const;
   bool send_pending(TransportContext& context);
   // Acknowledges everything executed before a READ or atomic. False when there was no buffer.
   bool acknowledge_before(TransportContext& context, const Resource& resource);

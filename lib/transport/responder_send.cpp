@@ -332,8 +332,9 @@ bool Responder::transmit(TransportContext& context, uint32_t& budget) {
     const bool has_window = has_window_for(resource);
     if (!has_window && qp_.gates != nullptr) qp_.gates->responses.pause();
     if (!has_window || (qp_.gates != nullptr && held(context.now, resource))) {
-      // The response may wait for the requester, and the requester for the acknowledgment of an earlier packet.
-      return duplicate_before_responses_ && !acknowledge_before(context, resource);
+      // The response may wait for the requester, and the requester for the acknowledgment of an earlier packet. With a
+      // pace alone it does not wait: Linux fails a connection if an ACK arrives within the response to a READ.
+      return !has_window && duplicate_before_responses_ && !acknowledge_before(context, resource);
     }
     if (!send_response(context, resource)) return true;
     --budget;
@@ -429,6 +430,21 @@ SendOutcome Responder::send_atomic_response(TransportContext& context, const Res
   });
 }
 
+// PSN of an acknowledgment of everything up to `psn`. A requester of Linux takes an ACK with the PSN of a READ or an
+// atomic for its response, and completes the request without data (docs/interop.md). Such an ACK can only be that of a
+// duplicate, so for a standard peer it has the PSN of the last SEND or WRITE. Extended peers request the lost response.
+Psn Responder::acknowledged_psn(Psn psn) const {
+  if (session() != nullptr || !answers_made_) return psn;
+  const Resource* const ring = answers_->resources();
+  for (uint32_t i = 0; i < resource_count_; ++i) {  // the newest first
+    const Resource& resource = ring[(next_resource_ + resource_count_ - 1 - i) % resource_count_];
+    if (resource.packets == 0) break;
+    if (!is_within(psn, resource.first, resource.first + (resource.packets - 1))) break;
+    psn = resource.first - 1;
+  }
+  return psn;
+}
+
 bool Responder::acknowledge_before(TransportContext& context, const Resource& resource) {
   const Acknowledgment before{.syndrome = kSyndromeAck,
                               .psn = resource.first - 1,
@@ -474,7 +490,7 @@ bool Responder::send_pending(TransportContext& context) {
   const bool with_sack =
       session() != nullptr && session()->reorder_buffer && !session()->reorder_buffer->empty();
   const Acknowledgment what{.syndrome = syndrome,
-                            .psn = ack ? expected_ - 1 : pending_psn_,
+                            .psn = ack ? acknowledged_psn(expected_ - 1) : pending_psn_,
                             .msn = msn_,
                             .expected = expected_,
                             .becn = pending_ce_};

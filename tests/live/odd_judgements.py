@@ -71,7 +71,7 @@ JUDGEMENTS = {
     "RC responder: duplicate ADD after a later WRITE": [Judgement(BOTH, OLD_MSN, "9.7.7.1")],
     "RC responder: SWAP at the PSN of an ADD": [Judgement(BOTH, STRICT_PSN)],
     "RC responder: WRITE at the PSN of a READ": [
-        Judgement(ROCINANTE, "the ACK of a duplicate has the PSN of the last executed request. Linux sends ffffff until it has executed "
+        Judgement(ROCINANTE, "the ACK of a duplicate has the PSN before the READ. Linux sends ffffff until it has executed "
                              "a SEND or WRITE")],
     "RC responder: duplicate READ, from its second packet": [Judgement(BOTH, SEQUENCE_OF_READ)],
     "RC responder: duplicate READ, last packet alone": [Judgement(BOTH, SEQUENCE_OF_READ)],

@@ -56,6 +56,26 @@ TEST_F(RequesterRules, sequence_nak_behind_an_rnr_nak_costs_nothing_and_does_not
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
+// The NAK arrives after the wait, when the wait is shorter than the time in which a slow responder reaches the packets
+// behind. The RNR NAK shows that the refused packet has arrived, so these NAKs do not use up the retries.
+TEST_F(RequesterRules, sequence_naks_between_rnr_naks_do_not_use_up_the_retries) {
+  LoneHostOptions options;
+  options.retry_count = 1;
+  options.rnr_retry = 7;
+  LoneHost host(options);
+  ASSERT_EQ(host.post(IBV_WR_SEND, 1, 300), 0);
+  host.work();
+  for (int i = 0; i < 20; ++i) {
+    host.receive(host.response(kAck, 0, 0x21));  // 10 us
+    EXPECT_EQ(host.wait(11us), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
+    host.receive(host.response(kAck, 0, 0x60));
+    host.wait(1ms);
+    EXPECT_EQ(host.statuses(), Statuses{});
+  }
+  host.receive(host.response(kAck, 1));
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
+}
+
 // A READ is answered late, while the SEND after it waits.
 TEST_F(RequesterRules, progress_does_not_change_the_wait_that_an_rnr_nak_asks_for) {
   post(IBV_WR_RDMA_READ, 16);

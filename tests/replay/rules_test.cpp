@@ -144,6 +144,21 @@ TEST(Rules, duplicate_is_acknowledged_at_once_with_the_last_psn_done) {
   EXPECT_EQ(fed(request(Opcode::kRcWriteOnly, kFirst, 16)), Lines{"RC_ACK 1001 1f msn 2"});  // without AckReq
 }
 
+// The responses to the READ and to the atomic were lost. rxe as the requester takes an ACK with the PSN of either for the
+// response, and completes the request without data.
+TEST(Rules, duplicate_is_never_acknowledged_with_the_psn_of_a_read_or_an_atomic) {
+  Fed fed;
+  EXPECT_EQ(fed(write_only(kFirst)), Lines{"RC_ACK 1000 1f msn 1"});
+  EXPECT_EQ(fed(read_request(kFirst + 1, kVa, 2000)).size(), 2U);
+  Packet add = request(Opcode::kRcFetchAdd, kFirst + 3, 0);
+  add.atomic_eth->va = kVa;
+  add.atomic_eth->rkey = MemoryKey{kKey};
+  EXPECT_EQ(fed(add).size(), 1U);
+  EXPECT_EQ(fed(write_only(kFirst)), Lines{"RC_ACK 1000 1f msn 3"});
+  EXPECT_EQ(fed(write_only(kFirst + 4)), Lines{"RC_ACK 1004 1f msn 4"});
+  EXPECT_EQ(fed(write_only(kFirst)), Lines{"RC_ACK 1004 1f msn 4"});
+}
+
 TEST(Rules, repeated_read_may_be_any_part_of_the_original_that_ends_with_a_packet) {
   Fed fed;
   EXPECT_EQ(fed(read_request(kFirst, kVa, 4000)).size(), 4U);

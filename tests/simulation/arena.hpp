@@ -7,6 +7,7 @@
 
 #include "base/rng.hpp"
 #include "roci/device.hpp"
+#include "simulation/linux_host.hpp"
 #include "support/value_or_throw.hpp"
 
 namespace roci::test {
@@ -14,12 +15,13 @@ namespace roci::test {
 class Arena {
  public:
   void make(ProtectionDomain& pd, size_t size, Rng& rng, int access) {
-    bytes_.assign(size + 2 * kGuard, kGuardByte);
-    for (size_t i = 0; i + 8 <= size; i += 8) {
-      const uint64_t word = rng.next();
-      std::memcpy(data() + i, &word, 8);
-    }
+    fill(size, rng);
     region = must(pd.register_memory(data(), size, access));
+    keys = {region->lkey(), region->rkey()};
+  }
+  void make(LinuxHost& host, size_t size, Rng& rng, int access) {
+    fill(size, rng);
+    keys = host.register_memory(data(), size, access);
   }
   [[nodiscard]] size_t size() const { return bytes_.size() - 2 * kGuard; }
   [[nodiscard]] uint8_t* data() { return bytes_.data() + kGuard; }
@@ -47,15 +49,24 @@ class Arena {
     for (size_t at = 0; at < length;) {
       const size_t left = length - at;
       const size_t take = count + 1 == most ? left : rng.between(1, left);
-      list[count++] = {address(offset + at), static_cast<uint32_t>(take), region->lkey()};
+      list[count++] = {address(offset + at), static_cast<uint32_t>(take), keys.local};
       at += take;
     }
     return count;
   }
 
-  std::unique_ptr<MemoryRegion> region;
+  std::unique_ptr<MemoryRegion> region;  // null on a Linux host
+  MemoryKeys keys;
 
  private:
+  void fill(size_t size, Rng& rng) {
+    bytes_.assign(size + 2 * kGuard, kGuardByte);
+    for (size_t i = 0; i + 8 <= size; i += 8) {
+      const uint64_t word = rng.next();
+      std::memcpy(data() + i, &word, 8);
+    }
+  }
+
   static constexpr size_t kGuard = 4096;
   static constexpr uint8_t kGuardByte = 0xa5;
   std::vector<uint8_t> bytes_;

@@ -43,4 +43,20 @@ inline constexpr NamedSeed kNamedSeeds[] = {
      "A queue pair that insisted on extensions, and had nothing posted, went into error and told nobody."},
 };
 
+// Seeds of draw_linux_scenario().
+inline constexpr NamedSeed kNamedLinuxSeeds[] = {
+    {4,
+     "A duplicate was acknowledged with the PSN of an atomic whose response was lost. Linux completed it "
+     "without data."},
+    {8, "NAKs with the PSN of an RNR NAK used up the retries of a requester whose peer answered every time."},
+    {10,
+     "A duplicate was acknowledged with the PSN of a READ whose response was lost. Linux completed it "
+     "without data."},
+    {338, "The same as seed 8, with a slow host and small port queues."},
+    {231290,
+     "An acknowledgment within the paced response to a READ, on a network without losses, failed the "
+     "connection."},
+    {233241, "The same as seed 231290, with another congestion control algorithm."},
+};
+
 }  // namespace roci::test

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <stdexcept>
 
@@ -36,17 +37,21 @@ std::shared_ptr<MbufPool> unused_pool(uint32_t count) {
 
 }  // namespace
 
-// Suspends a poller during its stalls.
+// Suspends a poller during its stalls, and for `interval` after each poll.
 class Network::Gate final : public Poller {
  public:
-  Gate(Poller& poller, std::vector<Stall> stalls) : poller_(poller), stalls_(std::move(stalls)) {}
+  Gate(Poller& poller, std::vector<Stall> stalls, Nanos interval)
+      : poller_(poller), stalls_(std::move(stalls)), interval_(interval) {}
   bool poll(Nanos now) override {
+    if (now < rests_until_) return false;
     while (next_ < stalls_.size() && stalls_[next_].end <= now) ++next_;
     blocked_ = next_ < stalls_.size() && stalls_[next_].begin <= now;
-    return !blocked_ && poller_.poll(now);
+    if (blocked_) return false;
+    rests_until_ = now + interval_;
+    return poller_.poll(now);
   }
   [[nodiscard]] Nanos next_deadline() const override {
-    const Nanos theirs = poller_.next_deadline();
+    const Nanos theirs = std::max(poller_.next_deadline(), rests_until_);
     if (next_ == stalls_.size()) return theirs;
     const Stall& stall = stalls_[next_];
     if (blocked_) return stall.end;
@@ -57,8 +62,60 @@ class Network::Gate final : public Poller {
  private:
   Poller& poller_;
   std::vector<Stall> stalls_;  // sorted, without overlaps
+  Nanos interval_;
+  Nanos rests_until_{0};
   size_t next_ = 0;
   bool blocked_ = false;
+};
+
+// Port with a small receive ring: frames that arrive while it is full are dropped.
+class Network::SmallPort final : public BorrowedPort {
+ public:
+  SmallPort(Port& port, uint32_t frames) : BorrowedPort(port) {
+    for (uint16_t i = 0; i < port.queues(); ++i)
+      rings_.push_back(std::make_unique<Ring>(port.queue(i), frames));
+  }
+  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return rings_[0]->rx_burst(out, now); }
+  [[nodiscard]] Nanos next_arrival() const override { return rings_[0]->next_arrival(); }
+  [[nodiscard]] std::optional<uint32_t> waiting() const override { return rings_[0]->waiting(); }
+  [[nodiscard]] PortQueue& queue(uint16_t index) override { return *rings_[index]; }
+
+ private:
+  class Ring final : public PortQueue {
+   public:
+    Ring(PortQueue& queue, uint32_t frames) : queue_(queue), frames_(frames) {}
+    ~Ring() override {
+      for (rte_mbuf* frame : held_) rte_pktmbuf_free(frame);
+    }
+    uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override {
+      rte_mbuf* arrived[32];
+      while (const uint16_t count = queue_.rx_burst(arrived, now)) {
+        for (uint16_t i = 0; i < count; ++i) {
+          if (held_.size() < frames_) {
+            held_.push_back(arrived[i]);
+          } else {
+            rte_pktmbuf_free(arrived[i]);
+          }
+        }
+      }
+      uint16_t taken = 0;
+      for (; taken < out.size() && !held_.empty(); held_.pop_front()) out[taken++] = held_.front();
+      return taken;
+    }
+    uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override {
+      return queue_.tx_burst(frames, now);
+    }
+    [[nodiscard]] Nanos next_arrival() const override {
+      return held_.empty() ? queue_.next_arrival() : Nanos{0};
+    }
+    [[nodiscard]] std::optional<uint32_t> waiting() const override { return std::nullopt; }
+
+   private:
+    PortQueue& queue_;
+    uint32_t frames_;
+    std::deque<rte_mbuf*> held_;
+  };
+  std::vector<std::unique_ptr<Ring>> rings_;
 };
 
 class Network::Weather final : public Poller {
@@ -127,6 +184,7 @@ Network::Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Judge
   runner.add(*weather_);
   for (auto& gate : gates_) runner.add(*gate);
   for (auto& device : devices_) {
+    if (device == nullptr) continue;
     for (const auto& core : device->host().control_cores()) runner.add(*core);
   }
   runner.add(*switch_);
@@ -139,7 +197,12 @@ std::string Network::address(size_t host) const {
   return (scenario_.ipv6 ? "fd00::" : "10.0.0.") + std::to_string(host + 1);
 }
 
-ibv_gid Network::gid(size_t host) const { return must(devices_[host]->query_gid(1)); }
+ibv_gid Network::gid(size_t host) const {
+  if (devices_[host] != nullptr) return must(devices_[host]->query_gid(1));
+  ibv_gid gid{};
+  std::memcpy(gid.raw, linux_hosts_[host]->address().bytes.data(), sizeof gid.raw);
+  return gid;
+}
 
 void Network::make_host(size_t host, Rng& rng) {
   const HostTraits& traits = scenario_.hosts[host];
@@ -157,6 +220,7 @@ void Network::make_host(size_t host, Rng& rng) {
     way->delay = scenario_.delay;
     way->faults = scenario_.faults;
   }
+  if (traits.send_queue > Bytes{0}) link.a_to_b.queue = traits.send_queue;
   if (scenario_.exact_mtu) link.mtu = static_cast<uint16_t>(smallest);
   links_.push_back(std::make_unique<SimLink>(link, pool_));
   if (capture_ != nullptr) capture_->add_interface("h" + std::to_string(host));
@@ -167,6 +231,32 @@ void Network::make_host(size_t host, Rng& rng) {
       return SimVerdict{};
     });
   }
+  if (traits.is_linux) {
+    make_linux_host(host, rng);
+  } else {
+    make_device(host, rng);
+  }
+}
+
+void Network::make_linux_host(size_t host, Rng& rng) {
+  const HostTraits& traits = scenario_.hosts[host];
+  const LinuxHostConfig config{.address = must(IpAddress::parse(address(host))),
+                               .vlan = scenario_.vlan,
+                               .seed = rng.next(),
+                               .packet_time = traits.packet_time,
+                               .in_order = scenario_.keeps_order(),
+                               .backlog = traits.receive_frames};
+  auto linux_host = std::make_unique<LinuxHost>(links_.back()->a(), pool_, config,
+                                                [this](const std::string& what) { judge_.fail(what); });
+  for (size_t k = 0; k < scenario_.hosts.size(); ++k)
+    linux_host->add_neighbour(must(IpAddress::parse(address(k))), host_mac(k));
+  gates_.push_back(std::make_unique<Gate>(*linux_host, draw_stalls(scenario_, rng), Nanos{0}));
+  devices_.push_back(nullptr);
+  linux_hosts_.push_back(std::move(linux_host));
+}
+
+void Network::make_device(size_t host, Rng& rng) {
+  const HostTraits& traits = scenario_.hosts[host];
   DeviceConfig device;
   device.name = "h" + std::to_string(host);
   device.addresses = {address(host) + (scenario_.ipv6 ? "/64" : "/24")};
@@ -185,13 +275,19 @@ void Network::make_host(size_t host, Rng& rng) {
       if (k != host) device.neighbors[address(k)] = host_mac(k).to_string();
     }
   }
-  devices_.push_back(must(Device::create(std::make_unique<BorrowedPort>(links_.back()->a()), device,
-                                         unused_pool(traits.workers * 1024 + 1024))));
+  std::unique_ptr<Port> port = std::make_unique<BorrowedPort>(links_.back()->a());
+  if (traits.receive_frames > 0)
+    port = std::make_unique<SmallPort>(links_.back()->a(), traits.receive_frames);
+  linux_hosts_.push_back(nullptr);
+  devices_.push_back(
+      must(Device::create(std::move(port), device, unused_pool(traits.workers * 1024 + 1024))));
   if (traits.workers_apart) {
     for (uint32_t i = 0; i < traits.workers; ++i)
-      gates_.push_back(std::make_unique<Gate>(devices_.back()->poller(i), draw_stalls(scenario_, rng)));
+      gates_.push_back(std::make_unique<Gate>(devices_.back()->poller(i), draw_stalls(scenario_, rng),
+                                              traits.poll_interval));
   } else {
-    gates_.push_back(std::make_unique<Gate>(devices_.back()->poller(), draw_stalls(scenario_, rng)));
+    gates_.push_back(
+        std::make_unique<Gate>(devices_.back()->poller(), draw_stalls(scenario_, rng), traits.poll_interval));
   }
 }
 
@@ -227,6 +323,7 @@ void Network::digest_frame(uint64_t where, const rte_mbuf& frame) {
 
 void Network::collect_events() {
   for (size_t host = 0; host < devices_.size(); ++host) {
+    if (devices_[host] == nullptr) continue;
     while (const auto event = devices_[host]->get_async_event()) {
       switch (event->type) {
         case IBV_EVENT_COMM_EST:
@@ -261,6 +358,7 @@ void Network::add_up() {
       {"rx_hand_over_full", &Tally::hand_over_full},
       {"ooo_buffered", &Tally::frames_kept}};
   for (const auto& device : devices_) {
+    if (device == nullptr) continue;
     for (const auto& [counter, value] : device->counters()) {
       for (const auto& [name, sum] : sums) {
         if (counter == name) tally.*sum += value;
@@ -273,10 +371,15 @@ void Network::add_up() {
 
 std::string Network::counters() const {
   std::string text;
-  for (const auto& device : devices_) {
-    text += device->name() + ":";
-    for (const auto& [counter, value] : device->counters()) {
-      if (value != 0) text += " " + counter + " " + std::to_string(value);
+  for (size_t host = 0; host < devices_.size(); ++host) {
+    text += devices_[host] != nullptr ? devices_[host]->name() + ":" : "Linux:";
+    if (devices_[host] == nullptr) {
+      for (const auto& [counter, value] : linux_hosts_[host]->counters())
+        text += " " + counter + " " + std::to_string(value);
+    } else {
+      for (const auto& [counter, value] : devices_[host]->counters()) {
+        if (value != 0) text += " " + counter + " " + std::to_string(value);
+      }
     }
     text += "\n";
   }
@@ -290,6 +393,7 @@ void Network::check_counters() {
                             scenario_.restart || scenario_.stale_keys ||
                             judge_.tally.gave_up + judge_.tally.gave_up_with_cause > 0;
   for (size_t host = 0; host < devices_.size(); ++host) {
+    if (devices_[host] == nullptr) continue;
     const auto never = [&](std::string_view name) {
       for (const auto& [counter, value] : devices_[host]->counters()) {
         if (counter != name || value == 0) continue;
@@ -309,9 +413,12 @@ void Network::check_counters() {
 void Network::take_down() {
   if (capture_ != nullptr) write_capture();
   switch_.reset();
+  linux_hosts_.clear();
   links_.clear();
   uint32_t in_use = pool_->in_use();
-  for (const auto& device : devices_) in_use += device->host().tx_buffers_in_use();
+  for (const auto& device : devices_) {
+    if (device != nullptr) in_use += device->host().tx_buffers_in_use();
+  }
   if (in_use != 0) judge_.fail(std::to_string(in_use) + " packet buffers were not given back");
 }
 

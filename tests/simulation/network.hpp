@@ -12,6 +12,7 @@
 #include "port/pcapng.hpp"
 #include "port/sim_link.hpp"
 #include "simulation/judge.hpp"
+#include "simulation/linux_host.hpp"
 #include "simulation/scenario.hpp"
 #include "switch/switch.hpp"
 
@@ -22,7 +23,10 @@ class Network {
   Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Judge& judge);
   ~Network();
 
-  [[nodiscard]] Device& device(size_t host) { return *devices_[host]; }
+  [[nodiscard]] Device& device(size_t host) { return *devices_[host]; }  // not of a Linux host
+  [[nodiscard]] LinuxHost* linux_host(size_t host) {
+    return linux_hosts_[host].get();
+  }  // null if it is not one
   [[nodiscard]] size_t hosts() const { return devices_.size(); }
   [[nodiscard]] ibv_gid gid(size_t host) const;
   [[nodiscard]] uint64_t digest() const { return digest_; }
@@ -40,8 +44,11 @@ class Network {
 
  private:
   class Gate;
+  class SmallPort;
   class Weather;
   void make_host(size_t host, Rng& rng);
+  void make_device(size_t host, Rng& rng);
+  void make_linux_host(size_t host, Rng& rng);
   void digest_frame(uint64_t where, const rte_mbuf& frame);
   void capture_frame(size_t host, SimLink::Direction direction, const rte_mbuf& frame);
   void write_capture() const;
@@ -52,7 +59,8 @@ class Network {
   Judge& judge_;
   std::unique_ptr<PcapngBuffer> capture_;  // set with ROCI_CAPTURE
   std::shared_ptr<MbufPool> pool_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<Device>> devices_;         // one per host; null for a Linux host
+  std::vector<std::unique_ptr<LinuxHost>> linux_hosts_;  // one per host; null for a Rocinante host
   std::vector<std::unique_ptr<SimLink>> links_;
   std::unique_ptr<Switch> switch_;
   std::vector<std::unique_ptr<Gate>> gates_;

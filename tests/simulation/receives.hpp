@@ -16,9 +16,11 @@ inline constexpr uint64_t kFirstReceiveId = uint64_t{1} << 32;
 
 class Receives {
  public:
-  void make(ProtectionDomain& pd, size_t slots, size_t slot_bytes, Rng& rng) {
+  // `owner`: the protection domain, or the Linux host.
+  template <class Owner>
+  void make(Owner& owner, size_t slots, size_t slot_bytes, Rng& rng) {
     slot_bytes_ = slot_bytes;
-    memory.make(pd, slots * slot_bytes, rng, IBV_ACCESS_LOCAL_WRITE);
+    memory.make(owner, slots * slot_bytes, rng, IBV_ACCESS_LOCAL_WRITE);
     for (size_t i = 0; i < slots; ++i) free_.push_back(i);
   }
   // Creates a shared receive queue that uses the memory.
@@ -30,7 +32,8 @@ class Receives {
   }
 
   // Posts all free slots, or with `late` a random part of them.
-  void refill(QueuePair* qp, Rng& rng, bool late, Judge& judge) {
+  template <class Queue>
+  void refill(Queue* qp, Rng& rng, bool late, Judge& judge) {
     while (!free_.empty() && (!late || rng.chance(0.3))) {
       const size_t slot = free_.front();
       ibv_sge list[kPieces];

@@ -12,9 +12,15 @@
 #include <memory>
 #include <vector>
 
+#include "simulation/linux_queue_pair.hpp"
 #include "simulation/network.hpp"
+#include "simulation/rc_queue_pair.hpp"
 #include "simulation/receives.hpp"
 #include "support/connect.hpp"
+
+namespace roci {
+class ReliableQueuePair;
+}
 
 namespace roci::test {
 
@@ -93,7 +99,9 @@ class ReliableConnection final : public Actor {
     std::unique_ptr<ProtectionDomain> pd;
     std::unique_ptr<CompletionChannel> channel;
     std::unique_ptr<CompletionQueue> cq;
-    std::unique_ptr<QueuePair> qp;
+    LinuxHost* linux_host = nullptr;  // set for the end on a Linux host, which has none of the three above
+    std::deque<ibv_wc> completions;   // of the Linux host
+    std::unique_ptr<RcQueuePair> qp;
     Arena source;     // data of SENDs and WRITEs, readable by the peer; never changes
     Arena landing;    // destination of the peer's WRITEs
     Arena inbox;      // destination of local READs
@@ -125,16 +133,21 @@ class ReliableConnection final : public Actor {
     bool abandoned_window = false;
     bool last_receive_seen = false;  // QP_LAST_WQE_REACHED was received
     [[nodiscard]] bool shares() const { return receives != &own; }
+    [[nodiscard]] QueuePair& verbs() const { return static_cast<DeviceQueuePair&>(*qp).verbs(); }
+    int poll_completions(int most, ibv_wc* out);
   };
   enum class Phase : uint8_t { kTraffic, kEnding, kPause, kDone };
   enum class Ending : uint8_t { kComplete, kKill, kReset, kDestroy, kForbidden };
 
   // reliable_life.cpp
   void make_end(int side, size_t host, Receives* shared);
+  template <class Owner>
+  void register_memory(End& end, Owner& owner);
   void make_qp(End& end);
   void make_windows(End& end);
   void connect();
   void choose_ending();
+  [[nodiscard]] bool is_refused_for_ever() const;
   void act_in_traffic(End& local, End& peer);
   void end_on_purpose();
   void act_in_ending(End& local, End& peer, Nanos now);
@@ -158,6 +171,7 @@ class ReliableConnection final : public Actor {
   void on_send_done(End& local, End& peer, const ibv_wc& wc);
   void on_receive_done(End& local, End& peer, const ibv_wc& wc);
   [[nodiscard]] bool flushed(End& end);
+  [[nodiscard]] ReliableQueuePair& inside(const End& end);
   void judge_error(End& local, const Posted& op, const ibv_wc& wc);
   void retire(End& local, End& peer, const Posted& op, bool success);
   void retire_success(End& local, End& peer, const Posted& op);

@@ -25,24 +25,19 @@ ReliableConnection::ReliableConnection(Network& network, const Scenario& scenari
 
 void ReliableConnection::make_end(int side, size_t host, Receives* shared) {
   End& end = ends_[side];
-  Device& device = network_.device(host);
   end.side = side;
   end.host = host;
-  end.pd = must(device.allocate_pd());
-  if (scenario_.channels) end.channel = must(device.create_channel());
-  end.cq = must(device.create_cq(512, nullptr, end.channel.get()));
-  if (end.channel != nullptr) end.cq->request_notify(false);
-  constexpr int kLocal = IBV_ACCESS_LOCAL_WRITE;
-  constexpr size_t kBytes = kSlots * kSlotBytes;
-  end.source.make(*end.pd, kBytes, rng_, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
-  end.landing.make(*end.pd, kBytes, rng_, kLocal | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND);
-  end.inbox.make(*end.pd, kBytes, rng_, kLocal);
-  end.words.make(*end.pd, kWords * sizeof(uint64_t), rng_, kLocal | IBV_ACCESS_REMOTE_ATOMIC);
-  end.originals.make(*end.pd, kResultWords * sizeof(uint64_t), rng_, kLocal);
-  end.receives = shared;
-  if (shared == nullptr) {
-    end.own.make(*end.pd, kSlots, kSlotBytes, rng_);
-    end.receives = &end.own;
+  end.linux_host = network_.linux_host(host);
+  end.receives = shared == nullptr ? &end.own : shared;
+  if (end.linux_host != nullptr) {
+    register_memory(end, *end.linux_host);
+  } else {
+    Device& device = network_.device(host);
+    end.pd = must(device.allocate_pd());
+    if (scenario_.channels) end.channel = must(device.create_channel());
+    end.cq = must(device.create_cq(512, nullptr, end.channel.get()));
+    if (end.channel != nullptr) end.cq->request_notify(false);
+    register_memory(end, *end.pd);
   }
   std::memcpy(end.words_image.data(), end.words.data(), sizeof end.words_image);
   end.landing_image = end.landing.copy();
@@ -51,16 +46,35 @@ void ReliableConnection::make_end(int side, size_t host, Receives* shared) {
   end.signal_all = rng_.chance(0.5);
 }
 
+template <class Owner>
+void ReliableConnection::register_memory(End& end, Owner& owner) {
+  constexpr int kLocal = IBV_ACCESS_LOCAL_WRITE;
+  constexpr size_t kBytes = kSlots * kSlotBytes;
+  end.source.make(owner, kBytes, rng_, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
+  end.landing.make(owner, kBytes, rng_, kLocal | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND);
+  end.inbox.make(owner, kBytes, rng_, kLocal);
+  end.words.make(owner, kWords * sizeof(uint64_t), rng_, kLocal | IBV_ACCESS_REMOTE_ATOMIC);
+  end.originals.make(owner, kResultWords * sizeof(uint64_t), rng_, kLocal);
+  if (!end.shares()) end.own.make(owner, kSlots, kSlotBytes, rng_);
+}
+
 void ReliableConnection::make_qp(End& end) {
   ibv_qp_init_attr init{};
   init.qp_type = IBV_QPT_RC;
   init.sq_sig_all = end.signal_all ? 1 : 0;
   init.cap = {
       .max_send_wr = 64, .max_recv_wr = 16, .max_send_sge = 4, .max_recv_sge = 4, .max_inline_data = 128};
-  end.qp = must(end.pd->create_qp(&init, *end.cq, *end.cq, end.receives->srq.get()));
+  if (end.linux_host != nullptr) {
+    end.qp = std::make_unique<LinuxQueuePair>(*end.linux_host, init, end.completions);
+    return;
+  }
+  end.qp = std::make_unique<DeviceQueuePair>(
+      must(end.pd->create_qp(&init, *end.cq, *end.cq, end.receives->srq.get())));
 }
 
+// The model of a Linux host has no windows; its queue pairs use those of the peer.
 void ReliableConnection::make_windows(End& end) {
+  if (end.linux_host != nullptr) return;
   for (Window& window : end.windows) {
     window = Window{};
     window.object = must(end.pd->allocate_window(rng_.chance(0.6) ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1));
@@ -94,7 +108,7 @@ void ReliableConnection::connect() {
     ConnectOptions terms = terms_;
     terms.rq_psn = peer.first_psn;
     terms.sq_psn = local.first_psn;
-    connect_to(*local.qp, IBV_QPT_RC, network_.gid(peer.host), peer.qp->qp_num(), terms);
+    local.qp->connect(network_.gid(peer.host), peer.qp->qp_num(), terms);
   }
   phase_ = Phase::kTraffic;
   has_cause_ = scenario_.may_give_up();
@@ -119,7 +133,7 @@ void ReliableConnection::act(Nanos now) {
     case Phase::kTraffic:
       for (int side = 0; side < 2; ++side) act_in_traffic(ends_[side], ends_[1 - side]);
       end_on_purpose();
-      if (ends_[0].seen_error || ends_[1].seen_error) phase_ = Phase::kEnding;
+      if (ends_[0].seen_error || ends_[1].seen_error || is_refused_for_ever()) phase_ = Phase::kEnding;
       if (phase_ == Phase::kEnding) patience_ = now + Nanos{static_cast<int64_t>(rng_.below(50'000'000))};
       return;
     case Phase::kEnding:
@@ -140,6 +154,13 @@ void ReliableConnection::act(Nanos now) {
   }
 }
 
+// Whether a Linux host repeats a forbidden request because the NAK was lost. Its retry count 7 has no limit.
+bool ReliableConnection::is_refused_for_ever() const {
+  return std::any_of(ends_.begin(), ends_.end(), [this](const End& end) {
+    return end.linux_host != nullptr && end.forbade && ends_[1 - end.side].qp->state() == IBV_QPS_ERR;
+  });
+}
+
 void ReliableConnection::act_in_traffic(End& local, End& peer) {
   look_for_failure(local);
   if (local.qp->state() == IBV_QPS_ERR) return;
@@ -147,6 +168,7 @@ void ReliableConnection::act_in_traffic(End& local, End& peer) {
   if (rng_.chance(0.5)) {
     for (uint64_t burst = rng_.between(1, 4); burst > 0; --burst) post_random(local, peer);
   }
+  if (local.linux_host != nullptr) return;
   if (scenario_.resize && rng_.chance(0.1)) must(local.cq->resize(static_cast<int>(rng_.between(160, 1024))));
   if (scenario_.drain) drain(local);
 }
@@ -171,11 +193,11 @@ void ReliableConnection::drain(End& end) {
       attr.qp_state = IBV_QPS_SQD;
       attr.en_sqd_async_notify = rng_.chance(0.5) ? 1 : 0;
       end.drain_notifies = attr.en_sqd_async_notify != 0;
-      must(end.qp->modify(attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+      must(end.verbs().modify(attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
       end.drain = Drain::kDraining;
       return;
     case Drain::kDraining: {
-      end.qp->query(&attr, nullptr);
+      end.verbs().query(&attr, nullptr);
       const uint32_t events = network_.take_events(end.host, IBV_EVENT_SQ_DRAINED, end.qp->qp_num());
       if (attr.qp_state != IBV_QPS_SQD) return;  // the queue pair has failed
       if (attr.sq_draining != 0) {
@@ -192,7 +214,7 @@ void ReliableConnection::drain(End& end) {
       if (!rng_.chance(0.3) || end.qp->state() != IBV_QPS_SQD) return;
       attr.qp_state = IBV_QPS_RTS;
       attr.min_rnr_timer = terms_.min_rnr_timer;
-      must(end.qp->modify(attr, IBV_QP_STATE | (rng_.chance(0.5) ? IBV_QP_MIN_RNR_TIMER : 0)));
+      must(end.verbs().modify(attr, IBV_QP_STATE | (rng_.chance(0.5) ? IBV_QP_MIN_RNR_TIMER : 0)));
       end.drain = Drain::kNo;
   }
 }
@@ -219,12 +241,12 @@ void ReliableConnection::end_on_purpose() {
 // A reset removes completions of the queue pair, so the application polls the completion queue first.
 void ReliableConnection::vanish(End& end) {
   reap(end, ends_[1 - end.side], true);
-  move_to(*end.qp, IBV_QPS_RESET);
+  end.qp->move_to(IBV_QPS_RESET);
   end.life = Life::kGone;
 }
 
 void ReliableConnection::fail_queue_pair(End& end) {
-  move_to(*end.qp, IBV_QPS_ERR);
+  end.qp->move_to(IBV_QPS_ERR);
   end.life = Life::kFailing;
   has_cause_ = true;
 }

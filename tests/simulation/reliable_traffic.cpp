@@ -71,7 +71,7 @@ void ReliableConnection::post_random(End& local, End& peer) {
     const Arena& remote = op.is_read() ? peer.source : peer.landing;
     const size_t offset = op.is_read() ? op.source : op.target;
     wr.wr.rdma.remote_addr = remote.address(offset);
-    wr.wr.rdma.rkey = remote.region->rkey();
+    wr.wr.rdma.rkey = remote.keys.remote;
     if (op.through != nullptr) {
       ++judge_.tally.window_accesses;
       ++window.users;
@@ -108,12 +108,12 @@ void ReliableConnection::post_atomic(End& local, End& peer, Posted& op) {
   op.operands[0] = rng_.chance(0.5) ? peer.words_image[op.source] : rng_.next();
   op.operands[1] = rng_.next();
   ibv_sge list{local.originals.address(op.target * sizeof(uint64_t)), sizeof(uint64_t),
-               local.originals.region->lkey()};
+               local.originals.keys.local};
   ibv_send_wr wr{};
   wr.sg_list = &list;
   wr.num_sge = 1;
   wr.wr.atomic = {peer.words.address(op.source * sizeof(uint64_t)), op.operands[0], op.operands[1],
-                  peer.words.region->rkey()};
+                  peer.words.keys.remote};
   if (post(local, op, wr)) --local.to_post;
 }
 
@@ -121,7 +121,7 @@ void ReliableConnection::post_atomic(End& local, End& peer, Posted& op) {
 // if no window can change.
 bool ReliableConnection::post_window_change(End& local, End& peer) {
   Window& mine = local.windows[rng_.below(2)];
-  if (mine.state == Window::State::kFree) {
+  if (mine.state == Window::State::kFree && mine.object != nullptr) {
     bind(local, mine, true);
     return true;
   }
@@ -176,7 +176,7 @@ void ReliableConnection::bind(End& local, Window& window, bool open) {
   if (!window.type2()) {
     op.wr_id = local.next_id++;
     const ibv_mw_bind request{op.wr_id, signaled, info};
-    if (const int code = local.qp->bind_window(*window.object, request); code != 0) {
+    if (const int code = local.verbs().bind_window(*window.object, request); code != 0) {
       judge_.fail("bind_window gave " + std::to_string(code));
       return;
     }

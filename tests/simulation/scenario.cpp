@@ -108,7 +108,9 @@ const std::vector<Feature> kFeatures = {{"ipv6", &Scenario::ipv6},
                                         {"stalls", &Scenario::stalls},
                                         {"tiny_queues", &Scenario::tiny_queues},
                                         {"slow_receiver", &Scenario::slow_receiver},
-                                        {"controlled", &Scenario::controlled}};
+                                        {"controlled", &Scenario::controlled},
+                                        {"slow_hosts", &Scenario::slow_hosts},
+                                        {"small_ports", &Scenario::small_ports}};
 
 Scenario draw_scenario(uint64_t seed, std::string_view without) {
   Rng rng(seed);
@@ -159,15 +161,67 @@ Scenario draw_scenario(uint64_t seed, std::string_view without) {
   return s;
 }
 
+Scenario draw_linux_scenario(uint64_t seed, std::string_view without) {
+  Scenario s = draw_scenario(seed, without);
+  Rng rng(seed ^ 0x6c696e75782121ULL);
+  Rng features = rng.fork();
+  s.slow_hosts = features.chance(0.3);
+  s.small_ports = features.chance(0.3);
+  take_away(s, without);
+  // Datagrams and UC are not part of the model, and Linux has no extensions.
+  s.extensions_on = s.datagrams = s.multicast = false;
+  s.unreliable = 0;
+  const size_t linux = rng.between(1, s.hosts.size() - 1);
+  for (size_t i = 0; i < s.hosts.size(); ++i) {
+    HostTraits& host = s.hosts[i];
+    host.is_linux = i >= 1 && i <= linux;
+    if (host.extensions.mode == ExtensionMode::kOn) host.extensions.mode = ExtensionMode::kAuto;
+    host.receive_frames = host.is_linux ? 1000 : 0;
+    const bool slow = rng.chance(0.5);
+    const Nanos packet_time{static_cast<int64_t>(rng.between(200, 20'000))};
+    const bool small = rng.chance(0.7);
+    const auto frames = static_cast<uint32_t>(rng.between(4, 64));
+    const uint64_t sent = rng.between(1, 8);
+    if (s.slow_hosts && slow) {
+      (host.is_linux ? host.packet_time : host.poll_interval) = host.is_linux ? packet_time : 8 * packet_time;
+      if (host.receive_frames == 0) host.receive_frames = 1024;
+    }
+    if (s.small_ports && small) {
+      host.receive_frames = frames;
+      host.send_queue = Bytes{sent * (s.path_mtu() + 150)};
+    }
+    if (!host.is_linux) continue;
+    host.workers = host.queues = 1;
+    host.workers_apart = false;
+    host.check_before_placing = true;  // Linux checks the ICRC first
+    host.control = {};
+  }
+  s.reliable = std::max(s.reliable, 2U);
+  return s;
+}
+
 uint8_t Scenario::least_timeout() const {
   constexpr int kTimeOuts = 8;  // retry count 7
-  if (!slow_receiver) return 0;
-  const double seconds = 8.0 * static_cast<double>(switch_queue.value()) * static_cast<double>(slow_part) /
-                         static_cast<double>(rate.value());
-  const Nanos delay_of_queue{static_cast<int64_t>(1e9 * seconds)};
+  if (!slow_receiver && !slow_hosts) return 0;
+  Nanos delay_of_queue = slowest_host();
+  if (slow_receiver) {
+    const double seconds = 8.0 * static_cast<double>(switch_queue.value()) * static_cast<double>(slow_part) /
+                           static_cast<double>(rate.value());
+    delay_of_queue += Nanos{static_cast<int64_t>(1e9 * seconds)};
+  }
   uint8_t code = 1;
   while (kTimeOuts * ack_timeout(code) < 2 * delay_of_queue) ++code;
   return code;
+}
+
+Nanos Scenario::slowest_host() const {
+  constexpr uint32_t kFramesPerPoll = 16;  // at least
+  Nanos slowest{0};
+  for (const HostTraits& host : hosts) {
+    const Nanos linux = host.receive_frames * host.packet_time;
+    slowest = std::max({slowest, linux, (1 + host.receive_frames / kFramesPerPoll) * host.poll_interval});
+  }
+  return slowest;
 }
 
 std::string Scenario::describe() const {
@@ -179,6 +233,11 @@ std::string Scenario::describe() const {
        << ", UC " << unreliable;
   for (const HostTraits& host : hosts) {
     const ExtensionConfig& e = host.extensions;
+    if (host.is_linux) text << "; Linux host: " << host.packet_time.count() << " ns per packet";
+    if (host.poll_interval > Nanos{0}) text << "; polled every " << host.poll_interval.count() << " ns";
+    if (host.receive_frames > 0) text << "; receives " << host.receive_frames << " frames";
+    if (host.send_queue > Bytes{0}) text << ", sends " << host.send_queue.value() << " bytes";
+    if (host.is_linux) continue;
     text << "; host: workers " << host.workers << (host.workers_apart ? " apart" : "") << ", queues "
          << host.queues << (host.check_before_placing ? " strict" : "") << ", window " << host.window_bytes
          << ", m " << host.packets_per_ack;

@@ -22,6 +22,13 @@ struct HostTraits {
   bool check_before_placing = false;
   ExtensionConfig extensions;
   CongestionControlConfig control;
+
+  // Drawn by draw_linux_scenario() only.
+  bool is_linux = false;        // the model of a Linux host (linux_host.hpp)
+  Nanos packet_time{0};         // Linux: between two received packets
+  Nanos poll_interval{0};       // Rocinante: between two polls
+  uint32_t receive_frames = 0;  // that wait at the port; further ones are dropped; 0: no limit
+  Bytes send_queue{0};          // of the port; 0: the default
 };
 
 struct Scenario {
@@ -60,14 +67,23 @@ struct Scenario {
   bool tiny_queues = false;    // in the switch
   bool slow_receiver = false;  // the switch sends to one host at a fraction of the rate
   bool controlled = false;     // hosts have congestion control, with different algorithms
+  bool slow_hosts = false;     // hosts process a limited number of packets per millisecond
+  bool small_ports = false;    // the ports of hosts hold a few frames
 
   // Smallest local ACK timeout (IBTA 9.7.6.1.3) whose retries take longer than the delay of a full queue at the slow
   // port.
   [[nodiscard]] uint8_t least_timeout() const;
+  // Time in which a host processes everything that its port holds.
+  [[nodiscard]] Nanos slowest_host() const;
   [[nodiscard]] uint32_t path_mtu() const { return 128U << mtu; }
   // Considers only the links. A full queue of the switch drops frames too, but that must not exhaust the retries.
   [[nodiscard]] bool loses_nothing() const {
     return !(faults.loss > 0 || faults.corruption > 0 || bursts || outages || long_outages);
+  }
+  // Whether every frame arrives once and in order. A Linux host must also be as fast as its peers.
+  [[nodiscard]] bool keeps_order() const {
+    return loses_nothing() && !(faults.duplication > 0 || faults.reordering > 0 || tiny_queues ||
+                                small_ports || slow_hosts || slow_receiver || stalls);
   }
   // Whether a queue pair may exhaust its retries for reasons other than random losses of one packet.
   [[nodiscard]] bool may_give_up() const {
@@ -82,6 +98,11 @@ struct Feature {
   bool Scenario::*flag;
 };
 extern const std::vector<Feature> kFeatures;
+
+// Scenarios in which a part of the hosts are Linux hosts, and hosts process packets slowly or have small port queues.
+// At least one host is a Linux host, and at least one is not. Their draws are separate, so that a seed of
+// draw_scenario() keeps its scenario.
+Scenario draw_linux_scenario(uint64_t seed, std::string_view without = {});
 
 // `without`: comma-separated names of features to remove. Throws for an unknown name.
 Scenario draw_scenario(uint64_t seed, std::string_view without = {});

@@ -26,7 +26,7 @@ class SharedPool {
     armed_ -= reached;
     if (reached == 0 && receives.srq->query().srq_limit == 0 && armed_ > 0)
       judge_.fail("a shared receive queue disarmed its limit and said nothing");
-    receives.refill(nullptr, rng_, late && reached == 0, judge_);
+    receives.refill(static_cast<QueuePair*>(nullptr), rng_, late && reached == 0, judge_);
     if (armed_ == 0 && rng_.chance(0.2)) {
       ibv_srq_attr attr{};
       attr.srq_limit = static_cast<uint32_t>(rng_.between(1, 8));

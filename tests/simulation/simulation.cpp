@@ -16,8 +16,7 @@ constexpr Nanos kLimit = 600s;  // of virtual time; a longer run is considered t
 
 class Simulation : public Poller {
  public:
-  Simulation(uint64_t seed, std::string_view without)
-      : scenario_(draw_scenario(seed, without)), rng_(~seed), judge_(runner_) {}
+  Simulation(const Scenario& scenario, uint64_t seed) : scenario_(scenario), rng_(~seed), judge_(runner_) {}
   SimulationResult run();
 
  private:
@@ -26,6 +25,7 @@ class Simulation : public Poller {
   [[nodiscard]] Nanos next_deadline() const override { return next_action_; }
   [[nodiscard]] std::string_view name() const override { return "applications"; }
   void build();
+  void pair_with_linux(uint32_t connection, size_t& from, size_t& to);
   [[nodiscard]] bool finished() const;
   void play();
 
@@ -44,11 +44,16 @@ void Simulation::build() {
   network_ = std::make_unique<Network>(scenario_, rng_.fork(), runner_, judge_);
   const size_t hosts = network_->hosts();
   for (size_t i = 0; i < hosts && scenario_.shared_receives; ++i)
-    pools_.push_back(std::make_unique<SharedPool>(*network_, i, rng_.fork(), judge_, kSlotBytes));
-  const auto pool = [&](size_t host) { return pools_.empty() ? nullptr : &pools_[host]->receives; };
+    pools_.push_back(network_->linux_host(i) != nullptr
+                         ? nullptr
+                         : std::make_unique<SharedPool>(*network_, i, rng_.fork(), judge_, kSlotBytes));
+  const auto pool = [&](size_t host) {
+    return pools_.empty() || pools_[host] == nullptr ? nullptr : &pools_[host]->receives;
+  };
   for (uint32_t i = 0; i < scenario_.reliable; ++i) {
-    const size_t from = rng_.below(hosts);
-    const size_t to = (from + 1 + rng_.below(hosts - 1)) % hosts;
+    size_t from = rng_.below(hosts);
+    size_t to = (from + 1 + rng_.below(hosts - 1)) % hosts;
+    pair_with_linux(i, from, to);
     actors_.push_back(std::make_unique<ReliableConnection>(
         *network_, scenario_, rng_.fork(), judge_, std::array{from, to}, std::array{pool(from), pool(to)}));
   }
@@ -62,6 +67,22 @@ void Simulation::build() {
     actors_.push_back(std::make_unique<Datagrams>(*network_, scenario_, rng_.fork(), judge_));
 }
 
+// With Linux hosts, which are the hosts from 1 on, host 0 has a connection to one of them, and one to a Rocinante host
+// if there is another. No connection is between two Linux hosts.
+void Simulation::pair_with_linux(uint32_t connection, size_t& from, size_t& to) {
+  const size_t last = network_->hosts() - 1;
+  if (network_->linux_host(1) == nullptr) return;
+  if (connection == 0) {
+    from = 0;
+    to = 1;
+  } else if (connection == 1 && network_->linux_host(last) == nullptr) {
+    from = 0;
+    to = last;
+  } else if (network_->linux_host(from) != nullptr && network_->linux_host(to) != nullptr) {
+    (connection % 2 == 0 ? from : to) = 0;
+  }
+}
+
 bool Simulation::finished() const {
   for (const auto& actor : actors_) {
     if (!actor->finished()) return false;
@@ -72,7 +93,9 @@ bool Simulation::finished() const {
 bool Simulation::poll(Nanos now) {
   if (now < next_action_) return false;
   network_->collect_events();
-  for (const auto& pool : pools_) pool->act(scenario_.late_receives);
+  for (const auto& pool : pools_) {
+    if (pool != nullptr) pool->act(scenario_.late_receives);
+  }
   for (const auto& actor : actors_) actor->act(now);
   // Occasional long pauses, so that all packets in flight arrive and timeouts expire.
   const uint64_t pause = rng_.chance(0.05) ? rng_.below(20'000'000) : 1 + rng_.below(50'000);
@@ -100,7 +123,9 @@ void Simulation::play() {
   if (const auto idle = runner_.run_until_idle(runner_.now() + 3s); !idle) judge_.fail(idle.error().message);
   network_->collect_events();
   for (const auto& actor : actors_) actor->check();
-  for (const auto& pool : pools_) pool->check();
+  for (const auto& pool : pools_) {
+    if (pool != nullptr) pool->check();
+  }
   network_->check_counters();
   if (judge_.tally.gave_up > 0 && scenario_.loses_nothing())
     judge_.fail("a queue pair gave up on a network whose links lose nothing");
@@ -120,8 +145,8 @@ SimulationResult Simulation::run() {
 
 }  // namespace
 
-SimulationResult run_simulation(uint64_t seed, std::string_view without) {
-  return Simulation(seed, without).run();
+SimulationResult run_simulation(uint64_t seed, std::string_view without, DrawScenario draw) {
+  return Simulation(draw(seed, without), seed).run();
 }
 
 }  // namespace roci::test

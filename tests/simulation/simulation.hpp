@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "simulation/judge.hpp"
+#include "simulation/scenario.hpp"
 
 namespace roci::test {
 
@@ -19,7 +20,9 @@ struct SimulationResult {
   Tally tally;
 };
 
-// `without`: features to remove, separated by commas (scenario.hpp).
-SimulationResult run_simulation(uint64_t seed, std::string_view without = {});
+// `draw`: draws the scenario of the seed. `without`: features to remove, separated by commas (scenario.hpp).
+using DrawScenario = Scenario (*)(uint64_t seed, std::string_view without);
+SimulationResult run_simulation(uint64_t seed, std::string_view without = {},
+                                DrawScenario draw = draw_scenario);
 
 }  // namespace roci::test

@@ -5,7 +5,9 @@
 #include "base/rng.hpp"
 #include "support/lone_host.hpp"
 #include "support/services.hpp"
+#include "transport/reliable_queue_pair.hpp"
 #include "transport/reorder_buffer.hpp"
+#include "transport/send_gate.hpp"
 
 namespace roci::test {
 namespace {
@@ -146,6 +148,30 @@ TEST(StormOfRequests, without_a_receive_gets_an_answer_a_burst) {
   EXPECT_EQ(host.work().size(), 10U);
   EXPECT_EQ(host.side.counter("rnr_naks_sent"), 10U);
   EXPECT_EQ(host.pool().in_use(), 0U);
+}
+
+// Congestion control holds back the response to a READ. Linux 6.2 and later fail the connection when an ACK of an earlier
+// packet arrives within the response, so the ACK of the duplicate follows it.
+TEST(StormOfRequests, no_acknowledgment_is_sent_within_a_paced_read_response) {
+  LoneHostOptions options;
+  options.control.profiles["paced"] = {"static_rate", {}, 10us, "none"};
+  options.control.profile = "paced";
+  LoneHost host(options);
+  EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 4, 4).requesting_ack()),
+            Lines{"RC_ACK 0 1f"});
+  ASSERT_NE(host.core().gates, nullptr);
+  host.core().gates->responses.set_pace(1'000'000'000, 10us);
+  Lines all = host.receive(host.read(1, 0, 1024));
+  EXPECT_EQ(all, Lines{"RC_READ_RESP_FIRST 1"});
+  Lines more = host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 4, 4));
+  all.insert(all.end(), more.begin(), more.end());
+  for (int i = 0; i < 40; ++i) {
+    host.now += 1us;
+    more = host.work();
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  EXPECT_EQ(all, (Lines{"RC_READ_RESP_FIRST 1", "RC_READ_RESP_MIDDLE 2", "RC_READ_RESP_MIDDLE 3",
+                        "RC_READ_RESP_LAST 4", "RC_ACK 0 1f"}));
 }
 
 // The responder answers a duplicate READ: a peer could request the same bytes with new READs. Copies in one burst get
