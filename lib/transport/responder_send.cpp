@@ -434,8 +434,8 @@ SendOutcome Responder::send_atomic_response(TransportContext& context, const Res
 // atomic for its response, and completes the request without data (docs/interop.md). Such an ACK can only be that of a
 // duplicate, so for a standard peer it has the PSN of the last SEND or WRITE. Extended peers request the lost response.
 Psn Responder::acknowledged_psn(Psn psn) const {
-  if (session() != nullptr || !answers_made_) return psn;
-  const Resource* const ring = answers_->resources();
+  if (session() != nullptr || !responses_allocated_) return psn;
+  const Resource* const ring = response_state_->resources();
   for (uint32_t i = 0; i < resource_count_; ++i) {  // the newest first
     const Resource& resource = ring[(next_resource_ + resource_count_ - 1 - i) % resource_count_];
     if (resource.packets == 0) break;

@@ -157,7 +157,7 @@ void LinuxHost::answer_address_resolution(const ByteVector& frame, const FrameVi
 }
 
 void LinuxHost::transmit(Packet packet, const IpAddress& to, uint32_t owner) {
-  packet.between(port_.mac(), config_.address, neighbours_.at(to), to);
+  packet.between(port_.mac(), config_.address, neighbors_.at(to), to);
   if (config_.vlan != 0) packet.with_vlan(config_.vlan);
   if (!packet.ipv6()) packet.v4().id = ip_id_++;
   queue_frame(encode_packet(packet.finish()), owner);

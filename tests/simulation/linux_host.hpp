@@ -48,7 +48,7 @@ class LinuxHost final : public Poller {
             std::function<void(const std::string&)> complain);
   ~LinuxHost() override;
 
-  void add_neighbour(const IpAddress& address, const MacAddress& mac) { neighbours_[address] = mac; }
+  void add_neighbour(const IpAddress& address, const MacAddress& mac) { neighbors_[address] = mac; }
   MemoryKeys register_memory(void* address, size_t length, int access);
 
   bool poll(Nanos now) override;
@@ -94,7 +94,7 @@ class LinuxHost final : public Poller {
   std::function<void(const std::string&)> complain_;
   Rng rng_;
   Nanos now_{0};
-  std::map<IpAddress, MacAddress> neighbours_;
+  std::map<IpAddress, MacAddress> neighbors_;
   std::map<uint32_t, Region> regions_;  // by remote key
   std::map<uint32_t, LinuxQueuePair*> queue_pairs_;
   uint32_t next_number_ = 17;
