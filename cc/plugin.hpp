@@ -36,7 +36,8 @@ struct Description {
 // `kReceive`: the receiver's part, with the same type of state; null: none.
 template <class State, auto kStart, auto kEvent, auto kReceive = nullptr>
 consteval roci_cc_plugin plugin(const Description& of) {
-  static_assert(sizeof(State) <= ROCI_CC_MAX_STATE && alignof(State) <= 8);
+  static_assert(sizeof(State) <= ROCI_CC_MAX_STATE);
+  static_assert(alignof(State) <= 8);
   constexpr uint16_t kBytes = std::is_empty_v<State> ? 0 : sizeof(State);
   roci_cc_plugin made{
       .abi = ROCI_CC_ABI,
