@@ -64,8 +64,6 @@ fi
 
 # enter ROOT USER COMMAND   runs COMMAND in the clone, in namespaces of its own for mounts and processes, which end with it
 enter() {
-  local root=$1 home
-  home=$([[ $2 == root ]] && echo /root || echo "/home/$2")
   # shellcheck disable=SC2016 # expanded by the inner shell
   unshare --mount --pid --fork --kill-child bash -c '
     set -e
@@ -78,7 +76,7 @@ enter() {
     mount -t tmpfs tmpfs "$1/run"
     cp -L /etc/resolv.conf "$1/etc/resolv.conf"
     exec chroot "$1" su - "$2" -c "cd rocinante && ROCI_REQUIRE_ALL=${ROCI_REQUIRE_ALL:-} $3"
-  ' enter "$root" "$2" "$3" </dev/null
+  ' enter "$1" "$2" "$3" </dev/null
 }
 
 commit=$(git -C "$top" rev-parse --short HEAD) failed=0

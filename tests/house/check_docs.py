@@ -10,6 +10,8 @@ import re
 import sys
 import urllib.parse
 
+from findings import report
+
 LINK = re.compile(r"""\]\(\s*<?([^)\s>]+)>?[^)]*\)|<(?:img|a|source)\b[^>]*?\b(?:src|href|srcset)=["']([^"']+)["']""")
 SKIPPED_FOLDERS = {"build", ".git", ".cache"}
 
@@ -93,11 +95,7 @@ def check(root):
 
 
 def main():
-    bad = list(check(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]))
-    for line in bad:
-        print(line)
-    print(f"{len(bad)} disagreements")
-    return 1 if bad else 0
+    return report(check(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pathlib
 import re
 import sys
 
+from findings import report
 from named_tests import NAMED_TEST, DefinedTests
 
 PAGE = "docs/requirements.md"
@@ -147,11 +148,7 @@ def check(root):
 
 
 def main():
-    bad = list(check(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]))
-    for line in bad:
-        print(line)
-    print(f"{len(bad)} disagreements")
-    return 1 if bad else 0
+    return report(check(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pathlib
 import re
 import sys
 
+from findings import report
 from named_tests import NAMED_TEST, DefinedTests
 
 ENUMS = ("ibv_wr_opcode", "ibv_wc_status", "ibv_wc_opcode", "ibv_wc_flags", "ibv_event_type", "ibv_qp_attr_mask",
@@ -60,11 +61,7 @@ def check(root, header):
 def main():
     header = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "/usr/include/infiniband/verbs.h")
     root = sys.argv[2] if len(sys.argv) > 2 else pathlib.Path(__file__).parents[2]
-    bad = list(check(root, header.read_text()))
-    for line in bad:
-        print(line)
-    print(f"{len(bad)} disagreements")
-    return 1 if bad else 0
+    return report(check(root, header.read_text()))
 
 
 if __name__ == "__main__":

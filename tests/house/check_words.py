@@ -3,11 +3,9 @@
 
 Texts are Markdown pages, manual pages, comments and string literals of C, C++ and Lua, comments and docstrings of Python,
 comments of configuration, build and shell files. Names in them (paths, code spans, words with `_`) are not checked.
-Identifiers are those of C and C++, split at underscores and capitals. Those that contain a listed word and existed
-when the check was introduced are in words_identifiers_todo.txt, which may only become shorter.
+Identifiers are those of C and C++, split at underscores and capitals.
 
 Prints one line per finding, `file:line: "word": replacement`, and exits with 1 if any is found.
-With --write-todo, rewrites words_identifiers_todo.txt without identifiers that no longer exist.
 """
 
 import ast
@@ -20,9 +18,10 @@ import subprocess
 import sys
 import tokenize
 
+from findings import report
+
 HERE = pathlib.Path(__file__).parent
 WORDS = "tests/house/words.txt"
-TODO = "tests/house/words_identifiers_todo.txt"
 GLOSSARY = "docs/glossary.md"
 SCOPES = ("prose", "identifier", "both")
 
@@ -33,7 +32,8 @@ MESSAGE_FOLDERS = (".ci", "bench", "packaging")
 # Files that contain the listed words as data.
 SKIPPED = ("tests/house/words", "tests/house/check_words")
 
-# Names in texts: code spans, text in braces (placeholders, flow mappings), link targets, paths, options, identifiers with `_`, `::` or `()`, file names.
+# Names in texts: code spans, text in braces (placeholders, flow mappings), link targets, paths, options, identifiers
+# with `_`, `::` or `()`, file names.
 NAMES = re.compile(r"`[^`\n]*`|\{[^{}\n]*\}|\]\([^)\s]*\)|https?://\S+|<[^<>\s]+@[^<>\s]+>|"
                    r"[\w.*{}$~-]*/[\w.{}$-][\w./*{}$-]*|(?<!\w)--?[a-zA-Z][\w-]*|\w*_\w*|\w+::[\w:]+|\w+\(\)|"
                    r"\w+\.(?:hpp|cpp|h|c|py|md|yaml|txt|lua|sh|so|json|html|svg|csv)\b")
@@ -241,12 +241,11 @@ def tracked(root):
                   if path.is_file() and not {"build", ".git", ".cache"} & set(path.relative_to(root).parts))
 
 
-def check(root, violating=None):
-    """Yields one line per finding. Adds identifiers with listed words to `violating`, a set."""
+def check(root):
+    """Yields one line per finding; an identifier is reported at its first use only."""
     root = pathlib.Path(root).resolve()
     words = Words((root / WORDS).read_text(encoding="utf-8"))
-    todo_lines = (root / TODO).read_text(encoding="utf-8").split() if (root / TODO).is_file() else []
-    todo, seen = set(todo_lines), set() if violating is None else violating
+    seen = set()
     for name in tracked(root):
         path = root / name
         if not is_checked(name) or not path.is_file():
@@ -260,11 +259,9 @@ def check(root, violating=None):
                     yield f'{name}:{lines.of(offset)}: "{term}": {words.replacement[term]}'
         for identifier, offset in identifiers:
             term = words.in_identifier(name, identifier)
-            if term is None:
-                continue
-            if identifier not in todo and identifier not in seen:
+            if term is not None and identifier not in seen:
+                seen.add(identifier)
                 yield f'{name}:{lines.of(offset)}: identifier {identifier}: "{term}": {words.replacement[term]}'
-            seen.add(identifier)
     for line, where, phrase in words.allowed:
         if line not in words.used:
             yield f"{WORDS}:{line}: the exception '{phrase}' no longer occurs in {where}; remove it"
@@ -273,28 +270,13 @@ def check(root, violating=None):
         for part in term.lower().split(", "):
             if part in words.replacement:
                 yield f"{WORDS}: {GLOSSARY} defines '{part}'; a defined term cannot be listed"
-    if todo_lines != sorted(todo):
-        yield f"{TODO}: not sorted, or a line is there twice"
-    for identifier in sorted(todo - seen):
-        yield f"{TODO}: {identifier} no longer exists; remove the line (--write-todo)"
 
 
 def main():
-    arguments = [argument for argument in sys.argv[1:] if argument != "--write-todo"]
-    root = pathlib.Path(arguments[0] if arguments else HERE.parents[1])
-    seen = set()
     try:
-        bad = list(check(root, seen))
+        return report(check(sys.argv[1] if len(sys.argv) > 1 else HERE.parents[1]))
     except ValueError as error:
-        bad = [str(error)]
-    if "--write-todo" in sys.argv:
-        old = (root / TODO).read_text(encoding="utf-8").split()
-        (root / TODO).write_text("".join(line + "\n" for line in sorted(set(old) & seen)), encoding="utf-8")
-        return 0
-    for line in bad:
-        print(line)
-    print(f"{len(bad)} disagreements")
-    return 1 if bad else 0
+        return report([str(error)])
 
 
 if __name__ == "__main__":
