@@ -22,7 +22,7 @@
 #include "loopback/loopback.hpp"
 #include "port/ethdev_port.hpp"
 #include "queue_pairs/many.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::bench {
 namespace {

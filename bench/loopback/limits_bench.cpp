@@ -13,7 +13,7 @@
 #include "loopback/loopback.hpp"
 #include "port/ethdev_port.hpp"
 #include "support/against.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::bench {
 namespace {

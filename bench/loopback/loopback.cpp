@@ -10,7 +10,7 @@
 #include "port/faulty_port.hpp"
 #include "port/shm_port.hpp"
 #include "support/connect.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::bench {
 namespace {

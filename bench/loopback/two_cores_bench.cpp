@@ -18,7 +18,7 @@
 #include "loopback/limit_frames.hpp"
 #include "port/ethdev_port.hpp"
 #include "support/against.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 #include "wire/copy_crc.hpp"
 
 namespace roci::bench {

@@ -15,7 +15,7 @@
 #include "base/virtual_runner.hpp"
 #include "port/sim_link.hpp"
 #include "support/line_rate_source.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 #include "switch/switch.hpp"
 
 namespace roci {

@@ -9,7 +9,7 @@
 #include "device/host.hpp"
 #include "port/ethdev_port.hpp"
 #include "support/connect.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::bench {
 namespace {

@@ -30,7 +30,7 @@
 #include "port/ethdev_port.hpp"
 #include "support/connect.hpp"
 #include "support/request_flood.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::bench {
 namespace {

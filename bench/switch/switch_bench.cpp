@@ -16,7 +16,7 @@
 #include "port/ethdev_port.hpp"
 #include "support/against.hpp"
 #include "support/frames.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 #include "switch/switch.hpp"
 
 namespace roci::bench {

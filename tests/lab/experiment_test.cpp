@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lab/scenario.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::lab {
 namespace {

@@ -8,7 +8,7 @@
 #include "lab/experiment.hpp"
 #include "lab/realtime_throttle.hpp"
 #include "lab/scenario.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::lab {
 namespace {

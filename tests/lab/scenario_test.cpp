@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::lab {
 namespace {

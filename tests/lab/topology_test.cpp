@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::lab {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "lab/experiment.hpp"
 #include "lab/scenario.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::lab {
 namespace {

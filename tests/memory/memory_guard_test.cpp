@@ -12,7 +12,7 @@
 #include "base/guarded_access.hpp"
 #include "base/guarded_copy.hpp"
 #include "support/mapping.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::test {
 namespace {

@@ -13,7 +13,7 @@
 #include "port/borrowed_port.hpp"
 #include "port/ethdev_port.hpp"
 #include "support/frames.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci {
 namespace {

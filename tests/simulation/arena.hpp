@@ -8,7 +8,7 @@
 #include "base/rng.hpp"
 #include "roci/device.hpp"
 #include "simulation/linux_host.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::test {
 

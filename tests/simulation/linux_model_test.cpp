@@ -9,7 +9,7 @@
 #include "simulation/linux_host.hpp"
 #include "simulation/linux_queue_pair.hpp"
 #include "support/frames.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 #include "wire/icrc.hpp"
 
 namespace roci::test {

@@ -11,7 +11,7 @@
 
 #include "port/borrowed_port.hpp"
 #include "simulation/weather.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 #include "wire/frame.hpp"
 
 namespace roci::test {

@@ -1,6 +1,6 @@
 #include "support/connect.hpp"
 
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::test {
 namespace {

@@ -8,7 +8,7 @@
 #include "port/borrowed_port.hpp"
 #include "port/shm_port.hpp"
 #include "support/two_hosts.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::test {
 

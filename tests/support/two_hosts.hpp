@@ -15,7 +15,7 @@
 #include "port/sim_link.hpp"
 #include "roci/device.hpp"
 #include "support/connect.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 #include "transport/reliable_queue_pair.hpp"
 #include "wire/packet.hpp"
 

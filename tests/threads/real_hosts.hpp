@@ -14,7 +14,7 @@
 #include "roci/device.hpp"
 #include "support/byte_link.hpp"
 #include "support/locked_pool.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::test {
 

@@ -15,7 +15,7 @@
 #include "support/connect.hpp"
 #include "support/services.hpp"
 #include "support/two_hosts.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 #include "switch/switch.hpp"
 
 namespace roci::test {

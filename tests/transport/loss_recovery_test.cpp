@@ -9,7 +9,7 @@
 
 #include "support/lone_host.hpp"
 #include "support/two_hosts.hpp"
-#include "support/value_or_throw.hpp"
+#include "support/must.hpp"
 
 namespace roci::test {
 namespace {
