@@ -29,8 +29,8 @@
 #include "loopback/loopback.hpp"
 #include "port/ethdev_port.hpp"
 #include "support/connect.hpp"
-#include "support/request_flood.hpp"
 #include "support/must.hpp"
+#include "support/request_flood.hpp"
 
 namespace roci::bench {
 namespace {

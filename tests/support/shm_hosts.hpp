@@ -7,8 +7,8 @@
 
 #include "port/borrowed_port.hpp"
 #include "port/shm_port.hpp"
-#include "support/two_hosts.hpp"
 #include "support/must.hpp"
+#include "support/two_hosts.hpp"
 
 namespace roci::test {
 

@@ -13,9 +13,9 @@
 #include "port/borrowed_port.hpp"
 #include "port/sim_link.hpp"
 #include "support/connect.hpp"
+#include "support/must.hpp"
 #include "support/services.hpp"
 #include "support/two_hosts.hpp"
-#include "support/must.hpp"
 #include "switch/switch.hpp"
 
 namespace roci::test {

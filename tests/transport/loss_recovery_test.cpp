@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "support/lone_host.hpp"
-#include "support/two_hosts.hpp"
 #include "support/must.hpp"
+#include "support/two_hosts.hpp"
 
 namespace roci::test {
 namespace {
