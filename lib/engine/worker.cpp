@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/guarded_access.hpp"
+#include "base/trace_points.hpp"
 #include "wire/copy_crc.hpp"
 
 namespace roci {
@@ -500,6 +501,7 @@ bool Worker::flush() {
   if (staged_count_ == 0) return false;
   const std::span<rte_mbuf*> staged(staged_.data(), staged_count_);
   const uint32_t taken = outgoing_ != nullptr ? outgoing_->push(staged) : queues_[0]->tx_burst(staged, now_);
+  trace::burst_sent(static_cast<uint32_t>(staged.size()), taken);
   std::move(staged_.begin() + taken, staged_.begin() + static_cast<ptrdiff_t>(staged_count_),
             staged_.begin());
   staged_count_ -= taken;
@@ -524,6 +526,7 @@ bool Worker::flush_direct() {
   }
   if (count == 0) return false;
   const uint32_t taken = queues_[0]->tx_burst({direct.data(), count}, now_);
+  trace::burst_sent(static_cast<uint32_t>(count), taken);
   std::copy(direct.begin() + taken, direct.begin() + static_cast<ptrdiff_t>(count),
             staged_.begin() + static_cast<ptrdiff_t>(others));
   staged_count_ = others + count - taken;

@@ -1,5 +1,6 @@
 // The part of the worker that receives congestion notification messages (cnm_listener.hpp), and sends them if the
 // worker itself is congested (host_congestion_point.hpp).
+#include "base/trace_points.hpp"
 #include "engine/worker.hpp"
 #include "wire/roce_cnp.hpp"
 
@@ -102,7 +103,9 @@ void Worker::notify(const Received& packet, Nanos now) {
   back.traffic_class = kFeedbackTrafficClass;
   std::array<uint8_t, kMaxCnpFrame> bytes;
   const uint32_t length = build_cnp(back, core.attributes.remote_qp, bytes, core.attributes.pkey);
-  counters_.add(send_first({bytes.data(), length}) ? Counter::kNpCnpsSent : Counter::kNpCnpsNotSent);
+  if (!send_first({bytes.data(), length})) return counters_.add(Counter::kNpCnpsNotSent);
+  trace::cnp_sent(core.number().value());
+  counters_.add(Counter::kNpCnpsSent);
 }
 
 }  // namespace roci
