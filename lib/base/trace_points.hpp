@@ -13,88 +13,91 @@
 
 #ifdef ROCI_TRACE_POINTS
 #include <sys/sdt.h>
-#define ROCI_PROBE1(name, a) STAP_PROBE1(roci, name, a)
-#define ROCI_PROBE2(name, a, b) STAP_PROBE2(roci, name, a, b)
-#define ROCI_PROBE3(name, a, b, c) STAP_PROBE3(roci, name, a, b, c)
-#define ROCI_PROBE4(name, a, b, c, d) STAP_PROBE4(roci, name, a, b, c, d)
+// As STAP_PROBEn, with `asm inline`: GCC estimates the size of an asm statement from its lines, of which the note has
+// about fifty, and would inline less. The empty last argument avoids a warning of Clang.
+#define ROCI_PROBE(n, name, ...)                                                              \
+  do {                                                                                        \
+    __asm__ inline volatile(                                                                  \
+        _SDT_ASM_BODY(roci, name, _SDT_ASM_ARGS, (n), )::_SDT_ASM_OPERANDS_##n(__VA_ARGS__)); \
+    __asm__ inline volatile(_SDT_ASM_BASE);                                                   \
+  } while (false)
 #else
-#define ROCI_PROBE1(name, a) (static_cast<void>(a))
-#define ROCI_PROBE2(name, a, b) (static_cast<void>(a), static_cast<void>(b))
-#define ROCI_PROBE3(name, a, b, c) (static_cast<void>(a), static_cast<void>(b), static_cast<void>(c))
-#define ROCI_PROBE4(name, a, b, c, d) \
-  (static_cast<void>(a), static_cast<void>(b), static_cast<void>(c), static_cast<void>(d))
+#define ROCI_PROBE(n, name, ...) (roci::trace::unused(__VA_ARGS__))
 #endif
 
 namespace roci::trace {
 
+template <class... Arguments>
+constexpr void unused(const Arguments&... /*arguments*/) {}
+
 // Application: a work request was checked and copied into the send queue.
 [[gnu::always_inline]] inline void send_posted(uint32_t qpn, uint64_t wr_id, uint32_t opcode,
                                                uint32_t length) {
-  ROCI_PROBE4(send_posted, qpn, wr_id, opcode, length);
+  ROCI_PROBE(4, send_posted, qpn, wr_id, opcode, length);
 }
 
 // Application: a receive request was copied into the queue pair's receive queue. `length`: bytes of its buffers.
 [[gnu::always_inline]] inline void recv_posted(uint32_t qpn, uint64_t wr_id, uint32_t length) {
-  ROCI_PROBE3(recv_posted, qpn, wr_id, length);
+  ROCI_PROBE(3, recv_posted, qpn, wr_id, length);
 }
 
 // Application: the same for a shared receive queue, with its number.
 [[gnu::always_inline]] inline void srq_recv_posted(uint32_t srqn, uint64_t wr_id, uint32_t length) {
-  ROCI_PROBE3(srq_recv_posted, srqn, wr_id, length);
+  ROCI_PROBE(3, srq_recv_posted, srqn, wr_id, length);
 }
 
 // Requester: a work request has its first PSN. `packets`: number of its PSNs; 0 on UC, where it is not known yet.
 [[gnu::always_inline]] inline void request_started(uint32_t qpn, uint64_t wr_id, uint32_t psn,
                                                    uint32_t packets) {
-  ROCI_PROBE4(request_started, qpn, wr_id, psn, packets);
+  ROCI_PROBE(4, request_started, qpn, wr_id, psn, packets);
 }
 
 // Requester: a WRITE was copied into the peer's memory (placement by the sender) and has no packets.
 [[gnu::always_inline]] inline void request_placed(uint32_t qpn, uint64_t wr_id, uint32_t length) {
-  ROCI_PROBE3(request_placed, qpn, wr_id, length);
+  ROCI_PROBE(3, request_placed, qpn, wr_id, length);
 }
 
 // Requester and responder: headers and payload of a packet were written. `length`: bytes of the payload.
 [[gnu::always_inline]] inline void packet_built(uint32_t qpn, uint32_t psn, uint8_t opcode, uint32_t length) {
-  ROCI_PROBE4(packet_built, qpn, psn, opcode, length);
+  ROCI_PROBE(4, packet_built, qpn, psn, opcode, length);
 }
 
 // Requester: the last packet of a work request is staged for the port; again at its retransmission. `packet`: number of
 // that packet in the request, starting at 0.
 [[gnu::always_inline]] inline void request_sent(uint32_t qpn, uint64_t wr_id, uint32_t packet) {
-  ROCI_PROBE3(request_sent, qpn, wr_id, packet);
+  ROCI_PROBE(3, request_sent, qpn, wr_id, packet);
 }
 
 // Worker: staged frames were passed to the port, which accepted the first `accepted` of them.
 [[gnu::always_inline]] inline void burst_sent(uint32_t frames, uint32_t accepted) {
-  ROCI_PROBE2(burst_sent, frames, accepted);
+  ROCI_PROBE(2, burst_sent, frames, accepted);
 }
 
 // Requester (responses) and responder (requests): a packet of the peer, with a valid ICRC, will be processed.
 [[gnu::always_inline]] inline void packet_received(uint32_t qpn, uint32_t psn, uint8_t opcode) {
-  ROCI_PROBE3(packet_received, qpn, psn, opcode);
+  ROCI_PROBE(3, packet_received, qpn, psn, opcode);
 }
 
 // Responder: a request packet was executed; for a READ, its response was scheduled. RC and XRC.
 [[gnu::always_inline]] inline void request_executed(uint32_t qpn, uint32_t psn, uint8_t opcode) {
-  ROCI_PROBE3(request_executed, qpn, psn, opcode);
+  ROCI_PROBE(3, request_executed, qpn, psn, opcode);
 }
 
 // Responder: an ACK, NAK or RNR NAK is staged for the port.
 [[gnu::always_inline]] inline void ack_sent(uint32_t qpn, uint32_t psn, uint8_t syndrome) {
-  ROCI_PROBE3(ack_sent, qpn, psn, syndrome);
+  ROCI_PROBE(3, ack_sent, qpn, psn, syndrome);
 }
 
 // Requester: an ACK, NAK or RNR NAK will be processed.
 [[gnu::always_inline]] inline void ack_received(uint32_t qpn, uint32_t psn, uint8_t syndrome) {
-  ROCI_PROBE3(ack_received, qpn, psn, syndrome);
+  ROCI_PROBE(3, ack_received, qpn, psn, syndrome);
 }
 
 // Worker: a CNP to the queue pair's peer is staged for the port.
-[[gnu::always_inline]] inline void cnp_sent(uint32_t qpn) { ROCI_PROBE1(cnp_sent, qpn); }
+[[gnu::always_inline]] inline void cnp_sent(uint32_t qpn) { ROCI_PROBE(1, cnp_sent, qpn); }
 
 // A connected queue pair has received a CNP.
-[[gnu::always_inline]] inline void cnp_received(uint32_t qpn) { ROCI_PROBE1(cnp_received, qpn); }
+[[gnu::always_inline]] inline void cnp_received(uint32_t qpn) { ROCI_PROBE(1, cnp_received, qpn); }
 
 enum class Reason : uint32_t {
   kTimeout = 0,    // retransmission time-out
@@ -106,29 +109,26 @@ enum class Reason : uint32_t {
 
 // Requester: packets from this PSN on will be sent again.
 [[gnu::always_inline]] inline void retransmission_started(uint32_t qpn, uint32_t psn, Reason reason) {
-  ROCI_PROBE3(retransmission_started, qpn, psn, static_cast<uint32_t>(reason));
+  ROCI_PROBE(3, retransmission_started, qpn, psn, static_cast<uint32_t>(reason));
 }
 
 // Requester: a work request left the send queue, signaled or not.
 [[gnu::always_inline]] inline void request_completed(uint32_t qpn, uint64_t wr_id, uint32_t status) {
-  ROCI_PROBE3(request_completed, qpn, wr_id, status);
+  ROCI_PROBE(3, request_completed, qpn, wr_id, status);
 }
 
 // Requester and responder: a completion was written to the completion queue. `opcode` is valid with status 0 only.
 [[gnu::always_inline]] inline void completion_written(uint32_t qpn, uint64_t wr_id, uint32_t status,
                                                       uint32_t opcode) {
-  ROCI_PROBE4(completion_written, qpn, wr_id, status, opcode);
+  ROCI_PROBE(4, completion_written, qpn, wr_id, status, opcode);
 }
 
 // Application: a completion was copied to the caller.
 [[gnu::always_inline]] inline void completion_polled(uint32_t qpn, uint64_t wr_id, uint32_t status,
                                                      uint32_t opcode) {
-  ROCI_PROBE4(completion_polled, qpn, wr_id, status, opcode);
+  ROCI_PROBE(4, completion_polled, qpn, wr_id, status, opcode);
 }
 
 }  // namespace roci::trace
 
-#undef ROCI_PROBE1
-#undef ROCI_PROBE2
-#undef ROCI_PROBE3
-#undef ROCI_PROBE4
+#undef ROCI_PROBE

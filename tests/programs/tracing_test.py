@@ -24,7 +24,7 @@ NOT_IN_PERF = {"srq_recv_posted"}
 def in_header():
     """Returns the arguments of each probe of the header: {name: [argument]}."""
     text = pathlib.Path(HEADER).read_text(encoding="utf-8")
-    functions = re.findall(r"inline void (\w+)\(([^)]*)\)\s*\{\s*ROCI_PROBE(\d)\((\w+), ", text)
+    functions = re.findall(r"inline void (\w+)\(([^)]*)\)\s*\{\s*ROCI_PROBE\((\d), (\w+), ", text)
     probes = {}
     for name, arguments, count, probe in functions:
         probes[name] = re.findall(r"(\w+)(?:,|$)", arguments)
