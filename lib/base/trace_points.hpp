@@ -13,8 +13,8 @@
 
 #ifdef ROCI_TRACE_POINTS
 #include <sys/sdt.h>
-// As STAP_PROBEn, with `asm inline`: GCC estimates the size of an asm statement from its lines, of which the note has
-// about fifty, and would inline less. The empty last argument avoids a warning of Clang.
+// As STAP_PROBEn, with `asm inline`: GCC estimates the size of an asm statement from its lines, and would inline less
+// because of the lines of the note. The empty last argument avoids a warning of Clang.
 #define ROCI_PROBE(n, name, ...)                                                              \
   do {                                                                                        \
     __asm__ inline volatile(                                                                  \
@@ -57,7 +57,8 @@ constexpr void unused(const Arguments&... /*arguments*/) {}
   ROCI_PROBE(3, request_placed, qpn, wr_id, length);
 }
 
-// Requester and responder: headers and payload of a packet were written. `length`: bytes of the payload.
+// Requester and responder: headers and payload of a packet were written. `length`: bytes of the payload and
+// of the extension block.
 [[gnu::always_inline]] inline void packet_built(uint32_t qpn, uint32_t psn, uint8_t opcode, uint32_t length) {
   ROCI_PROBE(4, packet_built, qpn, psn, opcode, length);
 }
@@ -89,7 +90,7 @@ constexpr void unused(const Arguments&... /*arguments*/) {}
 }
 
 // Requester: an ACK, NAK or RNR NAK will be processed.
-[[gnu::always_inline]] inline void ack_received(uint32_t qpn, uint32_t psn, uint8_t syndrome) {
+[[gnu::always_inline]] inline void ack_received(uint32_t qpn, uint32_t psn, uint32_t syndrome) {
   ROCI_PROBE(3, ack_received, qpn, psn, syndrome);
 }
 
