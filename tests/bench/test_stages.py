@@ -24,7 +24,7 @@ class Parsing(unittest.TestCase):
         self.loads = stages.read_loads(sample("readelf_segments.txt"))
         self.frames = stages.read_frames(sample("addr2line.txt"))
 
-    def test_every_line_of_the_script_is_a_mapping_or_a_sample(self):
+    def test_reads_every_line_of_perf_script(self):
         text = sample("perf_script.txt")
         self.assertEqual(len(self.samples) + text.count("PERF_RECORD_"), len(text.splitlines()))
         self.assertEqual(self.process, 10153)
@@ -32,12 +32,12 @@ class Parsing(unittest.TestCase):
         self.assertEqual(self.samples[0], (10153, 41077.451016, 0x7fd4cce664d8, "strcmp",
                                            "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"))
 
-    def test_symbols_may_have_blanks_and_parentheses(self):
+    def test_accepts_symbols_with_blanks_and_parentheses(self):
         line = "  7 1.5:  abc roci::(anonymous namespace)::sum(int) const (/usr/lib/libx.so.1)"
         found = stages.SAMPLE.match(line)
         self.assertEqual(found.groups()[3:], ("roci::(anonymous namespace)::sum(int) const", "/usr/lib/libx.so.1"))
 
-    def test_addresses_of_the_program_are_those_of_its_file_and_have_frames(self):
+    def test_maps_program_addresses_to_frames(self):
         own = [one for one in self.samples if one.binary == PROGRAM]
         self.assertGreater(len(own), 30)
         for one in own:
@@ -45,22 +45,22 @@ class Parsing(unittest.TestCase):
             self.assertIn(place, self.frames)
             self.assertNotEqual(self.frames[place], [])
 
-    def test_a_file_offset_is_not_always_an_address(self):
+    def test_converts_file_offset_to_virtual_address(self):
         segments, loads = [stages.Segment(0x7000, 0x1000, 0x2000)], [(0x2000, 0x12000, 0x1000)]
         self.assertEqual(stages.in_file(0x7010, segments, loads), 0x12010)
         self.assertIsNone(stages.in_file(0x8000, segments, loads))
 
-    def test_inlined_frames_come_innermost_first_and_without_lines(self):
+    def test_returns_inlined_frames_innermost_first_without_line_numbers(self):
         text = "0x0000000000000010\ninner()\n/x/lib/wire/icrc.cpp:12 (discriminator 3)\nouter()\n/x/lib/wire/frame.cpp:?\n"
         self.assertEqual(stages.read_frames(text),
                          {0x10: [("inner()", "/x/lib/wire/icrc.cpp"), ("outer()", "/x/lib/wire/frame.cpp")]})
 
-    def test_captured_samples_have_every_stage(self):
+    def test_captured_samples_cover_every_stage(self):
         places = {one.address: stages.in_file(one.address, self.segments, self.loads) for one in self.samples}
         found = {stages.stage_of(one, PROGRAM, places, self.frames) for one in self.samples}
         self.assertEqual(set(stage_table.STAGES) - found, set())
 
-    def test_output_of_other_programs_is_refused(self):
+    def test_rejects_output_of_other_programs(self):
         for text in ("", "no such thing", sample("addr2line.txt")):
             with self.assertRaises(stages.Unmeasured):
                 stages.read_script(text, PROGRAM)
@@ -126,22 +126,22 @@ LIBRARIES = {
 }
 
 
-class Mapping(unittest.TestCase):
-    def test_the_first_frame_that_a_rule_knows_decides(self):
+class StageMapping(unittest.TestCase):
+    def test_first_frame_with_rule_determines_stage(self):
         for frames, stage in PLACES:
             with self.subTest(frames[:1]):
                 self.assertEqual(of_frames(frames), stage)
 
-    def test_libraries_by_their_names_and_symbols(self):
+    def test_maps_libraries_by_name_and_symbol(self):
         for (library, symbol), stage in LIBRARIES.items():
             with self.subTest(library, symbol=symbol):
                 self.assertEqual(of_library(library, symbol), stage)
 
-    def test_every_rule_names_a_stage_that_is_listed(self):
+    def test_every_rule_refers_to_listed_stage(self):
         for stage, _ in stage_table.SOURCES + stage_table.LIBRARIES:
             self.assertIn(stage, stage_table.STAGES)
 
-    def test_where_the_tree_was_built_does_not_matter(self):
+    def test_ignores_build_folder_of_source_paths(self):
         for path in ("lib/wire/icrc.cpp", "/a/b/lib/wire/icrc.cpp", "/a/build/release/../../lib/wire/icrc.cpp",
                      "/var/lib/ci/roci/lib/wire/icrc.cpp", "/usr/src/roci/lib/wire/icrc.cpp"):
             self.assertEqual(stage_table.within_the_tree(path), "lib/wire/icrc.cpp")
@@ -154,8 +154,8 @@ def at(thread, stage, count, since=1.0):
     return [(stages.Sample(thread, since + number / 1000, 0, "", ""), stage) for number in range(count)]
 
 
-class Adding(unittest.TestCase):
-    def test_shares_of_cpu_time_for_each_packet(self):
+class StageTimes(unittest.TestCase):
+    def test_computes_cpu_time_per_packet_and_stage(self):
         samples = (at(1, stage_table.REQUESTER, 800) + at(1, stage_table.ICRC, 200) + at(2, stage_table.RESPONDER, 600)
                    + at(3, stage_table.WAITING, 10))
         table = stages.add_up(samples, 1, 1000)
@@ -164,13 +164,13 @@ class Adding(unittest.TestCase):
         self.assertEqual(table["responder"]["responder"], 600 * stages.PERIOD / 1000)
         self.assertEqual(table["responder"]["waiting"], 0)  # This sample belongs to a helper thread.
 
-    def test_what_comes_before_the_first_packet_and_behind_the_last_does_not_count(self):
+    def test_ignores_samples_before_first_and_after_last_packet(self):
         samples = (at(1, stage_table.REST, 900, since=0) + at(1, stage_table.HEADERS, 500) + at(2, stage_table.PARSING, 500)
                    + at(1, stage_table.KERNEL, 100, since=3))
         table = stages.add_up(samples, 1, 1000)
         self.assertEqual(table["requester"]["all"], 500 * stages.PERIOD / 1000)
 
-    def test_too_much_that_no_rule_knows_is_an_error(self):
+    def test_rejects_large_share_without_stage(self):
         def with_rest(count):
             samples = at(1, stage_table.REQUESTER, 1000) + at(2, stage_table.RESPONDER, 1000 - count)
             return stages.add_up(samples + at(2, stage_table.REST, count), 1, 1000)
@@ -178,7 +178,7 @@ class Adding(unittest.TestCase):
         with self.assertRaisesRegex(stages.Unmeasured, "no stage is known for 16% of the responder"):
             with_rest(160)
 
-    def test_too_little_to_say_anything_is_an_error(self):
+    def test_rejects_too_few_samples_or_packets(self):
         enough, few = (at(1, stage_table.REQUESTER, count) for count in (1000, 100))
         for samples, packets in ((enough, 1000), (few + at(2, stage_table.RESPONDER, 1000), 1000), ([], 1000),
                                  (at(2, stage_table.RESPONDER, 1000), 1000),
@@ -187,8 +187,8 @@ class Adding(unittest.TestCase):
                 stages.add_up(samples, 1, packets)
 
 
-class Table(unittest.TestCase):
-    def test_the_harness_reads_every_line_that_is_printed(self):
+class StageTable(unittest.TestCase):
+    def test_harness_reads_every_printed_line(self):
         samples = at(1, stage_table.REQUESTER, 1000) + at(2, stage_table.RESPONDER, 1000)
         text = "\n".join(stages.lines(stages.add_up(samples, 1, 4))) + "\n"
         for case in GROUP.cases:
