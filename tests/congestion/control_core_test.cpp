@@ -205,7 +205,7 @@ TEST_F(FlowListTest, holds_a_flow_once_and_accepts_it_again_while_it_is_taken) {
 }
 
 // The thread that takes a flow, now or the next time, sees all writes that preceded its addition.
-TEST_F(FlowListTest, returns_every_addition_by_concurrent_threads) {
+TEST_F(FlowListTest, returns_every_flow_added_by_concurrent_threads) {
   constexpr uint64_t kRounds = 20'000;
   std::vector<OwnedFlow> flows;
   for (int i = 0; i < 3; ++i) flows.push_back(make());

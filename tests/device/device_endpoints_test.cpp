@@ -215,7 +215,7 @@ TEST_F(DeviceEndpointsTest, pages_contain_all_remaining_queue_pairs_during_chang
 }
 
 // DPDK silently drops a response above 16 KiB. (endpoint_test checks that full tables arrive completely.)
-TEST_F(DeviceEndpointsTest, responses_use_much_of_the_dpdk_limit_without_exceeding_it) {
+TEST_F(DeviceEndpointsTest, responses_contain_many_rows_within_the_dpdk_limit) {
   open();
   make_queue_pairs(1'500);
   const auto bytes_of = [](const TelemetryTable& table) {

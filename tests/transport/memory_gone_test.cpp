@@ -52,7 +52,8 @@ void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
 // A page-aligned region on each host, in addition to the region of TwoHosts. The test makes part of it inaccessible.
 class InaccessibleMemory : public testing::TestWithParam<std::tuple<Way, Place>> {
  protected:
-  InaccessibleMemory() : hosts_({.path_mtu = IBV_MTU_4096}), at_a_(kPages, way().of), at_b_(kPages, way().of) {
+  InaccessibleMemory()
+      : hosts_({.path_mtu = IBV_MTU_4096}), at_a_(kPages, way().of), at_b_(kPages, way().of) {
     hosts_.connect();
     region_a_ = must(hosts_.a.pd->register_memory(at_a_.data(), at_a_.size(), kAccess));
     region_b_ = must(hosts_.b.pd->register_memory(at_b_.data(), at_b_.size(), kAccess));
