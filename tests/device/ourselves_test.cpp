@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kLength = 100'000;  // more frames than the loopback queue holds
 constexpr size_t kFrom = 0, kTo = 200'000, kBack = 400'000;
 
-class Ourselves : public testing::Test {
+class HostLoopback : public testing::Test {
  protected:
   void open(const TwoHostsOptions& options = {}) {
     hosts_ = std::make_unique<TwoHosts>(options);
@@ -57,22 +57,22 @@ class Ourselves : public testing::Test {
   std::unique_ptr<QueuePair> first_, second_;
 };
 
-TEST_F(Ourselves, connections_within_a_host) {
+TEST_F(HostLoopback, requests_complete_within_a_host) {
   open();
   expect_all_kinds_of_requests_work();
 }
 
-TEST_F(Ourselves, connections_between_workers_of_a_host) {
+TEST_F(HostLoopback, requests_complete_between_workers_of_a_host) {
   open({.workers = {4, 1}, .queues = {2, 1}});
   expect_all_kinds_of_requests_work();
 }
 
-TEST_F(Ourselves, connections_within_a_host_that_has_extensions) {
+TEST_F(HostLoopback, requests_complete_within_a_host_with_extensions) {
   open({.extensions_a = {.mode = ExtensionMode::kOn}});
   expect_all_kinds_of_requests_work();
 }
 
-TEST_F(Ourselves, a_queue_pair_of_datagrams_sends_to_itself) {
+TEST_F(HostLoopback, ud_queue_pair_sends_to_itself) {
   open();
   const auto qp = make_service(a(), IBV_QPT_UD);
   open_datagrams(*qp);
@@ -90,7 +90,7 @@ TEST_F(Ourselves, a_queue_pair_of_datagrams_sends_to_itself) {
 }
 
 // More frames than the loopback queue holds: the rest waits, and none is lost.
-TEST_F(Ourselves, a_storm_of_datagrams_to_itself_is_no_loss) {
+TEST_F(HostLoopback, datagrams_beyond_the_loopback_queue_wait_without_loss) {
   constexpr uint64_t kMany = 1000;
   open({.cq_entries = 2 * kMany});
   const auto qp = make_service(

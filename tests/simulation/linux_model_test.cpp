@@ -126,7 +126,7 @@ class LinuxModel : public testing::Test {
   uint64_t posted_ = 0;
 };
 
-TEST_F(LinuxModel, names_a_gap_once_and_acknowledges_each_packet_that_asks) {
+TEST_F(LinuxModel, sends_one_nak_per_gap_and_acknowledges_packets_with_ack_req) {
   EXPECT_EQ(feed(write(0)), Lines{"RC_ACK 0 1f"});
   EXPECT_EQ(feed(write(2)), Lines{"RC_ACK 1 60"});
   EXPECT_EQ(feed(write(3)), Lines{});
@@ -134,20 +134,20 @@ TEST_F(LinuxModel, names_a_gap_once_and_acknowledges_each_packet_that_asks) {
   EXPECT_EQ(feed(write(3)), Lines{"RC_ACK 2 60"});
 }
 
-TEST_F(LinuxModel, refuses_a_send_without_receive_and_names_the_same_psn_for_what_follows) {
+TEST_F(LinuxModel, sends_an_rnr_nak_and_then_a_sequence_nak_with_the_same_psn) {
   EXPECT_EQ(feed(send(0)), Lines{"RC_ACK 0 2c"});
   EXPECT_EQ(feed(write(1)), Lines{"RC_ACK 0 60"});
   EXPECT_EQ(feed(write(2)), Lines{});
 }
 
-TEST_F(LinuxModel, acknowledges_duplicates_with_the_last_send_or_write) {
+TEST_F(LinuxModel, acknowledges_duplicates_with_the_psn_of_the_last_write) {
   EXPECT_EQ(feed(write(0)), Lines{"RC_ACK 0 1f"});
   EXPECT_EQ(feed(write(1)), Lines{"RC_ACK 1 1f"});
   EXPECT_EQ(feed(read(2, 0, 8)), Lines{"RC_READ_RESP_ONLY 2 1f"});
   EXPECT_EQ(feed(write(0)), Lines{"RC_ACK 1 1f"});
 }
 
-TEST_F(LinuxModel, answers_the_rest_of_a_read_from_its_middle) {
+TEST_F(LinuxModel, answers_a_duplicate_read_from_its_middle) {
   EXPECT_EQ(feed(read(0, 0, 600)),
             (Lines{"RC_READ_RESP_FIRST 0 1f", "RC_READ_RESP_MIDDLE 1", "RC_READ_RESP_LAST 2 1f"}));
   EXPECT_EQ(feed(read(1, kMtu, 600 - kMtu)), (Lines{"RC_READ_RESP_MIDDLE 1", "RC_READ_RESP_LAST 2 1f"}));
@@ -161,7 +161,7 @@ TEST_F(LinuxModel, requests_an_acknowledgment_in_each_66th_packet_and_stops_afte
   EXPECT_EQ(feed(response(Opcode::kRcAcknowledge, 65)).size(), 66U);
 }
 
-TEST_F(LinuxModel, goes_back_once_for_a_gap_and_again_after_the_timeout) {
+TEST_F(LinuxModel, retransmits_once_after_a_nak_and_again_after_the_timeout) {
   const Lines all = {"RC_WRITE_FIRST 0", "RC_WRITE_MIDDLE 1", "RC_WRITE_LAST 2 a"};
   EXPECT_EQ(post(IBV_WR_RDMA_WRITE, 3 * kMtu), all);
   EXPECT_EQ(feed(response(Opcode::kRcAcknowledge, 1, 0x60)),
@@ -173,7 +173,7 @@ TEST_F(LinuxModel, goes_back_once_for_a_gap_and_again_after_the_timeout) {
   EXPECT_EQ(completions_.size(), 1U);
 }
 
-TEST_F(LinuxModel, asks_for_what_is_missing_of_a_read_when_a_later_response_arrives) {
+TEST_F(LinuxModel, requests_missing_read_data_after_a_later_response) {
   EXPECT_EQ(post(IBV_WR_RDMA_READ, 3 * kMtu), Lines{"RC_READ_REQUEST 0 a length 768"});
   EXPECT_EQ(post(IBV_WR_RDMA_READ, 8), Lines{"RC_READ_REQUEST 3 a length 8"});
   EXPECT_EQ(post(IBV_WR_RDMA_READ, 8), Lines{});  // max_rd_atomic is 2
@@ -192,7 +192,7 @@ TEST_F(LinuxModel, waits_at_least_a_tick_after_an_rnr_nak) {
   EXPECT_EQ(wait(5ms), Lines{"RC_SEND_ONLY 0 a"});
 }
 
-TEST_F(LinuxModel, takes_an_acknowledgment_at_the_psn_of_a_read_for_its_response) {
+TEST_F(LinuxModel, accepts_an_acknowledgment_as_the_response_to_a_read) {
   post(IBV_WR_RDMA_READ, 8);
   EXPECT_EQ(feed(response(Opcode::kRcAcknowledge, 0)), Lines{});
   ASSERT_EQ(completions_.size(), 1U);

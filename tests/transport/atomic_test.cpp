@@ -44,7 +44,7 @@ TEST(Atomic, fetch_add_returns_the_old_value_and_adds) {
   EXPECT_EQ(word_at(net.b, kWord), 3U);  // wraps around
 }
 
-TEST(Atomic, compare_swap_swaps_only_what_it_expects) {
+TEST(Atomic, compare_swap_writes_only_if_the_value_matches) {
   TwoHosts net;
   net.connect();
   set_word(net.b, kWord, 10);
@@ -61,7 +61,7 @@ TEST(Atomic, compare_swap_swaps_only_what_it_expects) {
   EXPECT_EQ(word_at(net.b, kWord), 20U);
 }
 
-TEST(Atomic, lost_answer_is_repeated_from_memory_and_not_executed_again) {
+TEST(Atomic, lost_response_is_resent_without_a_second_execution) {
   TwoHosts net;
   net.connect();
   set_word(net.b, kWord, 100);
@@ -77,7 +77,7 @@ TEST(Atomic, lost_answer_is_repeated_from_memory_and_not_executed_again) {
   EXPECT_EQ(net.b.counter("atomic_replays"), 1U);
 }
 
-TEST(Atomic, answers_keep_their_place_among_reads_and_acknowledgements) {
+TEST(Atomic, responses_keep_psn_order_with_reads_and_acknowledgments) {
   TwoHosts net;
   net.connect();
   set_word(net.b, kWord, 7);
@@ -92,7 +92,7 @@ TEST(Atomic, answers_keep_their_place_among_reads_and_acknowledgements) {
   EXPECT_EQ(net.a.completions().size(), 3U);
 }
 
-TEST(Atomic, remembered_requests_are_overwritten_by_later_ones) {
+TEST(Atomic, twenty_atomics_complete_with_a_depth_of_two) {
   TwoHostsOptions options;
   options.reads = 2;
   TwoHosts net(options);
@@ -106,7 +106,7 @@ TEST(Atomic, remembered_requests_are_overwritten_by_later_ones) {
   EXPECT_EQ(word_at(net.b, kWord), 20U);
 }
 
-TEST(Atomic, misaligned_unpermitted_and_foreign_addresses_are_refused) {
+TEST(Atomic, misaligned_unpermitted_and_unregistered_addresses_are_rejected) {
   struct Row {
     const char* name;
     size_t offset;
@@ -138,7 +138,7 @@ TEST(Atomic, misaligned_unpermitted_and_foreign_addresses_are_refused) {
   }
 }
 
-TEST(Atomic, a_request_that_is_not_8_bytes_is_refused_at_the_post) {
+TEST(Atomic, post_rejects_a_length_other_than_8_bytes) {
   TwoHosts net;
   net.connect();
   ibv_sge list = net.a.sge(0, 4);

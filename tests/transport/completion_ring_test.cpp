@@ -24,7 +24,7 @@ bool is_readable(int fd) {
 std::shared_ptr<ChannelQueue> make_channel() { return *ChannelQueue::create(); }
 
 // Compares the ring with a std::deque under random push, poll, reset and resize, across the wrap of its indices.
-TEST(CompletionRing, does_what_a_deque_does_for_every_capacity_and_across_the_wrap_of_its_numbers) {
+TEST(CompletionRing, matches_a_deque_under_random_operations_and_index_wrap) {
   for (uint32_t capacity : {1U, 2U, 3U, 5U, 64U, 100U}) {
     CompletionRing ring(capacity, 0U - 150);
     std::deque<ibv_wc> model;
@@ -59,7 +59,7 @@ TEST(CompletionRing, does_what_a_deque_does_for_every_capacity_and_across_the_wr
   }
 }
 
-TEST(CompletionRing, is_in_error_for_good_once_it_overflows_but_gives_out_what_it_has) {
+TEST(CompletionRing, returns_queued_completions_and_then_an_error_after_an_overflow) {
   CompletionRing ring(3);
   for (uint64_t id = 1; id <= 3; ++id) EXPECT_TRUE(ring.push(completion(id), false));
   EXPECT_FALSE(ring.push(completion(4), false));
@@ -69,7 +69,7 @@ TEST(CompletionRing, is_in_error_for_good_once_it_overflows_but_gives_out_what_i
   EXPECT_EQ(ring.poll(8, out.data()), -1);
 }
 
-TEST(CompletionRing, grown_after_an_overflow_is_still_in_error) {
+TEST(CompletionRing, resize_does_not_clear_the_overflow_error) {
   CompletionRing ring(1);
   ring.push(completion(1), false);
   EXPECT_FALSE(ring.push(completion(2), false));
@@ -79,7 +79,7 @@ TEST(CompletionRing, grown_after_an_overflow_is_still_in_error) {
   EXPECT_EQ(ring.poll(8, out.data()), -1);
 }
 
-TEST(CompletionRing, notifies_once_for_what_was_asked) {
+TEST(CompletionRing, notifies_once_per_request_for_all_or_solicited_completions) {
   const auto channel = make_channel();
   CompletionRing ring(16, 0, {EventSource::kCompletionQueue, 5, nullptr}, channel);
   ring.push(completion(0), true);
@@ -115,7 +115,7 @@ TEST(CompletionRing, notifies_once_for_what_was_asked) {
   EXPECT_TRUE(channel->take());
 }
 
-TEST(CompletionRing, queues_on_one_channel_take_turns_and_keep_their_counts) {
+TEST(CompletionRing, queues_on_one_channel_alternate_and_count_events_separately) {
   const auto channel = make_channel();
   const auto make = [&](uint32_t number) {
     return std::make_unique<CompletionRing>(
@@ -147,7 +147,7 @@ TEST(CompletionRing, queues_on_one_channel_take_turns_and_keep_their_counts) {
   EXPECT_EQ(one->unacknowledged(), 0U);
 }
 
-TEST(CompletionRing, queue_that_goes_takes_its_events_from_any_place_of_the_channel) {
+TEST(CompletionRing, reset_removes_the_events_of_the_queue_from_the_channel) {
   for (uint32_t gone = 0; gone < 3; ++gone) {
     const auto channel = make_channel();
     std::vector<std::unique_ptr<CompletionRing>> rings;
@@ -172,14 +172,14 @@ TEST(CompletionRing, queue_that_goes_takes_its_events_from_any_place_of_the_chan
   }
 }
 
-TEST(CompletionRing, without_a_channel_nothing_is_notified) {
+TEST(CompletionRing, raises_no_event_without_a_channel) {
   CompletionRing ring(4);
   ring.request_notify(false);
   EXPECT_TRUE(ring.push(completion(1), true));
   EXPECT_EQ(ring.unacknowledged(), 0U);
 }
 
-TEST(CompletionRing, takes_back_an_event_whose_completions_were_polled_before_it_was_seen) {
+TEST(CompletionRing, takes_an_event_back_only_if_its_completions_were_polled) {
   const auto channel = make_channel();
   CompletionRing ring(4, 0, {}, channel);
   ibv_wc out{};

@@ -90,7 +90,7 @@ class Told : public LoneHost {
 
 std::optional<uint16_t> tag_of(const ByteVector& frame) { return decode_packet(frame)->cn_flow; }
 
-TEST(CnTags, are_in_requests_and_read_responses_and_in_nothing_else) {
+TEST(CnTags, are_added_to_requests_and_read_responses_only) {
   Told host;
   const uint16_t flow = host.flow_of(*host.side.qp);
   ASSERT_NE(flow, 0);
@@ -114,7 +114,7 @@ TEST(CnTags, are_in_requests_and_read_responses_and_in_nothing_else) {
   EXPECT_EQ(tag_of(acks[0]), std::nullopt);
 }
 
-TEST(CnTags, stand_behind_the_vlan_tag) {
+TEST(CnTags, follow_the_vlan_tag) {
   Told host(tags(), 10);
   const auto writes = host.written(16);
   ASSERT_EQ(writes.size(), 1U);
@@ -126,7 +126,7 @@ TEST(CnTags, stand_behind_the_vlan_tag) {
   host.expect_only("cnms_taken", 1);
 }
 
-TEST(CnTags, are_for_the_priorities_that_are_named) {
+TEST(CnTags, are_added_for_the_configured_priorities_only) {
   for (const bool named : {true, false}) {
     CongestionConfig config = tags();
     config.priorities = named ? 1 : 2;  // the queue pair has priority 0
@@ -135,7 +135,7 @@ TEST(CnTags, are_for_the_priorities_that_are_named) {
   }
 }
 
-TEST(CnTags, of_datagrams_are_those_of_their_queue_pair) {
+TEST(CnTags, of_datagrams_contain_the_flow_of_their_queue_pair) {
   Told host;
   const auto qp = make_service(host.side, IBV_QPT_UD);
   open_datagrams(*qp);
@@ -156,7 +156,7 @@ TEST(CnTags, of_datagrams_are_those_of_their_queue_pair) {
   EXPECT_EQ(host.count("cnms_mismatched"), 1U);
 }
 
-TEST(CnTags, of_peers_are_taken_as_if_they_were_not_there) {
+TEST(CnTags, are_ignored_in_received_packets_without_configuration) {
   Told host((CongestionConfig()));
   Packet write = host.write(Opcode::kRcWriteOnly, 0, 8, 64, 64);
   write.with_cn_tag(0x1234);
@@ -166,7 +166,7 @@ TEST(CnTags, of_peers_are_taken_as_if_they_were_not_there) {
   EXPECT_EQ(host.flow_of(*host.side.qp), 0) << "a host without the configuration has no flows";
 }
 
-TEST(CnTags, are_of_65535_flows_and_queue_pairs_beyond_them_send_without) {
+TEST(CnTags, are_omitted_for_queue_pairs_beyond_65535_flows) {
   Told host;
   CongestionFlows& flows = host.side.device->host().congestion_flows();
   while (flows.size() < CongestionFlows::kMax) ASSERT_NE(flows.enter(Qpn{0x999}, nullptr), 0);
@@ -187,7 +187,7 @@ TEST(CnTags, are_of_65535_flows_and_queue_pairs_beyond_them_send_without) {
   host.expect_only("cnms_unknown_flow", 1);
 }
 
-TEST(Cnms, about_a_packet_of_ours_are_recorded_for_its_flow) {
+TEST(Cnms, are_recorded_for_the_flow_of_the_sampled_packet) {
   Told host;
   const auto writes = host.written(600);
   EXPECT_FALSE(host.requests().latest);
@@ -211,7 +211,7 @@ TEST(Cnms, about_a_packet_of_ours_are_recorded_for_its_flow) {
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
-TEST(Cnms, about_read_responses_are_the_responders) {
+TEST(Cnms, about_read_responses_are_recorded_for_the_response_flow) {
   Told host;
   host.port().put(encode_packet(host.read(0, 0, 500).finish()));
   const auto sent = host.sent_now();
@@ -221,7 +221,7 @@ TEST(Cnms, about_read_responses_are_the_responders) {
   EXPECT_EQ(host.requests().notices, 0U);
 }
 
-TEST(Cnms, through_routers_end_where_those_of_layer_2_do) {
+TEST(Cnms, over_ip_are_recorded_like_those_of_layer_2) {
   CongestionConfig config;
   config.cnm_port = kCnmPort;
   Told host(config);
@@ -246,7 +246,7 @@ TEST(Cnms, through_routers_end_where_those_of_layer_2_do) {
   EXPECT_EQ(in_layer_2.queue_delta, over_ip.queue_delta);
 }
 
-TEST(Cnms, are_another_protocol_to_a_host_without_the_configuration) {
+TEST(Cnms, are_counted_as_another_protocol_without_configuration) {
   Told host((CongestionConfig()));
   const auto writes = host.written(16);
   host.hear(Told::answer(writes[0]));
@@ -263,7 +263,7 @@ struct Forgery {
 };
 constexpr size_t kIp = 18, kUdp = kIp + 20, kBth = kUdp + 8;  // after the CN-TAG
 
-TEST(Cnms, that_are_not_about_a_packet_that_was_sent_are_refused) {
+TEST(Cnms, about_a_packet_that_was_not_sent_are_rejected) {
   constexpr Forgery kForgeries[] = {
       {"another CN-TAG", [](ByteVector& f) { f[14] ^= 0x40; }, "cnms_unknown_flow"},
       {"no IP packet", [](ByteVector& f) { f[kIp - 1] = 6; }, "cnms_mismatched"},
@@ -292,7 +292,7 @@ TEST(Cnms, that_are_not_about_a_packet_that_was_sent_are_refused) {
   }
 }
 
-TEST(Cnms, that_are_not_whole_are_refused) {
+TEST(Cnms, that_are_malformed_or_multicast_are_rejected) {
   Told host;
   const auto writes = host.written(16);
   ByteVector version = Told::answer(writes[0]);
@@ -316,7 +316,7 @@ TEST(Cnms, that_are_not_whole_are_refused) {
   EXPECT_EQ(host.count("cnms_taken"), 1U);
 }
 
-TEST(Cnms, that_give_back_little_of_the_packet_are_believed_only_if_that_is_configured) {
+TEST(Cnms, with_short_samples_are_accepted_only_if_configured) {
   for (const bool believed : {false, true}) {
     CongestionConfig config = tags();
     config.short_samples = believed;
@@ -338,7 +338,7 @@ TEST(Cnms, that_give_back_little_of_the_packet_are_believed_only_if_that_is_conf
   }
 }
 
-TEST(Cnms, about_a_connection_that_is_gone_are_refused) {
+TEST(Cnms, about_a_reset_or_failed_queue_pair_are_rejected) {
   Told host;
   const ByteVector old = host.written(16)[0];
   const uint16_t before = host.flow_of(*host.side.qp);
@@ -357,7 +357,7 @@ TEST(Cnms, about_a_connection_that_is_gone_are_refused) {
   host.expect_only("cnms_unknown_flow", 3);
 }
 
-TEST(Cnms, through_routers_must_be_about_the_flow_that_they_name) {
+TEST(Cnms, over_ip_are_rejected_if_sample_and_flow_do_not_match) {
   CongestionConfig config;
   config.cnm_port = kCnmPort;
   Told host(config);
@@ -377,7 +377,7 @@ TEST(Cnms, through_routers_must_be_about_the_flow_that_they_name) {
   EXPECT_EQ(host.count("cnms_taken"), 0U);
 }
 
-TEST(Cnms, through_routers_are_signed_where_there_is_a_key_and_heard_once) {
+TEST(Cnms, over_ip_require_a_signature_and_a_new_sequence_if_a_key_is_set) {
   CongestionConfig config;
   config.cnm_port = kCnmPort;
   config.cnm_key = kKey;
@@ -411,7 +411,7 @@ TEST(Cnms, through_routers_are_signed_where_there_is_a_key_and_heard_once) {
   EXPECT_EQ(host.requests().notices, 2U);
 }
 
-TEST(Cnms, are_not_taken_more_often_than_allowed) {
+TEST(Cnms, are_limited_to_the_configured_rate) {
   CongestionConfig config = tags();
   config.cnm_rate = 100;  // burst of 10 messages
   Told host(config);

@@ -42,7 +42,7 @@ class DatagramsV6 : public Datagrams {
   DatagramsV6() : Datagrams({.ipv6 = true}) {}
 };
 
-TEST_F(Datagrams, arrives_behind_forty_bytes_with_the_ipv4_header_in_their_end) {
+TEST_F(Datagrams, payload_follows_40_bytes_that_end_with_the_ipv4_header) {
   ASSERT_EQ(receive(hosts_.b, *b_, 9, 0, 1000), 0);
   EXPECT_EQ(sends({.wr_id = 3, .length = 300}), Lines{"3 SUCCESS 300"});
   EXPECT_EQ(hosts_.wire, Lines{"> UD_SEND_ONLY 0"});
@@ -68,7 +68,7 @@ TEST_F(Datagrams, arrives_behind_forty_bytes_with_the_ipv4_header_in_their_end) 
   EXPECT_EQ(ip.total_length.get(), 20 + 8 + 12 + 8 + 300 + 4);
 }
 
-TEST_F(DatagramsV6, arrives_behind_the_ipv6_header) {
+TEST_F(DatagramsV6, payload_follows_the_ipv6_header) {
   ASSERT_EQ(receive(hosts_.b, *b_, 9, 0, 1000), 0);
   sends({.length = 300});
   const auto all = hosts_.b.completions();
@@ -92,7 +92,7 @@ TEST_F(Datagrams, immediate_data_arrives) {
   EXPECT_EQ(all[0].imm_data, __builtin_bswap32(0x01020304));
 }
 
-TEST_F(Datagrams, receive_buffer_in_pieces_is_filled_across_them) {
+TEST_F(Datagrams, header_and_payload_fill_a_scatter_list) {
   ibv_sge pieces[3] = {hosts_.b.sge(0, 30), hosts_.b.sge(100, 30), hosts_.b.sge(200, 100)};
   ibv_recv_wr wr{};
   wr.sg_list = pieces;
@@ -115,14 +115,14 @@ TEST_F(Datagrams, empty_and_inline_datagrams_arrive) {
   EXPECT_TRUE(holds(hosts_.b, 40, 60, 7));
 }
 
-TEST_F(Datagrams, message_longer_than_the_mtu_of_the_port_is_refused_at_posting) {
+TEST_F(Datagrams, post_rejects_a_message_longer_than_the_port_mtu) {
   EXPECT_EQ(post({.length = 4097}), EINVAL);
   ASSERT_EQ(receive(hosts_.b, *b_, 1, 10000, 5000), 0);
   EXPECT_EQ(sends({.length = 4096}), Lines{"1 SUCCESS 4096"});
   EXPECT_EQ(completion_lines(hosts_.b), Lines{"1 SUCCESS 4136"});
 }
 
-TEST_F(Datagrams, requests_that_name_no_address_or_a_foreign_one_are_refused) {
+TEST_F(Datagrams, post_rejects_invalid_queue_pair_opcode_and_address_handle) {
   SendOptions options{.length = 8, .to = to_b_.get(), .remote_qp = b_->qp_num()};
   options.remote_qp = 0x1000000;
   EXPECT_EQ(send(hosts_.a, *a_, options), EINVAL);
@@ -136,20 +136,20 @@ TEST_F(Datagrams, requests_that_name_no_address_or_a_foreign_one_are_refused) {
   EXPECT_EQ(send(hosts_.a, *a_, {.length = 8, .to = foreign.get(), .remote_qp = 5}), EINVAL);
 }
 
-TEST_F(Datagrams, wrong_qkey_is_dropped_and_counted) {
+TEST_F(Datagrams, datagram_with_a_wrong_qkey_is_dropped_and_counted) {
   ASSERT_EQ(receive(hosts_.b, *b_, 1, 0, 1000), 0);
   EXPECT_EQ(sends({.length = 8, .qkey = kQkey + 1}), Lines{"1 SUCCESS 8"});
   EXPECT_EQ(hosts_.b.counter("rx_wrong_qkey"), 1U);
   EXPECT_EQ(completion_lines(hosts_.b), Lines{});
 }
 
-TEST_F(Datagrams, qkey_with_the_high_bit_asks_for_the_queue_pairs_own) {
+TEST_F(Datagrams, qkey_with_the_high_bit_selects_the_qkey_of_the_queue_pair) {
   ASSERT_EQ(receive(hosts_.b, *b_, 1, 0, 1000), 0);
   sends({.length = 8, .qkey = 0x80000000});
   EXPECT_EQ(completion_lines(hosts_.b), Lines{"1 SUCCESS 48"});
 }
 
-TEST_F(Datagrams, qkey_can_change_while_the_queue_pair_works) {
+TEST_F(Datagrams, qkey_can_be_modified_in_rts) {
   ASSERT_EQ(receive(hosts_.b, *b_, 1, 0, 1000), 0);
   ibv_qp_attr attr{};
   attr.qkey = 0x99;
@@ -161,7 +161,7 @@ TEST_F(Datagrams, qkey_can_change_while_the_queue_pair_works) {
   EXPECT_EQ(attr.qkey, 0x99U);
 }
 
-TEST_F(Datagrams, without_a_receive_request_a_datagram_is_lost) {
+TEST_F(Datagrams, datagram_without_a_receive_request_is_dropped) {
   EXPECT_EQ(sends({.length = 8}), Lines{"1 SUCCESS 8"});
   EXPECT_EQ(hosts_.b.counter("rx_no_receive"), 1U);
   ASSERT_EQ(receive(hosts_.b, *b_, 1, 0, 1000), 0);
@@ -169,7 +169,7 @@ TEST_F(Datagrams, without_a_receive_request_a_datagram_is_lost) {
   EXPECT_EQ(completion_lines(hosts_.b), Lines{});
 }
 
-TEST_F(Datagrams, buffer_too_small_for_header_and_payload_serves_the_next_datagram) {
+TEST_F(Datagrams, too_long_datagram_is_dropped_and_leaves_the_receive_request) {
   ASSERT_EQ(receive(hosts_.b, *b_, 1, 0, 147), 0);
   sends({.length = 108});
   EXPECT_EQ(hosts_.b.counter("rx_too_long"), 1U);
@@ -178,7 +178,7 @@ TEST_F(Datagrams, buffer_too_small_for_header_and_payload_serves_the_next_datagr
   EXPECT_EQ(b_->state(), IBV_QPS_RTS);
 }
 
-TEST_F(Datagrams, receive_request_whose_memory_is_not_there_ends_in_error) {
+TEST_F(Datagrams, receive_into_deregistered_memory_is_a_protection_error) {
   ASSERT_EQ(receive(hosts_.b, *b_, 1, 0, 1000), 0);
   hosts_.b.region.reset();
   sends({.length = 8});
@@ -186,7 +186,7 @@ TEST_F(Datagrams, receive_request_whose_memory_is_not_there_ends_in_error) {
   EXPECT_EQ(b_->state(), IBV_QPS_ERR);
 }
 
-TEST_F(Datagrams, send_request_whose_memory_is_not_there_stops_the_send_queue) {
+TEST_F(Datagrams, send_with_an_unknown_key_stops_the_send_queue) {
   ASSERT_EQ(receive(hosts_.a, *a_, 50, 0, 100), 0);
   ibv_sge list{hosts_.a.address(0), 8, hosts_.a.region->lkey() ^ 0x100};
   ibv_send_wr wr{};
@@ -204,7 +204,7 @@ TEST_F(Datagrams, send_request_whose_memory_is_not_there_stops_the_send_queue) {
   EXPECT_EQ(sends({.wr_id = 6, .length = 8}), Lines{"6 SUCCESS 8"});
 }
 
-TEST_F(Datagrams, first_datagram_waits_for_the_neighbour_and_those_behind_it_wait_in_order) {
+TEST_F(Datagrams, datagrams_wait_in_order_for_address_resolution) {
   TwoHosts fresh;  // no address is resolved yet
   auto a = make_service(fresh.a, IBV_QPT_UD);
   auto b = make_service(fresh.b, IBV_QPT_UD);
@@ -220,7 +220,7 @@ TEST_F(Datagrams, first_datagram_waits_for_the_neighbour_and_those_behind_it_wai
   EXPECT_EQ(completion_lines(fresh.b), (Lines{"1 SUCCESS 41", "2 SUCCESS 42", "3 SUCCESS 43"}));
 }
 
-TEST_F(Datagrams, datagram_to_a_host_that_does_not_answer_is_lost_and_lets_the_next_one_go) {
+TEST_F(Datagrams, datagram_to_an_unresolved_host_is_dropped_before_the_next_one) {
   auto nowhere = must(hosts_.a.pd->create_address_handle(address_of(gid_of("10.0.0.77"))));
   ASSERT_EQ(receive(hosts_.b, *b_, 9, 0, 100), 0);
   ASSERT_EQ(post({.wr_id = 1, .length = 8, .to = nowhere.get()}), 0);
@@ -233,13 +233,13 @@ TEST_F(Datagrams, datagram_to_a_host_that_does_not_answer_is_lost_and_lets_the_n
   EXPECT_EQ(completion_lines(hosts_.b), Lines{"9 SUCCESS 49"});
 }
 
-TEST_F(Datagrams, datagram_to_where_no_network_leads_is_lost_at_once) {
+TEST_F(Datagrams, datagram_without_a_route_is_dropped_at_once) {
   auto nowhere = must(hosts_.a.pd->create_address_handle(address_of(gid_of("192.168.9.9"))));
   EXPECT_EQ(sends({.wr_id = 1, .length = 8, .to = nowhere.get()}), Lines{"1 SUCCESS 8"});
   EXPECT_EQ(hosts_.a.counter("tx_unreachable"), 1U);
 }
 
-TEST_F(Datagrams, address_handle_may_go_while_requests_that_name_it_wait) {
+TEST_F(Datagrams, address_handle_can_be_destroyed_while_requests_use_it) {
   TwoHosts fresh;
   auto a = make_service(fresh.a, IBV_QPT_UD);
   auto b = make_service(fresh.b, IBV_QPT_UD);
@@ -257,7 +257,7 @@ TEST_F(Datagrams, address_handle_may_go_while_requests_that_name_it_wait) {
   EXPECT_EQ(fresh.a.device->host().retired_addresses().size(), 0U);
 }
 
-TEST_F(Datagrams, queue_pair_that_goes_lets_go_of_the_addresses_it_was_to_send_to) {
+TEST_F(Datagrams, destroyed_queue_pair_releases_its_address_handles) {
   auto nowhere = must(hosts_.a.pd->create_address_handle(address_of(gid_of("10.0.0.77"))));
   ASSERT_EQ(post({.length = 8, .to = nowhere.get()}), 0);
   hosts_.run(1ms);
@@ -266,7 +266,7 @@ TEST_F(Datagrams, queue_pair_that_goes_lets_go_of_the_addresses_it_was_to_send_t
   EXPECT_EQ(hosts_.a.device->host().retired_addresses().size(), 0U);
 }
 
-TEST_F(Datagrams, reset_and_error_let_go_too) {
+TEST_F(Datagrams, queue_pair_in_error_releases_its_address_handles) {
   auto nowhere = must(hosts_.a.pd->create_address_handle(address_of(gid_of("10.0.0.77"))));
   ASSERT_EQ(post({.wr_id = 8, .length = 8, .to = nowhere.get()}), 0);
   ibv_qp_attr attr{};
@@ -278,7 +278,7 @@ TEST_F(Datagrams, reset_and_error_let_go_too) {
   EXPECT_EQ(hosts_.a.device->host().retired_addresses().size(), 0U);
 }
 
-TEST_F(Datagrams, udp_source_port_comes_from_the_queue_pair_or_the_flow_label) {
+TEST_F(Datagrams, udp_source_port_derives_from_queue_pair_or_flow_label) {
   std::vector<uint16_t> ports;
   hosts_.link().set_script(SimLink::kAToB, [&](const rte_mbuf& frame, uint64_t) {
     const FrameView view = parse_frame(rte_pktmbuf_mtod(&frame, const uint8_t*), rte_pktmbuf_data_len(&frame),
@@ -295,13 +295,13 @@ TEST_F(Datagrams, udp_source_port_comes_from_the_queue_pair_or_the_flow_label) {
                                           flow_udp_source_port(0x12345, Qpn{}, Qpn{})}));
 }
 
-TEST(DatagramPort, is_the_linux_kernels) {  // values captured from Linux
+TEST(DatagramPort, matches_the_linux_kernel) {  // values captured from Linux
   EXPECT_EQ(datagram_udp_source_port(Qpn{1}), 55410);
   EXPECT_EQ(datagram_udp_source_port(Qpn{0x13}), 53368);
   EXPECT_EQ(datagram_udp_source_port(Qpn{0x27}), 63843);
 }
 
-TEST_F(Datagrams, one_queue_pair_talks_to_many) {
+TEST_F(Datagrams, one_queue_pair_sends_to_five_peers) {
   std::vector<std::unique_ptr<QueuePair>> peers;
   for (uint64_t i = 0; i < 5; ++i) {
     peers.push_back(make_service(hosts_.b, IBV_QPT_UD));

@@ -27,7 +27,7 @@ bool is_draining(const QueuePair& qp) {
   return attr.sq_draining != 0;
 }
 
-TEST(Drain, messages_under_way_end_and_none_is_begun_until_the_queue_pair_goes_on) {
+TEST(Drain, started_messages_complete_and_none_starts_until_resume) {
   LoneHostOptions options;
   options.window_bytes = 4096;
   LoneHost host(options);
@@ -51,7 +51,7 @@ TEST(Drain, messages_under_way_end_and_none_is_begun_until_the_queue_pair_goes_o
   EXPECT_TRUE(event_lines(host.side).empty());
 }
 
-TEST(Drain, losses_are_repaired_while_draining) {
+TEST(Drain, lost_packets_are_retransmitted_while_draining) {
   LoneHost host;
   host.post(IBV_WR_SEND, 1, 8);
   host.post(IBV_WR_RDMA_READ, 2, 8);
@@ -66,7 +66,7 @@ TEST(Drain, losses_are_repaired_while_draining) {
   EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_SUCCESS, IBV_WC_SUCCESS}));
 }
 
-TEST(Drain, idle_queue_is_drained_at_once_and_tells_only_who_asked) {
+TEST(Drain, idle_queue_drains_at_once_with_an_event_only_if_requested) {
   LoneHost host;
   ASSERT_TRUE(drain(*host.side.qp, false));
   host.work();
@@ -78,7 +78,7 @@ TEST(Drain, idle_queue_is_drained_at_once_and_tells_only_who_asked) {
   EXPECT_EQ(event_lines(host.side).size(), 1U);
 }
 
-TEST(Drain, peer_that_cannot_be_found_does_not_hold_it_up) {
+TEST(Drain, completes_while_the_peer_address_is_unresolved) {
   LoneHostOptions options;
   options.static_peer = false;
   LoneHost host(options);
@@ -90,7 +90,7 @@ TEST(Drain, peer_that_cannot_be_found_does_not_hold_it_up) {
   EXPECT_EQ(host.statuses(), Statuses{}) << "what was not begun stays posted";
 }
 
-TEST(Drain, receiving_goes_on) {
+TEST(Drain, drained_queue_pair_continues_to_receive) {
   LoneHost host;
   ASSERT_TRUE(drain(*host.side.qp));
   host.side.receive(1, LoneHost::kGuard, 64);
@@ -99,7 +99,7 @@ TEST(Drain, receiving_goes_on) {
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
-TEST(Drain, local_operations_wait_too) {
+TEST(Drain, local_operations_wait_until_resume) {
   LoneHostOptions options;
   options.access |= IBV_ACCESS_MW_BIND;
   LoneHost host(options);
@@ -117,7 +117,7 @@ TEST(Drain, local_operations_wait_too) {
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
-TEST(Drain, error_while_draining_flushes_what_is_left_in_order) {
+TEST(Drain, error_while_draining_flushes_remaining_requests_in_order) {
   LoneHost host;
   host.post(IBV_WR_SEND, 1, 8);
   host.work();
@@ -130,7 +130,7 @@ TEST(Drain, error_while_draining_flushes_what_is_left_in_order) {
   EXPECT_FALSE(is_draining(*host.side.qp));
 }
 
-TEST(Drain, peer_that_stops_answering_runs_into_the_retry_limit) {
+TEST(Drain, unresponsive_peer_exhausts_the_retries) {
   LoneHost host;
   host.post(IBV_WR_SEND, 1, 8);
   host.work();
@@ -139,7 +139,7 @@ TEST(Drain, peer_that_stops_answering_runs_into_the_retry_limit) {
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RETRY_EXC_ERR});
 }
 
-TEST(Drain, leaves_towards_reset_and_error_at_any_time) {
+TEST(Drain, reset_and_error_are_permitted_while_draining) {
   for (const ibv_qp_state to : {IBV_QPS_RESET, IBV_QPS_ERR}) {
     LoneHost host;
     host.post(IBV_WR_SEND, 1, 8);
@@ -152,7 +152,7 @@ TEST(Drain, leaves_towards_reset_and_error_at_any_time) {
   }
 }
 
-TEST(Drain, attributes_that_would_disturb_messages_change_while_there_are_none) {
+TEST(Drain, transport_attributes_can_be_modified_when_drained) {
   LoneHost host;
   ASSERT_TRUE(drain(*host.side.qp));
   host.work();
@@ -180,7 +180,7 @@ TEST(Drain, attributes_that_would_disturb_messages_change_while_there_are_none) 
   EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR}));
 }
 
-TEST(Drain, responder_remembers_its_latest_requests_through_a_change_of_their_number) {
+TEST(Drain, responder_keeps_its_latest_reads_when_their_depth_changes) {
   for (const uint8_t reads : {uint8_t{1}, uint8_t{2}, uint8_t{4}}) {
     SCOPED_TRACE(int{reads});
     LoneHost host;  // accepts 2 READs
@@ -199,7 +199,7 @@ TEST(Drain, responder_remembers_its_latest_requests_through_a_change_of_their_nu
   }
 }
 
-TEST(Drain, number_of_reads_stays_while_one_is_being_answered) {
+TEST(Drain, read_depth_cannot_change_while_a_read_is_answered) {
   LoneHostOptions options;
   options.region = 65536;
   LoneHost host(options);
@@ -217,7 +217,7 @@ TEST(Drain, number_of_reads_stays_while_one_is_being_answered) {
   EXPECT_TRUE(host.side.qp->modify(attr, IBV_QP_MAX_DEST_RD_ATOMIC));
 }
 
-TEST(Drain, path_may_lead_elsewhere_afterwards) {
+TEST(Drain, path_can_be_modified_when_drained) {
   LoneHostOptions options;
   LoneHost host(options);
   ASSERT_TRUE(drain(*host.side.qp));
@@ -242,7 +242,7 @@ TEST(Drain, path_may_lead_elsewhere_afterwards) {
   EXPECT_FALSE(host.side.qp->modify(attr, IBV_QP_AV)) << "in RTS";
 }
 
-TEST(Drain, unreliable_message_is_sent_to_its_end) {
+TEST(Drain, started_uc_message_is_sent_completely) {
   LoneHostOptions options;
   options.region = 65536;
   LoneHost host(options);
@@ -264,7 +264,7 @@ TEST(Drain, unreliable_message_is_sent_to_its_end) {
   EXPECT_EQ(host.work().size(), 1U);
 }
 
-TEST(Drain, datagrams_wait_and_nothing_is_ever_under_way) {
+TEST(Drain, ud_queue_drains_at_once_and_datagrams_wait_until_resume) {
   LoneHost host;
   auto qp = make_service(host.side, IBV_QPT_UD);
   open_datagrams(*qp);

@@ -14,7 +14,7 @@ Types events(const LoneHost& host) {
   return types;
 }
 
-TEST(TransportEvents, first_packet_in_rtr_says_once_that_communication_is_established) {
+TEST(TransportEvents, first_packet_in_rtr_raises_communication_established_once) {
   LoneHost host;
   host.to_bare(IBV_QPS_RESET);
   host.to_init();
@@ -30,7 +30,7 @@ TEST(TransportEvents, first_packet_in_rtr_says_once_that_communication_is_establ
   EXPECT_EQ(events(host), Types{});
 }
 
-TEST(TransportEvents, packets_of_strangers_and_packets_in_rts_establish_nothing) {
+TEST(TransportEvents, unknown_source_and_packets_in_rts_raise_no_event) {
   LoneHost host;
   host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 8, 8));
   EXPECT_EQ(events(host), Types{});
@@ -59,7 +59,7 @@ TEST(TransportEvents, forbidden_access_raises_an_access_error) {
   EXPECT_EQ(events(host), Types{IBV_EVENT_QP_ACCESS_ERR});
 }
 
-TEST(TransportEvents, region_that_goes_away_under_a_read_raises_an_access_error) {
+TEST(TransportEvents, deregistration_during_a_read_raises_an_access_error) {
   LoneHostOptions options;
   options.region = 65536;
   LoneHost host(options);
@@ -72,7 +72,7 @@ TEST(TransportEvents, region_that_goes_away_under_a_read_raises_an_access_error)
   EXPECT_EQ(events(host), Types{IBV_EVENT_QP_ACCESS_ERR});
 }
 
-TEST(TransportEvents, atomic_on_a_word_that_is_not_aligned_here_is_fatal) {
+TEST(TransportEvents, atomic_on_a_locally_misaligned_word_raises_a_fatal_event) {
   LoneHostOptions options;
   options.access |= IBV_ACCESS_REMOTE_ATOMIC;
   LoneHost host(options);
@@ -86,7 +86,7 @@ TEST(TransportEvents, atomic_on_a_word_that_is_not_aligned_here_is_fatal) {
   EXPECT_EQ(events(host), Types{IBV_EVENT_QP_FATAL});
 }
 
-TEST(TransportEvents, what_a_receive_completion_tells_is_no_event) {
+TEST(TransportEvents, fault_in_a_receive_completion_raises_no_event) {
   {
     LoneHost host;  // the message is longer than the receive
     host.side.receive(1, LoneHost::kGuard, 8);
@@ -103,7 +103,7 @@ TEST(TransportEvents, what_a_receive_completion_tells_is_no_event) {
   }
 }
 
-TEST(TransportEvents, overflow_of_a_completion_queue_is_told_once_for_it_and_once_for_the_queue_pair) {
+TEST(TransportEvents, cq_overflow_raises_one_event_for_the_cq_and_one_for_the_qp) {
   LoneHostOptions options;
   options.cq_entries = 1;
   LoneHost host(options);
@@ -119,7 +119,7 @@ TEST(TransportEvents, overflow_of_a_completion_queue_is_told_once_for_it_and_onc
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
 }
 
-TEST(TransportEvents, events_name_the_pointers_that_their_objects_were_made_with) {
+TEST(TransportEvents, events_contain_the_context_of_their_object) {
   LoneHost host;
   int mine = 0, its = 0;
   const auto cq = must(host.side.device->create_cq(1, &its));

@@ -64,7 +64,7 @@ const Refused kRefusedSilently[] = {
      "rx_wrong_source"},
 };
 
-TEST(HostilePacket, wrong_outer_fields_are_counted_and_change_nothing) {
+TEST(HostilePacket, invalid_header_fields_are_counted_and_change_no_memory) {
   for (const Refused& row : kRefusedSilently) {
     SCOPED_TRACE(row.name);
     LoneHost host;
@@ -83,7 +83,7 @@ TEST(HostilePacket, wrong_outer_fields_are_counted_and_change_nothing) {
   }
 }
 
-TEST(HostilePacket, fields_that_mean_nothing_here_are_ignored) {
+TEST(HostilePacket, irrelevant_header_fields_are_ignored) {
   const std::pair<const char*, std::function<void(Packet&)>> kRows[] = {
       {"migration request", [](Packet& p) { p.bth.mig_req = true; }},
       {"FECN and BECN", [](Packet& p) { p.bth.fecn = p.bth.becn = true; }},
@@ -228,7 +228,7 @@ const Fatal kFatal[] = {
      [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcFetchAdd, 0)}; }, kInvalid, 0},
 };
 
-TEST(HostilePacket, requests_that_break_the_rules_get_a_fatal_nak_and_write_nothing) {
+TEST(HostilePacket, invalid_requests_get_a_fatal_nak_and_write_no_memory) {
   for (const Fatal& row : kFatal) {
     SCOPED_TRACE(row.name);
     LoneHost host;
@@ -249,7 +249,7 @@ TEST(HostilePacket, requests_that_break_the_rules_get_a_fatal_nak_and_write_noth
   }
 }
 
-TEST(HostilePacket, access_that_the_queue_pair_or_the_region_does_not_give_is_refused) {
+TEST(HostilePacket, access_not_permitted_by_queue_pair_or_region_is_rejected) {
   for (const bool is_read : {false, true}) {
     LoneHostOptions options;
     options.access = IBV_ACCESS_LOCAL_WRITE | (is_read ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ);
@@ -266,7 +266,7 @@ TEST(HostilePacket, access_that_the_queue_pair_or_the_region_does_not_give_is_re
   }
 }
 
-TEST(HostilePacket, atomics_stay_on_aligned_words_of_their_region) {
+TEST(HostilePacket, atomics_access_only_aligned_words_of_their_region) {
   const std::pair<int, const char*> kRows[] = {
       {0, "RC_ATOMIC_ACK 0"}, {8184, "RC_ATOMIC_ACK 0"}, {4, "RC_ACK 0 61"},       {1, "RC_ACK 0 61"},
       {8192, "RC_ACK 0 62"},  {-8, "RC_ACK 0 62"},       {1 << 30, "RC_ACK 0 62"},
@@ -291,7 +291,7 @@ TEST(HostilePacket, atomics_stay_on_aligned_words_of_their_region) {
   }
 }
 
-TEST(HostilePacket, region_of_another_domain_is_as_good_as_none) {
+TEST(HostilePacket, region_of_another_protection_domain_is_an_access_error) {
   LoneHost host;
   auto pd = must(host.side.device->allocate_pd());
   auto region = must(pd->register_memory(host.side.memory.data(), host.side.memory.size(),
@@ -302,14 +302,14 @@ TEST(HostilePacket, region_of_another_domain_is_as_good_as_none) {
   EXPECT_TRUE(host.guards_whole());
 }
 
-TEST(HostilePacket, zero_length_needs_no_key) {
+TEST(HostilePacket, zero_length_request_requires_no_key) {
   LoneHost host;
   EXPECT_EQ(host.receive(with_reth(host.write(Opcode::kRcWriteOnly, 0, 0, 0, 0), 1, 1, 0)),
             Lines{"RC_ACK 0 1f"});
   EXPECT_EQ(host.receive(with_reth(host.read(1, 0, 0), 1, 1, 0)), Lines{"RC_READ_RESP_ONLY 1"});
 }
 
-TEST(HostilePacket, send_longer_than_the_receive_is_a_length_error_on_both_sides) {
+TEST(HostilePacket, too_long_send_gets_an_invalid_request_nak_and_a_length_error) {
   LoneHost host;
   ASSERT_EQ(host.side.receive(7, LoneHost::kGuard, 300), 0);
   ASSERT_EQ(host.side.receive(8, LoneHost::kGuard, 300), 0);
@@ -324,7 +324,7 @@ TEST(HostilePacket, send_longer_than_the_receive_is_a_length_error_on_both_sides
   EXPECT_EQ(host.side.memory[LoneHost::kGuard + 256], 0xa5);
 }
 
-TEST(HostilePacket, receive_into_memory_that_is_not_ours_to_write_is_an_operation_error) {
+TEST(HostilePacket, receive_into_read_only_memory_causes_an_operational_nak) {
   LoneHost host;
   auto region = must(host.side.pd->register_memory(host.side.memory.data(), 64, 0));
   ibv_sge sge{host.side.address(0), 64, region->lkey()};
@@ -340,7 +340,7 @@ TEST(HostilePacket, receive_into_memory_that_is_not_ours_to_write_is_an_operatio
 }
 
 // Receives a valid packet in segments of 20, 27, 34, ... bytes. Expects the same result as for a contiguous frame.
-TEST(HostilePacket, frames_in_many_segments_are_read_like_whole_ones) {
+TEST(HostilePacket, segmented_frames_are_processed_like_contiguous_ones) {
   LoneHost host;
   ByteVector frame = encode_packet(host.write(Opcode::kRcWriteOnly, 0, 0, 200, 200).finish());
   int psn = 0;
@@ -355,7 +355,7 @@ TEST(HostilePacket, frames_in_many_segments_are_read_like_whole_ones) {
   EXPECT_TRUE(host.guards_whole());
 }
 
-TEST(HostilePacket, frames_cut_off_anywhere_are_malformed) {
+TEST(HostilePacket, truncated_frames_are_counted_as_malformed) {
   for (const unsigned tags : {0U, 1U, 2U}) {
     LoneHost host;
     Packet packet = host.write(Opcode::kRcWriteOnly, 0, 0, 32, 32);
@@ -376,7 +376,7 @@ TEST(HostilePacket, frames_cut_off_anywhere_are_malformed) {
   }
 }
 
-TEST(HostilePacket, every_flipped_bit_under_the_icrc_is_noticed) {
+TEST(HostilePacket, every_single_bit_error_under_the_icrc_is_rejected) {
   LoneHost host;
   const ByteVector frame = encode_packet(host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16).finish());
   const std::vector<uint8_t> before = host.side.memory;
@@ -395,7 +395,7 @@ TEST(HostilePacket, every_flipped_bit_under_the_icrc_is_noticed) {
 
 // --- READ requests
 
-TEST(HostilePacket, more_reads_than_agreed_are_an_invalid_request) {
+TEST(HostilePacket, reads_beyond_the_responder_depth_are_an_invalid_request) {
   LoneHostOptions options;
   options.region = 65536;
   LoneHost host(options);
@@ -413,7 +413,7 @@ TEST(HostilePacket, more_reads_than_agreed_are_an_invalid_request) {
   EXPECT_EQ(lines.back(), "RC_ACK 258 61");
 }
 
-TEST(HostilePacket, replayed_read_gives_way_to_the_next_new_one) {
+TEST(HostilePacket, new_read_cancels_the_response_to_a_duplicate_read) {
   LoneHost host;
   EXPECT_EQ(host.receive(host.read(0, 0, 16)), Lines{"RC_READ_RESP_ONLY 0"});
   EXPECT_EQ(host.receive(host.read(1, 0, 16)), Lines{"RC_READ_RESP_ONLY 1"});
@@ -427,7 +427,7 @@ TEST(HostilePacket, replayed_read_gives_way_to_the_next_new_one) {
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
 }
 
-TEST(HostilePacket, replays_are_answered_in_psn_order) {
+TEST(HostilePacket, duplicate_reads_are_answered_in_psn_order) {
   LoneHost host;
   host.receive(host.read(0, 0, 512));
   host.receive(host.read(2, 0, 512));
@@ -440,7 +440,7 @@ TEST(HostilePacket, replays_are_answered_in_psn_order) {
   EXPECT_EQ(host.side.counter("read_replays"), 2U);
 }
 
-TEST(HostilePacket, replay_must_be_a_part_of_the_original) {
+TEST(HostilePacket, duplicate_read_must_be_a_part_of_the_original) {
   LoneHost host;
   host.receive(host.read(0, 0, 1024));
   EXPECT_EQ(host.receive(host.read(1, 256, 768)),
@@ -458,7 +458,7 @@ TEST(HostilePacket, replay_must_be_a_part_of_the_original) {
 
 // A requester that repeats a READ from PSN n on has received the responses before n. The responder has not sent
 // those, so the duplicate is invalid.
-TEST(HostilePacket, what_was_not_sent_yet_is_not_asked_for_again) {
+TEST(HostilePacket, duplicate_read_beyond_the_sent_responses_is_rejected) {
   LoneHost host;
   host.port().put(encode_packet(host.read(0, 0, 1024).finish()));
   host.port().put(encode_packet(host.read(2, 512, 512).finish()));
@@ -468,7 +468,7 @@ TEST(HostilePacket, what_was_not_sent_yet_is_not_asked_for_again) {
   EXPECT_EQ(host.side.counter("replays_refused"), 1U);
 }
 
-TEST(HostilePacket, after_a_read_whose_region_goes_away_only_the_nak_is_sent) {
+TEST(HostilePacket, deregistration_during_a_read_ends_its_responses_with_a_nak) {
   LoneHostOptions options;
   options.region = 65536;
   LoneHost host(options);
@@ -485,7 +485,7 @@ TEST(HostilePacket, after_a_read_whose_region_goes_away_only_the_nak_is_sent) {
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
 }
 
-TEST(HostilePacket, acknowledgement_waits_for_the_read_responses_before_it) {
+TEST(HostilePacket, acknowledgment_waits_for_the_read_responses_before_it) {
   LoneHost host;
   host.port().put(encode_packet(host.write(Opcode::kRcWriteOnly, 0, 0, 4, 4).finish()));
   host.port().put(encode_packet(host.read(1, 0, 512).finish()));

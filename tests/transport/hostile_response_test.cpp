@@ -16,7 +16,7 @@ struct Answered {
   const char* counter;
 };
 
-TEST(HostilePacket, responses_to_nothing_are_counted_and_change_nothing) {
+TEST(HostilePacket, unexpected_acknowledgments_are_counted_and_ignored) {
   const Answered kRows[] = {
       {"ACK of the future", [](const LoneHost& h) { return h.response(Opcode::kRcAcknowledge, 1); },
        "responses_ghost"},
@@ -50,7 +50,7 @@ TEST(HostilePacket, responses_to_nothing_are_counted_and_change_nothing) {
   }
 }
 
-TEST(HostilePacket, data_in_response_to_a_write_end_it_and_what_is_in_front_is_acknowledged) {
+TEST(HostilePacket, data_response_to_a_write_fails_it_and_completes_earlier_requests) {
   for (const Opcode opcode : {Opcode::kRcReadResponseOnly, Opcode::kRcAtomicAcknowledge}) {
     for (const bool read_behind : {false, true}) {
       LoneHost host;
@@ -69,14 +69,14 @@ TEST(HostilePacket, data_in_response_to_a_write_end_it_and_what_is_in_front_is_a
   }
 }
 
-TEST(HostilePacket, acknowledgement_of_an_idle_queue_pair_is_a_ghost) {
+TEST(HostilePacket, response_to_an_idle_queue_pair_is_counted) {
   LoneHost host;
   host.receive(host.response(Opcode::kRcAcknowledge, 0));
   host.receive(host.response(Opcode::kRcReadResponseOnly, 0, 0x1f, 16));
   EXPECT_EQ(host.side.counter("responses_ghost"), 2U);
 }
 
-TEST(HostilePacket, fatal_naks_end_the_request_they_name_and_flush_the_rest) {
+TEST(HostilePacket, fatal_nak_fails_its_request_and_flushes_later_ones) {
   const std::pair<uint8_t, ibv_wc_status> kRows[] = {
       {0x61, IBV_WC_REM_INV_REQ_ERR}, {0x62, IBV_WC_REM_ACCESS_ERR}, {0x63, IBV_WC_REM_OP_ERR}};
   for (const auto& [syndrome, status] : kRows) {
@@ -93,7 +93,7 @@ TEST(HostilePacket, fatal_naks_end_the_request_they_name_and_flush_the_rest) {
   }
 }
 
-TEST(HostilePacket, fatal_nak_behind_an_unanswered_read_flushes_the_read) {
+TEST(HostilePacket, fatal_nak_after_an_unanswered_read_flushes_the_read) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 300), 0);
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 8), 0);
@@ -112,7 +112,7 @@ struct BadResponse {
   Statuses statuses;
 };
 
-TEST(HostilePacket, read_responses_that_do_not_fit_the_read_end_it) {
+TEST(HostilePacket, mismatched_read_response_fails_the_read) {
   const Statuses bad{IBV_WC_BAD_RESP_ERR};
   const BadResponse kRows[] = {
       {"too long", Opcode::kRcReadResponseFirst, 0, 0x1f, 260, bad},
@@ -140,7 +140,7 @@ TEST(HostilePacket, read_responses_that_do_not_fit_the_read_end_it) {
   }
 }
 
-TEST(HostilePacket, read_response_into_a_region_that_went_away_is_a_protection_error) {
+TEST(HostilePacket, read_response_into_a_deregistered_region_is_a_protection_error) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 16), 0);
   host.work();
@@ -150,7 +150,7 @@ TEST(HostilePacket, read_response_into_a_region_that_went_away_is_a_protection_e
   EXPECT_EQ(host.side.memory[LoneHost::kGuard], 0xa5);
 }
 
-TEST(HostilePacket, queue_pair_that_only_receives_takes_no_responses) {
+TEST(HostilePacket, requests_are_dropped_in_init_and_responses_in_rtr) {
   LoneHost host;
   host.to_bare(IBV_QPS_RESET);
   host.to_init();

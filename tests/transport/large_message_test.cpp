@@ -64,7 +64,7 @@ class LargeMessage : public testing::Test {
   TwoHosts hosts_;
 };
 
-TEST_F(LargeMessage, two_gib_arrive_whole_and_nothing_behind_them_is_touched) {
+TEST_F(LargeMessage, two_gib_message_and_the_next_write_complete) {
   const Mirrored ours(kMax);
   const Mirrored theirs(kMax);
   auto local = register_all(hosts_.a, ours);
@@ -110,7 +110,7 @@ TEST_F(LargeMessage, two_gib_arrive_whole_and_nothing_behind_them_is_touched) {
 }
 
 // The length is checked at the post, before the first packet. It is not truncated to 31 or 32 bits.
-TEST_F(LargeMessage, one_byte_more_is_refused_at_the_post) {
+TEST_F(LargeMessage, post_rejects_a_message_longer_than_two_gib) {
   const Mirrored from(kMax + kRepeat);
   auto source = register_all(hosts_.a, from);
   std::vector<ibv_sge> pieces(32, ibv_sge{from.address(), 1 << 26, source->lkey()});  // 2^31 bytes

@@ -56,7 +56,7 @@ TEST(Ldcp, both_ends_count_the_same_bytes_in_each_direction) {
   }
 }
 
-TEST(Ldcp, losses_count_no_byte_twice) {
+TEST(Ldcp, retransmitted_bytes_are_counted_once) {
   TwoHosts net({.timeout = 8, .extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
   uint32_t seen = 0;
@@ -66,7 +66,7 @@ TEST(Ldcp, losses_count_no_byte_twice) {
   EXPECT_EQ(net.a.counter("feedback_impossible"), 0U);
 }
 
-TEST(Ldcp, the_sequence_goes_on_beyond_32_bits) {
+TEST(Ldcp, byte_sequence_continues_beyond_32_bits) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
   const Lsn start{0xffff'fffe};
@@ -104,7 +104,7 @@ Lines acks_of_burst(LoneHost& host, const std::string& marks) {
   return acks;
 }
 
-TEST(Ldcp, an_acknowledgement_is_cut_where_marks_begin_and_end) {
+TEST(Ldcp, acknowledgments_are_split_where_ce_marks_change) {
   const auto acks = [](const std::string& marks) {
     LoneHost host;
     return acks_of_burst(host, marks);
@@ -116,7 +116,7 @@ TEST(Ldcp, an_acknowledgement_is_cut_where_marks_begin_and_end) {
   EXPECT_EQ(acks(".C.C."), (Lines{"0", "1 marked", "2", "3 marked", "4"}));
 }
 
-TEST(Ldcp, one_acknowledgement_stands_for_at_most_m_packets) {
+TEST(Ldcp, one_acknowledgment_covers_at_most_m_packets) {
   LoneHost one({.packets_per_ack = 1});
   EXPECT_EQ(acks_of_burst(one, "...."), (Lines{"0", "1", "2", "3"}));
   LoneHost three({.packets_per_ack = 3});
@@ -125,7 +125,7 @@ TEST(Ldcp, one_acknowledgement_stands_for_at_most_m_packets) {
   EXPECT_EQ(acks_of_burst(marked, "....C..."), (Lines{"2", "3", "4 marked", "7"}));
 }
 
-TEST(Ldcp, a_mark_stays_with_the_acknowledgement_when_there_is_no_room_to_cut) {
+TEST(Ldcp, mark_is_acknowledged_when_acknowledgments_cannot_be_split) {
   LoneHost host({.packets_per_ack = 1});
   host.port().blocked = true;
   // More packets than the stage has frames, so the responder cannot send all acknowledgments at once.
@@ -145,7 +145,7 @@ TEST(Ldcp, a_mark_stays_with_the_acknowledgement_when_there_is_no_room_to_cut) {
   EXPECT_TRUE(marked);
 }
 
-TEST(Ldcp, a_mark_in_front_of_a_read_is_acknowledged_before_the_read_is_answered) {
+TEST(Ldcp, marked_write_is_acknowledged_before_the_next_read_is_answered) {
   LoneHost host;
   Packet write = host.write(Opcode::kRcWriteOnly, 0, 0, 8, 8);
   write.with_traffic_class(3);
@@ -167,7 +167,7 @@ void ecn_capable_writes(TwoHosts& net) {
   net.run(1s);
 }
 
-TEST(Ldcp, the_sender_knows_how_many_packets_were_marked) {
+TEST(Ldcp, sender_counts_all_marked_packets) {
   for (const auto& extensions : {ExtensionConfig{.mode = ExtensionMode::kOff}, kAuto}) {
     TwoHosts net({.extensions_a = extensions, .extensions_b = extensions});
     net.connect();
@@ -188,7 +188,7 @@ TEST(Ldcp, the_sender_knows_how_many_packets_were_marked) {
   }
 }
 
-TEST(Ldcp, counts_survive_lost_acknowledgements) {
+TEST(Ldcp, mark_count_is_exact_with_lost_acknowledgments) {
   TwoHosts net({.timeout = 8, .extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
   uint64_t requests = 0, answers = 0;
@@ -218,7 +218,7 @@ struct ResponsesInFlight {
   }
 };
 
-TEST(Ldcp, read_responses_are_acknowledged_and_held_to_the_window) {
+TEST(Ldcp, read_responses_are_acknowledged_and_limited_by_the_window) {
   TwoHosts net(
       {.path_mtu = IBV_MTU_1024, .window_bytes = 8192, .extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
@@ -237,7 +237,7 @@ TEST(Ldcp, read_responses_are_acknowledged_and_held_to_the_window) {
   EXPECT_EQ(flow.acknowledged, flow.next);
 }
 
-TEST(Ldcp, reads_asked_for_together_share_the_responders_window) {
+TEST(Ldcp, concurrent_reads_share_the_window_of_the_responder) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
   TwoHosts::core(net.b).config.window_bytes = 4096;  // a requests more than b may have in flight
@@ -254,7 +254,7 @@ TEST(Ldcp, reads_asked_for_together_share_the_responders_window) {
   expect_same_bytes_at_both_ends(net);
 }
 
-TEST(Ldcp, atomics_are_acknowledged_as_reads_are) {
+TEST(Ldcp, atomic_responses_are_acknowledged_like_read_responses) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
   TwoHosts::core(net.b).config.window_bytes = 16;  // two responses
@@ -271,7 +271,7 @@ TEST(Ldcp, atomics_are_acknowledged_as_reads_are) {
 }
 
 // An out-of-order response contains nothing that the requester could acknowledge.
-TEST(Ldcp, nothing_is_acknowledged_before_the_first_response_in_order) {
+TEST(Ldcp, read_acknowledgments_start_with_the_first_in_order_response) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
   bool lost = false;
@@ -300,7 +300,7 @@ void lose_read_acknowledgements(TwoHosts& net) {
   };
 }
 
-TEST(Ldcp, lost_acknowledgements_of_reads_asked_for_together_cost_time_and_nothing_else) {
+TEST(Ldcp, concurrent_reads_complete_with_lost_read_acknowledgments) {
   TwoHosts net({.timeout = 8, .extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
   TwoHosts::core(net.b).config.window_bytes = 4096;
@@ -314,7 +314,7 @@ TEST(Ldcp, lost_acknowledgements_of_reads_asked_for_together_cost_time_and_nothi
 
 // The acknowledgment of a WRITE and those of a READ's responses are lost. The responder waits for the latter; the
 // requester repeats the WRITE before the READ. The responder must acknowledge the duplicate (IBTA 9.7.5.1.2).
-TEST(Ldcp, a_duplicate_is_acknowledged_though_a_later_read_waits_for_its_window) {
+TEST(Ldcp, duplicate_is_acknowledged_while_a_later_read_waits_for_its_window) {
   for (const bool selective : {false, true}) {
     ExtensionConfig extensions = kAuto;
     extensions.selective_repeat = selective;
@@ -333,7 +333,7 @@ TEST(Ldcp, a_duplicate_is_acknowledged_though_a_later_read_waits_for_its_window)
   }
 }
 
-TEST(Ldcp, lost_read_acknowledgements_cost_time_and_nothing_else) {
+TEST(Ldcp, read_completes_with_lost_read_acknowledgments) {
   TwoHosts net({.path_mtu = IBV_MTU_1024,
                 .timeout = 8,
                 .window_bytes = 8192,
@@ -348,7 +348,7 @@ TEST(Ldcp, lost_read_acknowledgements_cost_time_and_nothing_else) {
   expect_all_successful(net.a.completions(), 2);
 }
 
-TEST(Ldcp, a_lost_read_response_is_asked_for_again_and_not_refused) {
+TEST(Ldcp, lost_read_response_is_requested_again_without_a_nak) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
   bool done = false;
@@ -365,7 +365,7 @@ TEST(Ldcp, a_lost_read_response_is_asked_for_again_and_not_refused) {
   expect_same_bytes_at_both_ends(net);
 }
 
-TEST(Ldcp, the_round_trip_is_that_of_the_link_with_and_without_time_stamps) {
+TEST(Ldcp, measured_rtt_matches_the_link_with_and_without_timestamps) {
   for (const auto& extensions : {ExtensionConfig{.mode = ExtensionMode::kOff}, kAuto, kTimed}) {
     TwoHosts net({.delay = 50us, .extensions_a = extensions, .extensions_b = extensions});
     net.connect();
@@ -378,7 +378,7 @@ TEST(Ldcp, the_round_trip_is_that_of_the_link_with_and_without_time_stamps) {
   }
 }
 
-TEST(Ldcp, a_retransmission_gives_a_round_trip_only_with_a_time_stamp) {
+TEST(Ldcp, retransmission_yields_an_rtt_only_with_timestamps) {
   for (const auto& extensions : {ExtensionConfig{.mode = ExtensionMode::kOff}, kTimed}) {
     TwoHosts net({.timeout = 8, .delay = 50us, .extensions_a = extensions, .extensions_b = extensions});
     net.connect();
@@ -396,7 +396,7 @@ TEST(Ldcp, a_retransmission_gives_a_round_trip_only_with_a_time_stamp) {
   }
 }
 
-TEST(Ldcp, a_probe_measures_the_round_trip_beside_the_data) {
+TEST(Ldcp, probe_measures_the_rtt_and_expires_if_lost) {
   TwoHosts net({.delay = 50us, .extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
   TwoHosts::wake(net.a, net.now());
@@ -420,7 +420,7 @@ TEST(Ldcp, a_probe_measures_the_round_trip_beside_the_data) {
   EXPECT_TRUE(requester.request_probe(net.now()));
 }
 
-TEST(Ldcp, the_receivers_window_holds_the_sender_back) {
+TEST(Ldcp, receiver_window_limits_the_sender) {
   ExtensionConfig narrow = kAuto;
   narrow.receive_window = 4096;
   TwoHosts net({.extensions_a = kAuto, .extensions_b = narrow});
@@ -440,7 +440,7 @@ TEST(Ldcp, the_receivers_window_holds_the_sender_back) {
   EXPECT_LE(most, 4096);
 }
 
-TEST(Ldcp, a_window_that_changes_while_nothing_is_acknowledged_has_a_message_of_its_own) {
+TEST(Ldcp, window_change_without_acknowledgments_is_sent_separately) {
   for (const auto& extensions : {kAuto, kSigned}) {
     TwoHosts net({.extensions_a = extensions, .extensions_b = extensions});
     net.connect();
@@ -455,7 +455,7 @@ TEST(Ldcp, a_window_that_changes_while_nothing_is_acknowledged_has_a_message_of_
   }
 }
 
-TEST(Ldcp, a_receiver_never_says_a_window_of_nothing_or_of_everything) {
+TEST(Ldcp, receiver_advertises_no_zero_and_no_unlimited_window) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
   TwoHosts::wake(net.a, net.now());
@@ -471,7 +471,7 @@ TEST(Ldcp, a_receiver_never_says_a_window_of_nothing_or_of_everything) {
   EXPECT_EQ(net.a.counter("windows_impossible"), 0U);
 }
 
-TEST(Ldcp, a_receiver_says_how_many_flows_share_its_link) {
+TEST(Ldcp, receiver_reports_the_number_of_flows) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
   ASSERT_EQ(net.write(0, 0, 100'000), 0);
@@ -479,7 +479,7 @@ TEST(Ldcp, a_receiver_says_how_many_flows_share_its_link) {
   EXPECT_EQ(TwoHosts::core(net.a).requester.flow().flows_at_receiver, 1U);
 }
 
-TEST(FlowCount, counts_each_queue_pair_once_an_epoch) {
+TEST(FlowCount, counts_each_queue_pair_once_per_epoch) {
   FlowCount flows;
   std::array<uint32_t, 5> seen{};
   Nanos now{0};
@@ -498,13 +498,13 @@ TEST(FlowCount, counts_each_queue_pair_once_an_epoch) {
   EXPECT_EQ(flows.count(), 0U);
 }
 
-TEST(Ldcp, a_peer_without_extensions_is_not_probed) {
+TEST(Ldcp, peer_without_extensions_is_not_probed) {
   TwoHosts net;
   net.connect();
   EXPECT_FALSE(TwoHosts::core(net.a).requester.request_probe(net.now()));
 }
 
-TEST(Ldcp, what_is_sent_again_is_ecn_capable) {
+TEST(Ldcp, retransmitted_packets_are_ecn_capable) {
   TwoHosts net({.timeout = 8});
   net.connect();
   std::map<uint32_t, std::vector<Ecn>> by_psn;
@@ -522,7 +522,7 @@ TEST(Ldcp, what_is_sent_again_is_ecn_capable) {
   EXPECT_EQ(by_psn[0x1003], (std::vector{Ecn::kNotEct, Ecn::kEct0}));
 }
 
-TEST(Ldcp, blocks_that_do_not_fit_the_port_stay_away_from_data) {
+TEST(Ldcp, requests_contain_no_block_that_exceeds_the_port_mtu) {
   // Path MTU 4096 on a port with MTU 4200 leaves 20 bytes.
   ExtensionConfig wide{
       .mode = ExtensionMode::kAuto, .timestamps = true, .source_qpn = true, .data_lsn = true};
@@ -544,7 +544,7 @@ TEST(Ldcp, blocks_that_do_not_fit_the_port_stay_away_from_data) {
 }
 
 // b signs the acknowledgments for a. An attacker on the path can drop them, but a replayed copy is rejected.
-TEST(Ldcp, forged_and_repeated_acknowledgements_are_not_believed) {
+TEST(Ldcp, feedback_of_a_duplicate_acknowledgment_is_rejected) {
   TwoHosts net({.extensions_a = kSigned, .extensions_b = kSigned});
   net.connect();
   ASSERT_EQ(net.write(1, 0, 100), 0);

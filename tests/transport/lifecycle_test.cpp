@@ -23,7 +23,7 @@ struct BadAttribute {
   const char* sentence;  // expected part of the error message
 };
 
-TEST(Lifecycle, attributes_out_of_range_are_named_and_change_nothing) {
+TEST(Lifecycle, modify_names_an_attribute_out_of_range_and_keeps_the_state) {
   const BadAttribute kRows[] = {
       {"pkey_index", IBV_QPS_INIT, [](ibv_qp_attr& a) { a.pkey_index = 1; }, "pkey_index 1"},
       {"port", IBV_QPS_INIT, [](ibv_qp_attr& a) { a.port_num = 2; }, "port 2"},
@@ -67,7 +67,7 @@ TEST(Lifecycle, attributes_out_of_range_are_named_and_change_nothing) {
   }
 }
 
-TEST(Lifecycle, current_state_is_checked_when_given) {
+TEST(Lifecycle, modify_checks_the_current_state_if_given) {
   LoneHost host;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
@@ -84,7 +84,7 @@ TEST(Lifecycle, current_state_is_checked_when_given) {
   EXPECT_EQ(now.min_rnr_timer, 3);
 }
 
-TEST(Lifecycle, query_tells_what_was_set_through_all_later_changes) {
+TEST(Lifecycle, query_returns_the_attributes_set_in_earlier_states) {
   LoneHost host;
   const auto expect_path = [&](ibv_qp_state state) {
     ibv_qp_attr attr{};
@@ -114,7 +114,7 @@ TEST(Lifecycle, query_tells_what_was_set_through_all_later_changes) {
 
 // --- posting
 
-TEST(Lifecycle, sends_are_taken_in_rts_and_error_and_receives_from_init_on) {
+TEST(Lifecycle, accepts_sends_in_rts_and_error_and_receives_from_init_on) {
   for (const ibv_qp_state state : {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_ERR}) {
     SCOPED_TRACE(qp_state_name(state));
     LoneHost host;
@@ -133,7 +133,7 @@ TEST(Lifecycle, sends_are_taken_in_rts_and_error_and_receives_from_init_on) {
   }
 }
 
-TEST(Lifecycle, list_stops_at_the_first_bad_send_and_names_it) {
+TEST(Lifecycle, post_stops_at_the_first_invalid_request_and_returns_it) {
   LoneHost host;
   ibv_sge sges[3] = {host.side.sge(0, 8), host.side.sge(0, 8), host.side.sge(0, 8)};
   const std::pair<std::function<void(ibv_send_wr&)>, int> kRows[] = {
@@ -165,7 +165,7 @@ TEST(Lifecycle, list_stops_at_the_first_bad_send_and_names_it) {
   }
 }
 
-TEST(Lifecycle, full_queues_say_so) {
+TEST(Lifecycle, post_to_a_full_queue_returns_enomem) {
   LoneHost host;
   for (uint64_t id = 0; id < 16; ++id) {
     EXPECT_EQ(host.post(IBV_WR_RDMA_WRITE, id, 8), 0);
@@ -179,7 +179,7 @@ TEST(Lifecycle, full_queues_say_so) {
   EXPECT_EQ(host.post(IBV_WR_RDMA_WRITE, 17, 8), ENOMEM);
 }
 
-TEST(Lifecycle, bad_objects_are_refused_in_a_sentence) {
+TEST(Lifecycle, creation_with_invalid_parameters_is_rejected) {
   LoneHost host;
   LoneHost other;
   ibv_qp_init_attr init{};
@@ -211,7 +211,7 @@ TEST(Lifecycle, bad_objects_are_refused_in_a_sentence) {
 
 // --- state changes and destruction with work in flight
 
-TEST(Lifecycle, reset_with_packets_in_flight_forgets_everything) {
+TEST(Lifecycle, reset_discards_packets_in_flight_and_timers) {
   LoneHost host;
   ASSERT_EQ(host.side.receive(1, LoneHost::kGuard, 512), 0);
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 1000), 0);
@@ -234,7 +234,7 @@ TEST(Lifecycle, reset_with_packets_in_flight_forgets_everything) {
   EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_SUCCESS, IBV_WC_SUCCESS}));
 }
 
-TEST(Lifecycle, reset_takes_completions_nobody_polled_with_it) {
+TEST(Lifecycle, reset_removes_unpolled_completions) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 8), 0);
   host.work();
@@ -265,7 +265,7 @@ TEST(Lifecycle, error_with_packets_in_flight_flushes_both_queues_once_and_in_ord
   EXPECT_THROW(host.to_init(), std::runtime_error);
 }
 
-TEST(Lifecycle, queue_pair_may_go_right_after_a_post_with_timers_and_frames_under_way) {
+TEST(Lifecycle, queue_pair_can_be_destroyed_with_timers_and_frames_pending) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 1000), 0);
   host.port().blocked = true;
@@ -280,7 +280,7 @@ TEST(Lifecycle, queue_pair_may_go_right_after_a_post_with_timers_and_frames_unde
   EXPECT_EQ(host.side.counter("timeouts"), 0U);
 }
 
-TEST(Lifecycle, device_may_go_before_what_was_made_on_it) {
+TEST(Lifecycle, device_can_be_destroyed_before_its_objects) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 1000), 0);
   host.side.device.reset();
@@ -294,7 +294,7 @@ TEST(Lifecycle, device_may_go_before_what_was_made_on_it) {
   host.side.qp.reset();
 }
 
-TEST(Lifecycle, region_deregistered_under_a_message_ends_it_without_touching_the_memory) {
+TEST(Lifecycle, deregistration_during_a_message_fails_it_without_memory_access) {
   LoneHostOptions options;
   options.window_bytes = 512;
   LoneHost host(options);
@@ -313,7 +313,7 @@ TEST(Lifecycle, region_deregistered_under_a_message_ends_it_without_touching_the
   EXPECT_EQ(target.side.memory[LoneHost::kGuard + 256], 0xa5);
 }
 
-TEST(Lifecycle, completion_queue_that_overflows_puts_the_queue_pair_into_error) {
+TEST(Lifecycle, cq_overflow_moves_the_queue_pair_to_error) {
   LoneHostOptions options;
   options.cq_entries = 2;
   LoneHost host(options);
@@ -328,7 +328,7 @@ TEST(Lifecycle, completion_queue_that_overflows_puts_the_queue_pair_into_error) 
 
 // --- contents of requests and responses
 
-TEST(Lifecycle, acknowledgements_count_completed_messages) {
+TEST(Lifecycle, msn_counts_completed_messages) {
   LoneHost host;
   const auto msn_after = [&](const Packet& packet) {
     Packet copy = packet;
@@ -344,7 +344,7 @@ TEST(Lifecycle, acknowledgements_count_completed_messages) {
   EXPECT_EQ(msn_after(host.write(Opcode::kRcWriteOnly, 3, 0, 4, 4)), 3U);
 }
 
-TEST(Lifecycle, solicited_event_is_asked_for_by_the_last_packet_of_messages_that_end_a_receive) {
+TEST(Lifecycle, last_packet_is_solicited_for_messages_that_consume_a_receive) {
   const std::pair<ibv_wr_opcode, bool> kRows[] = {{IBV_WR_SEND, true},
                                                   {IBV_WR_SEND_WITH_IMM, true},
                                                   {IBV_WR_RDMA_WRITE, false},
@@ -361,7 +361,7 @@ TEST(Lifecycle, solicited_event_is_asked_for_by_the_last_packet_of_messages_that
   }
 }
 
-TEST(Lifecycle, unsignalled_requests_speak_up_when_they_fail) {
+TEST(Lifecycle, failed_unsignaled_requests_complete) {
   LoneHostOptions options;
   options.signal_all = false;
   LoneHost host(options);

@@ -24,7 +24,7 @@ ByteVector arp_reply(const MacAddress& mac) {
   return frame;
 }
 
-TEST(Lifecycle, peer_that_does_not_answer_ends_what_was_posted) {
+TEST(Lifecycle, unresolved_peer_fails_posted_requests) {
   LoneHostOptions options;
   options.static_peer = false;
   LoneHost host(options);
@@ -37,7 +37,7 @@ TEST(Lifecycle, peer_that_does_not_answer_ends_what_was_posted) {
 
 // The reply to the solicitation may be lost. The responder uses the source MAC of its peer's request, but not that of
 // a packet from another host.
-TEST(Lifecycle, a_request_has_the_mac_of_a_peer_that_has_not_answered_the_solicitation) {
+TEST(Lifecycle, responder_uses_the_source_mac_of_an_unresolved_peer) {
   LoneHostOptions options;
   options.static_peer = false;
   LoneHost host(options);
@@ -57,7 +57,7 @@ TEST(Lifecycle, a_request_has_the_mac_of_a_peer_that_has_not_answered_the_solici
 
 // --- blocked port and exhausted pool
 
-TEST(Lifecycle, blocked_port_is_no_busy_loop_and_everything_leaves_when_it_opens) {
+TEST(Lifecycle, worker_idles_on_a_blocked_port_and_sends_when_it_opens) {
   LoneHost host;
   host.port().blocked = true;
   for (uint64_t id = 1; id <= 4; ++id) ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, id, 8192), 0);  // 128 packets
@@ -69,7 +69,7 @@ TEST(Lifecycle, blocked_port_is_no_busy_loop_and_everything_leaves_when_it_opens
   EXPECT_EQ(host.statuses(), Statuses(4, IBV_WC_SUCCESS));
 }
 
-TEST(Lifecycle, blocked_port_runs_into_the_retry_limit) {
+TEST(Lifecycle, blocked_port_exhausts_the_retries) {
   LoneHost host;
   host.port().blocked = true;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
@@ -77,7 +77,7 @@ TEST(Lifecycle, blocked_port_runs_into_the_retry_limit) {
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RETRY_EXC_ERR});
 }
 
-TEST(Lifecycle, empty_buffer_pool_is_waited_for) {
+TEST(Lifecycle, worker_waits_for_an_empty_buffer_pool) {
   LoneHostOptions options;
   options.tx_buffers = 8;  // fewer than a worker stages
   LoneHost host(options);
@@ -91,7 +91,7 @@ TEST(Lifecycle, empty_buffer_pool_is_waited_for) {
 }
 
 // A long READ by the peer does not delay this host's requests.
-TEST(Lifecycle, requests_get_their_turn_beside_a_long_read) {
+TEST(Lifecycle, requests_are_sent_during_a_long_read_response) {
   LoneHostOptions options;
   options.region = 1 << 20;
   LoneHost host(options);
@@ -105,7 +105,7 @@ TEST(Lifecycle, requests_get_their_turn_beside_a_long_read) {
 
 // --- retries, timers, windows
 
-TEST(Lifecycle, window_holds_reads_back_but_never_the_only_one) {
+TEST(Lifecycle, window_delays_further_reads_but_not_a_single_one) {
   LoneHostOptions options;
   options.window_bytes = 512;
   LoneHost host(options);
@@ -119,7 +119,7 @@ TEST(Lifecycle, window_holds_reads_back_but_never_the_only_one) {
             Lines{"RC_READ_REQUEST 4"});
 }
 
-TEST(Lifecycle, retries_are_counted_and_run_out) {
+TEST(Lifecycle, retries_are_counted_and_limited) {
   LoneHost host;  // 3 retries of 4.2 ms each
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
   EXPECT_EQ(host.wait(16'700us), Lines(4, "RC_WRITE_ONLY 0"));
@@ -130,7 +130,7 @@ TEST(Lifecycle, retries_are_counted_and_run_out) {
   EXPECT_EQ(host.side.counter("packets_retransmitted"), 3U);
 }
 
-TEST(Lifecycle, nothing_is_waited_for_once_everything_is_acknowledged) {
+TEST(Lifecycle, timer_stops_when_all_requests_are_acknowledged) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
   host.work();
@@ -139,7 +139,7 @@ TEST(Lifecycle, nothing_is_waited_for_once_everything_is_acknowledged) {
   EXPECT_EQ(host.side.device->poller().next_deadline(), kNever);
 }
 
-TEST(Lifecycle, progress_gives_the_retries_back) {
+TEST(Lifecycle, progress_resets_the_retry_count) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 1280), 0);  // 5 packets
   host.work();
@@ -151,7 +151,7 @@ TEST(Lifecycle, progress_gives_the_retries_back) {
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
-TEST(Lifecycle, sequence_naks_cost_retries_and_only_new_ones_do) {
+TEST(Lifecycle, sequence_nak_uses_a_retry_and_its_duplicates_do_not) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 768), 0);
   host.work();
@@ -170,7 +170,7 @@ TEST(Lifecycle, sequence_naks_cost_retries_and_only_new_ones_do) {
   EXPECT_EQ(patient.side.qp->state(), IBV_QPS_RTS);
 }
 
-TEST(Lifecycle, not_ready_peers_are_waited_for_and_given_up) {
+TEST(Lifecycle, rnr_nak_delays_retries_up_to_the_rnr_retry_count) {
   LoneHost host;  // 3 RNR retries
   ASSERT_EQ(host.post(IBV_WR_SEND, 1, 300), 0);
   EXPECT_EQ(host.work(), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
@@ -184,7 +184,7 @@ TEST(Lifecycle, not_ready_peers_are_waited_for_and_given_up) {
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RNR_RETRY_EXC_ERR});
 }
 
-TEST(Lifecycle, progress_gives_the_rnr_retries_back) {
+TEST(Lifecycle, progress_resets_the_rnr_retry_count) {
   LoneHost host;  // 3 RNR retries
   for (uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(host.post(IBV_WR_SEND, id, 8), 0);
   host.work();
@@ -198,7 +198,7 @@ TEST(Lifecycle, progress_gives_the_rnr_retries_back) {
   EXPECT_EQ(host.statuses(), Statuses(3, IBV_WC_SUCCESS));
 }
 
-TEST(Lifecycle, seven_rnr_retries_are_without_limit) {
+TEST(Lifecycle, rnr_retry_count_of_seven_is_unlimited) {
   LoneHostOptions options;
   options.rnr_retry = 7;
   LoneHost host(options);
@@ -212,7 +212,7 @@ TEST(Lifecycle, seven_rnr_retries_are_without_limit) {
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
-TEST(Lifecycle, requests_posted_while_the_peer_is_not_ready_wait_too) {
+TEST(Lifecycle, requests_posted_during_an_rnr_wait_are_delayed) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_SEND, 1, 8), 0);
   host.work();
@@ -223,7 +223,7 @@ TEST(Lifecycle, requests_posted_while_the_peer_is_not_ready_wait_too) {
 }
 
 // One packet acknowledges all of the 2^23 PSNs that may be outstanding. Expects that the requester processes it.
-TEST(Lifecycle, acknowledgement_of_everything_open_at_once_counts) {
+TEST(Lifecycle, one_acknowledgment_covers_all_outstanding_psns) {
   LoneHostOptions options;
   options.timeout = 0;
   LoneHost host(options);

@@ -109,7 +109,7 @@ struct SlowReceiver : testing::TestWithParam<ibv_wr_opcode> {
 
 // 16 queue pairs with windows of 512 KiB send to a receiver of 30 MB/s. Nothing is lost, so at most 1% is
 // retransmitted.
-TEST_P(SlowReceiver, sixteen_queue_pairs_reach_nine_tenths_of_its_rate_without_an_error) {
+TEST_P(SlowReceiver, sixteen_queue_pairs_reach_90_percent_of_its_rate) {
   Stream stream(options(), 16, GetParam());
   const Outcome outcome = stream.run(4s);
   SCOPED_TRACE(row("16 queue pairs", outcome));
@@ -119,7 +119,7 @@ TEST_P(SlowReceiver, sixteen_queue_pairs_reach_nine_tenths_of_its_rate_without_a
 }
 
 // The same with a queue of 1 MiB, which drops frames when it is full.
-TEST_P(SlowReceiver, sixteen_queue_pairs_share_a_queue_that_overflows) {
+TEST_P(SlowReceiver, sixteen_queue_pairs_reach_70_percent_with_a_full_queue) {
   TwoHostsOptions shallow = options();
   shallow.queue = 1_MiB;
   Stream stream(shallow, 16, GetParam());
@@ -181,7 +181,7 @@ TEST(LossRecovery, window_shrinks_on_loss_and_delay_and_grows_on_progress) {
   EXPECT_GE(recovery.timeout(67ms), 90ms);
 }
 
-TEST(LossRecovery, time_out_starts_slowly_and_late_answers_undo_it) {
+TEST(LossRecovery, late_acknowledgments_undo_the_window_reduction_of_a_timeout) {
   LossRecovery recovery;
   recovery.note_timeout();
   recovery.set_probing(LossRecovery::Probing::kFirst);
@@ -196,7 +196,7 @@ TEST(LossRecovery, time_out_starts_slowly_and_late_answers_undo_it) {
 }
 
 // The READ response is lost, and each time also a later packet: each NAK names a later PSN than the NAK before.
-TEST(LossRecovery, a_nak_that_names_a_later_packet_than_before_is_progress) {
+TEST(LossRecovery, nak_with_a_later_psn_counts_as_progress) {
   LoneHost host;  // retry count 3
   ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 8), 0);
   for (uint64_t id = 2; id <= 8; ++id) ASSERT_EQ(host.post(IBV_WR_SEND, id, 8), 0);

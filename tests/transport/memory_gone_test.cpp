@@ -50,9 +50,10 @@ void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
 
 // A page-aligned region on each host, in addition to the region of TwoHosts. The test makes part of it inaccessible.
-class MemoryGone : public testing::TestWithParam<std::tuple<Way, Place>> {
+class InaccessibleMemory : public testing::TestWithParam<std::tuple<Way, Place>> {
  protected:
-  MemoryGone() : hosts_({.path_mtu = IBV_MTU_4096}), at_a_(kPages, way().of), at_b_(kPages, way().of) {
+  InaccessibleMemory()
+      : hosts_({.path_mtu = IBV_MTU_4096}), at_a_(kPages, way().of), at_b_(kPages, way().of) {
     hosts_.connect();
     region_a_ = must(hosts_.a.pd->register_memory(at_a_.data(), at_a_.size(), kAccess));
     region_b_ = must(hosts_.b.pd->register_memory(at_b_.data(), at_b_.size(), kAccess));
@@ -122,7 +123,7 @@ class MemoryGone : public testing::TestWithParam<std::tuple<Way, Place>> {
   std::unique_ptr<MemoryRegion> region_a_, region_b_;
 };
 
-TEST_P(MemoryGone, under_a_write_is_a_remote_access_error) {
+TEST_P(InaccessibleMemory, write_target_causes_a_remote_access_error) {
   take_away(at_b_);
   ASSERT_EQ(post(IBV_WR_RDMA_WRITE), 0);
   EXPECT_EQ(run(), Lines{"1 REM_ACCESS_ERR"});
@@ -133,7 +134,7 @@ TEST_P(MemoryGone, under_a_write_is_a_remote_access_error) {
   expect_others_go_on();
 }
 
-TEST_P(MemoryGone, under_a_read_is_a_remote_access_error) {
+TEST_P(InaccessibleMemory, read_source_causes_a_remote_access_error) {
   take_away(at_b_);
   ASSERT_EQ(post(IBV_WR_RDMA_READ), 0);
   EXPECT_EQ(run(), Lines{"1 REM_ACCESS_ERR"});
@@ -142,7 +143,7 @@ TEST_P(MemoryGone, under_a_read_is_a_remote_access_error) {
   expect_others_go_on();
 }
 
-TEST_P(MemoryGone, that_a_read_goes_to_is_a_protection_error) {
+TEST_P(InaccessibleMemory, read_destination_causes_a_local_protection_error) {
   take_away(at_a_);
   ASSERT_EQ(post(IBV_WR_RDMA_READ), 0);
   EXPECT_EQ(run(), Lines{"1 LOC_PROT_ERR"});
@@ -151,7 +152,7 @@ TEST_P(MemoryGone, that_a_read_goes_to_is_a_protection_error) {
   expect_others_go_on();
 }
 
-TEST_P(MemoryGone, that_is_sent_is_a_protection_error) {
+TEST_P(InaccessibleMemory, send_buffer_causes_a_local_protection_error) {
   take_away(at_a_);
   ASSERT_EQ(post_receive(*hosts_.b.qp, sge_b()), 0);
   ASSERT_EQ(post(IBV_WR_SEND), 0);
@@ -161,7 +162,7 @@ TEST_P(MemoryGone, that_is_sent_is_a_protection_error) {
   expect_others_go_on();
 }
 
-TEST_P(MemoryGone, that_is_received_into_is_an_error_of_both) {
+TEST_P(InaccessibleMemory, receive_buffer_causes_an_error_at_both_ends) {
   take_away(at_b_);
   ASSERT_EQ(post_receive(*hosts_.b.qp, sge_b()), 0);
   ASSERT_EQ(post(IBV_WR_SEND), 0);
@@ -173,9 +174,9 @@ TEST_P(MemoryGone, that_is_received_into_is_an_error_of_both) {
 }
 
 // Unreliable services (UC), without acknowledgments.
-class MemoryGoneUnreliable : public MemoryGone {
+class InaccessibleMemoryUc : public InaccessibleMemory {
  protected:
-  MemoryGoneUnreliable() {
+  InaccessibleMemoryUc() {
     a_ = make_service(hosts_.a, IBV_QPT_UC);
     b_ = make_service(hosts_.b, IBV_QPT_UC);
     const ibv_gid gid_a = must(hosts_.a.device->query_gid(1));
@@ -188,7 +189,7 @@ class MemoryGoneUnreliable : public MemoryGone {
   std::unique_ptr<QueuePair> a_, b_;
 };
 
-TEST_P(MemoryGoneUnreliable, under_a_write_drops_the_message_and_the_next_one_arrives) {
+TEST_P(InaccessibleMemoryUc, write_target_drops_the_message_but_not_the_next_one) {
   take_away(at_b_);
   ASSERT_EQ(post(*a_, IBV_WR_RDMA_WRITE, sge_a(), at_b_.address(place().offset), region_b_->rkey()), 0);
   EXPECT_EQ(run().size(), 1U);
@@ -203,7 +204,7 @@ TEST_P(MemoryGoneUnreliable, under_a_write_drops_the_message_and_the_next_one_ar
   expect_others_go_on();
 }
 
-TEST_P(MemoryGoneUnreliable, that_is_sent_stops_the_send_queue) {
+TEST_P(InaccessibleMemoryUc, send_buffer_stops_the_send_queue) {
   take_away(at_a_);
   ASSERT_EQ(post(*a_, IBV_WR_SEND, sge_a()), 0);
   EXPECT_EQ(run(), Lines{"1 LOC_PROT_ERR"});
@@ -212,7 +213,7 @@ TEST_P(MemoryGoneUnreliable, that_is_sent_stops_the_send_queue) {
   expect_others_go_on();
 }
 
-TEST_P(MemoryGoneUnreliable, that_is_received_into_is_an_error_of_the_receiver) {
+TEST_P(InaccessibleMemoryUc, receive_buffer_causes_an_error_at_the_receiver) {
   take_away(at_b_);
   ASSERT_EQ(post_receive(*b_, sge_b()), 0);
   ASSERT_EQ(post(*a_, IBV_WR_SEND, sge_a()), 0);
@@ -226,15 +227,15 @@ TEST_P(MemoryGoneUnreliable, that_is_received_into_is_an_error_of_the_receiver) 
 std::string name_of(const testing::TestParamInfo<std::tuple<Way, Place>>& info) {
   return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param).name;
 }
-INSTANTIATE_TEST_SUITE_P(Ways, MemoryGone,
+INSTANTIATE_TEST_SUITE_P(Ways, InaccessibleMemory,
                          testing::Combine(testing::ValuesIn(kWays), testing::ValuesIn(kPlaces)), name_of);
-INSTANTIATE_TEST_SUITE_P(Ways, MemoryGoneUnreliable,
+INSTANTIATE_TEST_SUITE_P(Ways, InaccessibleMemoryUc,
                          testing::Combine(testing::ValuesIn(kWays), testing::ValuesIn(kPlaces)), name_of);
 
 // Tests that run once per way, with one message of 64 or 8 bytes at the inaccessible page.
-class MemoryGoneOnce : public MemoryGone {};
+class InaccessiblePage : public InaccessibleMemory {};
 
-TEST_P(MemoryGoneOnce, under_an_atomic_is_a_remote_access_error) {
+TEST_P(InaccessiblePage, fetch_add_target_causes_a_remote_access_error) {
   take_away(at_b_);
   ASSERT_EQ(hosts_.a.atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, at_b_.address(kGone), region_b_->rkey(), 1),
             0);
@@ -244,7 +245,7 @@ TEST_P(MemoryGoneOnce, under_an_atomic_is_a_remote_access_error) {
   expect_others_go_on();
 }
 
-TEST_P(MemoryGoneOnce, under_a_compare_and_swap_is_a_remote_access_error) {
+TEST_P(InaccessiblePage, compare_swap_target_causes_a_remote_access_error) {
   take_away(at_b_);
   ASSERT_EQ(hosts_.a.atomic(IBV_WR_ATOMIC_CMP_AND_SWP, 1, 0, at_b_.address(kGone), region_b_->rkey(), 0, 1),
             0);
@@ -252,7 +253,7 @@ TEST_P(MemoryGoneOnce, under_a_compare_and_swap_is_a_remote_access_error) {
   EXPECT_EQ(hosts_.b.counter("memory_faults"), 1U);
 }
 
-TEST_P(MemoryGoneOnce, that_an_atomics_result_goes_to_is_a_protection_error) {
+TEST_P(InaccessiblePage, atomic_result_causes_a_local_protection_error) {
   take_away(at_a_);
   ibv_sge piece{at_a_.address(kGone), 8, region_a_->lkey()};
   ibv_send_wr wr{};
@@ -267,7 +268,7 @@ TEST_P(MemoryGoneOnce, that_an_atomics_result_goes_to_is_a_protection_error) {
   expect_others_go_on();
 }
 
-TEST_P(MemoryGoneOnce, while_a_message_is_on_its_way_ends_it) {
+TEST_P(InaccessiblePage, message_fails_if_its_target_becomes_inaccessible) {
   bool taken = false;
   hosts_.watch = [&](const Packet& packet, char) {
     if (packet.bth.opcode == Opcode::kRcWriteMiddle && !std::exchange(taken, true)) take_away(at_b_);
@@ -281,7 +282,7 @@ TEST_P(MemoryGoneOnce, while_a_message_is_on_its_way_ends_it) {
   expect_others_go_on();
 }
 
-TEST_P(MemoryGoneOnce, requests_before_it_succeed_and_those_behind_it_are_flushed) {
+TEST_P(InaccessiblePage, earlier_requests_succeed_and_later_ones_are_flushed) {
   take_away(at_a_);
   ASSERT_EQ(hosts_.write(10, 0, 5000), 0);
   ASSERT_EQ(post(IBV_WR_RDMA_WRITE), 0);
@@ -289,7 +290,7 @@ TEST_P(MemoryGoneOnce, requests_before_it_succeed_and_those_behind_it_are_flushe
   EXPECT_EQ(run(), (Lines{"10 SUCCESS 5000", "1 LOC_PROT_ERR", "11 WR_FLUSH_ERR"}));
 }
 
-TEST_P(MemoryGoneOnce, under_datagrams_is_an_error_of_whose_it_is) {
+TEST_P(InaccessiblePage, datagram_buffer_causes_an_error_at_its_owner) {
   const auto a = make_service(hosts_.a, IBV_QPT_UD), b = make_service(hosts_.b, IBV_QPT_UD);
   open_datagrams(*a, kQkey, 0x1000);
   open_datagrams(*b, kQkey, 0x2000);
@@ -325,7 +326,7 @@ TEST_P(MemoryGoneOnce, under_datagrams_is_an_error_of_whose_it_is) {
   expect_others_go_on();
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, MemoryGoneOnce,
+INSTANTIATE_TEST_SUITE_P(Ways, InaccessiblePage,
                          testing::Combine(testing::ValuesIn(kWays), testing::Values(kPlaces[0])), name_of);
 
 }  // namespace

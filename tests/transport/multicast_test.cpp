@@ -48,7 +48,7 @@ class MulticastV6 : public Multicast {
   MulticastV6() : Multicast(true) {}
 };
 
-TEST_F(Multicast, each_attached_queue_pair_gets_a_copy_and_no_other) {
+TEST_F(Multicast, only_attached_queue_pairs_receive_a_copy) {
   auto one = member(hosts_.b), two = member(hosts_.b), other = member(hosts_.b);
   must(one->attach_multicast(group_));
   must(two->attach_multicast(group_));
@@ -62,7 +62,7 @@ TEST_F(Multicast, each_attached_queue_pair_gets_a_copy_and_no_other) {
   EXPECT_TRUE(holds(hosts_.b, 440, 300, 7));
 }
 
-TEST_F(MulticastV6, group_has_its_ipv6_mac) {
+TEST_F(MulticastV6, group_maps_to_its_ipv6_multicast_mac) {
   auto one = member(hosts_.b);
   must(one->attach_multicast(group_));
   ASSERT_EQ(receive(hosts_.b, *one, 1, 0, 400), 0);
@@ -71,7 +71,7 @@ TEST_F(MulticastV6, group_has_its_ipv6_mac) {
   EXPECT_EQ(completion_lines(hosts_.b), Lines{"1 SUCCESS 70"});
 }
 
-TEST_F(Multicast, own_members_get_a_copy_the_sender_among_them) {
+TEST_F(Multicast, local_members_including_the_sender_receive_a_copy) {
   auto neighbor = member(hosts_.a);
   must(neighbor->attach_multicast(group_));
   must(a_->attach_multicast(group_));
@@ -82,7 +82,7 @@ TEST_F(Multicast, own_members_get_a_copy_the_sender_among_them) {
   EXPECT_TRUE(holds(hosts_.a, 6040, 100, 7));
 }
 
-TEST_F(Multicast, attaching_twice_gives_one_copy) {
+TEST_F(Multicast, attaching_twice_delivers_one_copy) {
   auto one = member(hosts_.b);
   must(one->attach_multicast(group_));
   must(one->attach_multicast(group_));
@@ -94,12 +94,12 @@ TEST_F(Multicast, attaching_twice_gives_one_copy) {
   EXPECT_EQ(completion_lines(hosts_.b), Lines{});
 }
 
-TEST_F(Multicast, without_a_member_a_datagram_is_counted_and_dropped) {
+TEST_F(Multicast, datagram_without_a_member_is_counted_and_dropped) {
   sends(30);
   EXPECT_EQ(hosts_.b.counter("rx_unknown_group"), 1U);
 }
 
-TEST_F(Multicast, qkey_and_receive_requests_count_for_each_member) {
+TEST_F(Multicast, qkey_and_receive_queue_are_checked_for_each_member) {
   auto one = member(hosts_.b), two = member(hosts_.b);
   ibv_qp_attr attr{};
   attr.qkey = 5;
@@ -121,7 +121,7 @@ TEST_F(Multicast, destroyed_member_is_detached) {
   EXPECT_EQ(hosts_.b.counter("rx_unknown_group"), 1U);
 }
 
-TEST_F(Multicast, only_datagram_queue_pairs_attach_and_only_to_groups) {
+TEST_F(Multicast, attach_requires_a_ud_queue_pair_and_a_multicast_gid) {
   const Status connected = hosts_.a.qp->attach_multicast(group_);
   ASSERT_FALSE(connected);
   EXPECT_EQ(connected.error().message, "multicast: only UD queue pairs can be attached to groups");
@@ -134,7 +134,7 @@ TEST_F(Multicast, only_datagram_queue_pairs_attach_and_only_to_groups) {
   EXPECT_EQ(never.error().code, EINVAL);
 }
 
-TEST_F(Multicast, own_copies_that_find_no_room_are_lost_and_counted) {
+TEST_F(Multicast, loopback_copies_beyond_the_queue_are_dropped_and_counted) {
   must(a_->attach_multicast(group_));
   // More datagrams than the loopback queue holds per round: 256.
   std::vector<std::unique_ptr<QueuePair>> senders;
@@ -151,7 +151,7 @@ TEST_F(Multicast, own_copies_that_find_no_room_are_lost_and_counted) {
   EXPECT_EQ(lost + hosts_.a.counter("rx_no_receive"), 512U);
 }
 
-TEST(MulticastTable, is_bounded_and_says_so) {
+TEST(MulticastTable, limits_members_and_groups) {
   MulticastTable table;
   std::vector<AttachedQueuePair*> members;
   const auto qp = [](uintptr_t number) -> AttachedQueuePair& {  // never dereferenced

@@ -53,7 +53,7 @@ void exchange(TwoHosts& net) {
   for (const ibv_wc& wc : done) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
 }
 
-TEST(Negotiation, two_hosts_that_have_extensions_agree_on_what_both_want) {
+TEST(Negotiation, hosts_agree_on_the_extensions_that_both_enable) {
   TwoHosts net(
       {.extensions_a = kEverything, .extensions_b = {.mode = ExtensionMode::kAuto, .timestamps = true}});
   net.connect();
@@ -75,7 +75,7 @@ void connect_again(TwoHosts& net) {
   net.connect();
 }
 
-TEST(Negotiation, a_queue_pair_has_no_session_before_its_first_packet) {
+TEST(Negotiation, queue_pair_creates_its_session_at_the_first_packet) {
   TwoHosts net({.extensions_a = kEverything, .extensions_b = kEverything});
   connect_again(net);
   EXPECT_EQ(session_so_far(net.a), nullptr);
@@ -98,7 +98,7 @@ TEST(Negotiation, a_queue_pair_has_no_session_before_its_first_packet) {
 }
 
 // The receive window must apply before the queue pair receives its first packet, so the session is created at once.
-TEST(Negotiation, a_host_that_tells_its_window_has_a_session_at_once) {
+TEST(Negotiation, host_with_a_receive_window_creates_the_session_at_once) {
   ExtensionConfig narrow = kAuto;
   narrow.receive_window = 4096;
   TwoHosts net({.extensions_a = kAuto, .extensions_b = narrow});
@@ -107,7 +107,7 @@ TEST(Negotiation, a_host_that_tells_its_window_has_a_session_at_once) {
   EXPECT_EQ(TwoHosts::core(net.a).requester.flow().receiver_window, 4096U);
 }
 
-TEST(Negotiation, both_ends_that_want_it_repeat_selectively_and_sign) {
+TEST(Negotiation, both_ends_negotiate_selective_repeat_and_authentication) {
   TwoHosts net({.extensions_a = kEverything, .extensions_b = kEverything});
   net.connect();
   ASSERT_TRUE(is_confirmed(net.a));
@@ -120,7 +120,7 @@ TEST(Negotiation, both_ends_that_want_it_repeat_selectively_and_sign) {
   EXPECT_EQ(net.a.counter("feedback_unsigned"), 0U);
 }
 
-TEST(Negotiation, a_peer_without_extensions_sees_four_datagrams_and_not_one_other_bit) {
+TEST(Negotiation, standard_peer_receives_mads_and_standard_packets_only) {
   TwoHosts net({.extensions_a = kEverything});
   uint32_t mads = 0, others = 0;
   net.watch = [&](const Packet& packet, char) {
@@ -142,7 +142,7 @@ TEST(Negotiation, a_peer_without_extensions_sees_four_datagrams_and_not_one_othe
   EXPECT_EQ(net.b.counter("rx_unknown_qp"), Peers::kAttempts);
 }
 
-TEST(Negotiation, lost_datagrams_are_asked_for_again) {
+TEST(Negotiation, capability_request_is_repeated_after_a_loss) {
   for (const bool lose_answers : {false, true}) {
     TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
     uint32_t to_lose = 3;
@@ -163,7 +163,7 @@ TEST(Negotiation, lost_datagrams_are_asked_for_again) {
 }
 
 // b has answered a, so b accepts extensions. a has not answered b, because b's requests are lost.
-TEST(Negotiation, nothing_is_sent_before_the_peer_has_confirmed) {
+TEST(Negotiation, no_extension_is_sent_before_the_peer_has_confirmed) {
   TwoHosts net({.extensions_a = kEverything, .extensions_b = kEverything});
   net.watch = [&](const Packet& packet, char direction) {
     SimVerdict verdict;
@@ -189,7 +189,7 @@ uint64_t error_events(Side& side) {
   return count;
 }
 
-TEST(Negotiation, switched_on_it_fails_a_peer_that_has_none_and_waits_for_one_that_has) {
+TEST(Negotiation, mode_on_fails_for_standard_peers_and_waits_for_rocinante_peers) {
   TwoHosts without({.extensions_a = {.mode = ExtensionMode::kOn}});
   without.connect();
   ASSERT_EQ(without.a.post(IBV_WR_SEND, 1, 0, 100), 0);
@@ -213,7 +213,7 @@ TEST(Negotiation, switched_on_it_fails_a_peer_that_has_none_and_waits_for_one_th
 
 // A peer that has sent a request supports extensions, so the host repeats its own request more often before it gives
 // up.
-TEST(Negotiation, switched_on_it_waits_longer_for_a_peer_that_has_asked) {
+TEST(Negotiation, mode_on_waits_longer_for_a_peer_that_has_sent_a_request) {
   for (const Nanos silence : {Nanos{2s}, Nanos{100s}}) {
     TwoHosts net({.extensions_a = {.mode = ExtensionMode::kOn}, .extensions_b = kAuto});
     net.watch = [&](const Packet& packet, char direction) {
@@ -235,7 +235,7 @@ TEST(Negotiation, switched_on_it_waits_longer_for_a_peer_that_has_asked) {
 }
 
 // No work request is posted, so no completion can report the failure.
-TEST(Negotiation, switched_on_a_queue_pair_that_has_nothing_to_do_says_by_an_event_that_it_has_failed) {
+TEST(Negotiation, mode_on_raises_an_event_when_an_idle_queue_pair_fails) {
   TwoHosts net({.extensions_a = {.mode = ExtensionMode::kOn}});
   net.connect();
   net.run(1s);
@@ -244,7 +244,7 @@ TEST(Negotiation, switched_on_a_queue_pair_that_has_nothing_to_do_says_by_an_eve
 }
 
 // A host whose peer is the test.
-class Peered : public testing::Test {
+class CapabilityExchange : public testing::Test {
  protected:
   static LoneHostOptions options(bool authenticate = false) {
     LoneHostOptions o;
@@ -315,7 +315,7 @@ class Peered : public testing::Test {
   LoneHost host{options()};
 };
 
-TEST_F(Peered, a_request_is_answered_and_what_it_offers_is_taken_but_not_used) {
+TEST_F(CapabilityExchange, request_is_answered_and_its_extensions_are_received_but_not_sent) {
   const auto back = tell(mad(request()));
   ASSERT_EQ(back.size(), 1U);
   EXPECT_TRUE(back[0].response);
@@ -331,7 +331,7 @@ TEST_F(Peered, a_request_is_answered_and_what_it_offers_is_taken_but_not_used) {
   EXPECT_EQ(wcs[0].byte_len, 8U) << "the block is no payload";
 }
 
-TEST_F(Peered, until_it_is_known_a_block_is_refused_and_afterwards_the_bit_is_ignored) {
+TEST_F(CapabilityExchange, block_is_dropped_while_undecided_and_is_payload_without_agreement) {
   ASSERT_TRUE(host.core().extensions_undecided);
   ASSERT_EQ(host.side.receive(1, LoneHost::kGuard, 100), 0);
   Packet send = host.request(Opcode::kRcSendOnly, 0, 8);
@@ -347,7 +347,7 @@ TEST_F(Peered, until_it_is_known_a_block_is_refused_and_afterwards_the_bit_is_ig
   EXPECT_EQ(wcs[0].byte_len, 8U + 12U) << "to the standard it is a reserved bit, and everything is payload";
 }
 
-TEST_F(Peered, private_opcodes_are_unknown_without_an_agreement) {
+TEST_F(CapabilityExchange, private_opcodes_are_unknown_unless_negotiated) {
   const auto receive_each = [&] {
     for (const Opcode opcode : {Opcode::kCcProbe, Opcode::kCcProbeResponse, Opcode::kCcReadAcknowledge,
                                 Opcode::kCcIntResponse, Opcode::kCcRxWindow}) {
@@ -361,7 +361,7 @@ TEST_F(Peered, private_opcodes_are_unknown_without_an_agreement) {
   EXPECT_EQ(counter("rx_unknown_opcode"), 10U);
 }
 
-TEST_F(Peered, a_probe_is_answered_only_when_the_peer_has_confirmed) {
+TEST_F(CapabilityExchange, probe_is_answered_only_after_the_peer_has_confirmed) {
   CapabilityMessage asking = request();
   asking.offer.capabilities |= static_cast<uint32_t>(Capability::kProbes);
   tell(mad(asking));  // this request may be spoofed
@@ -370,7 +370,7 @@ TEST_F(Peered, a_probe_is_answered_only_when_the_peer_has_confirmed) {
   EXPECT_EQ(host.receive(host.request(Opcode::kCcProbe, 0)), Lines{"CC_PROBE_RESP 0"});
 }
 
-TEST_F(Peered, feedback_to_nothing_is_counted_and_dropped) {
+TEST_F(CapabilityExchange, unexpected_feedback_is_counted_and_dropped) {
   CapabilityMessage message = request();
   message.offer.capabilities |=
       static_cast<uint32_t>(Capability::kProbes) | static_cast<uint32_t>(Capability::kReadAcks);
@@ -389,7 +389,7 @@ TEST_F(Peered, feedback_to_nothing_is_counted_and_dropped) {
   EXPECT_EQ(host.work().size(), 1U);
 }
 
-TEST_F(Peered, a_peer_that_starts_anew_is_asked_again_before_it_gets_extensions) {
+TEST_F(CapabilityExchange, restarted_peer_is_queried_again_before_extensions_are_sent) {
   answer_its_request();
   ASSERT_TRUE(is_confirmed(host.side));
   const auto back = tell(mad(request(8)));
@@ -404,7 +404,7 @@ TEST_F(Peered, a_peer_that_starts_anew_is_asked_again_before_it_gets_extensions)
   EXPECT_FALSE(is_confirmed(host.side));
 }
 
-TEST_F(Peered, what_is_not_an_answer_to_our_request_is_refused) {
+TEST_F(CapabilityExchange, response_without_a_matching_request_is_rejected) {
   host.port().sent.clear();
   CapabilityMessage response;
   response.response = true;
@@ -418,7 +418,7 @@ TEST_F(Peered, what_is_not_an_answer_to_our_request_is_refused) {
   EXPECT_EQ(counter("mads_refused"), 2U);
 }
 
-TEST_F(Peered, hostile_datagrams_are_counted_and_not_answered) {
+TEST_F(CapabilityExchange, invalid_mads_are_counted_and_not_answered) {
   uint64_t refused = 0;
   const auto expect_refused = [&](const char* what, Packet packet) {
     EXPECT_TRUE(tell(std::move(packet)).empty()) << what;
@@ -453,7 +453,7 @@ TEST_F(Peered, hostile_datagrams_are_counted_and_not_answered) {
   EXPECT_EQ(session(host.side), nullptr);
 }
 
-TEST_F(Peered, a_storm_of_requests_is_answered_at_a_bounded_rate) {
+TEST_F(CapabilityExchange, request_flood_is_answered_at_a_limited_rate) {
   size_t answered = 0;
   for (int i = 0; i < 3000; ++i) answered += tell(mad(request())).size();
   EXPECT_GE(answered, 900U);
@@ -461,7 +461,7 @@ TEST_F(Peered, a_storm_of_requests_is_answered_at_a_bounded_rate) {
   EXPECT_GT(counter("mads_refused"), 1900U);
 }
 
-TEST_F(Peered, strangers_are_remembered_up_to_a_bound_and_never_instead_of_one_in_use) {
+TEST_F(CapabilityExchange, unknown_peers_are_limited_and_never_evict_one_in_use) {
   answer_its_request();
   const Peers& peers = host.side.device->host().worker(0).peers();
   ASSERT_EQ(peers.size(), 1U);
@@ -478,7 +478,7 @@ TEST_F(Peered, strangers_are_remembered_up_to_a_bound_and_never_instead_of_one_i
   EXPECT_TRUE(is_confirmed(host.side));
 }
 
-TEST_F(Peered, a_refusal_means_standard_at_once) {
+TEST_F(CapabilityExchange, rejected_request_makes_the_peer_standard_at_once) {
   Packet refusal = mad(its_request());  // the response of kernels without an agent
   refusal.payload[3] = 0x81;
   refusal.payload[5] = 0x0c;

@@ -21,7 +21,7 @@ std::vector<Packet> cnps_of(LoneHost& host, const Packet& arrives) {
   return cnps;
 }
 
-TEST(NotificationPoint, answers_ce_as_nics_do) {
+TEST(NotificationPoint, sends_a_cnp_for_a_ce_marked_packet) {
   LoneHost host;
   const auto cnps = cnps_of(host, marked(host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16)));
   ASSERT_EQ(cnps.size(), 1U);
@@ -33,7 +33,7 @@ TEST(NotificationPoint, answers_ce_as_nics_do) {
   EXPECT_EQ(host.side.counter("np_cnp_sent"), 1U);
 }
 
-TEST(NotificationPoint, is_silent_for_a_while_after_it) {
+TEST(NotificationPoint, sends_at_most_one_cnp_per_interval) {
   LoneHostOptions options;
   options.control.notification_point.interval = 50us;
   LoneHost host(options);
@@ -49,7 +49,7 @@ TEST(NotificationPoint, is_silent_for_a_while_after_it) {
   EXPECT_EQ(host.side.counter("np_cnp_sent"), 2U);
 }
 
-TEST(NotificationPoint, says_nothing_when_it_is_off_or_nothing_was_marked) {
+TEST(NotificationPoint, sends_no_cnp_if_disabled_or_without_a_mark) {
   LoneHostOptions options;
   options.control.notification_point.enabled = false;
   LoneHost off(options);
@@ -58,7 +58,7 @@ TEST(NotificationPoint, says_nothing_when_it_is_off_or_nothing_was_marked) {
   EXPECT_TRUE(cnps_of(on, on.write(Opcode::kRcWriteOnly, 0, 0, 16, 16)).empty());
 }
 
-TEST(NotificationPoint, tells_the_peer_alone) {
+TEST(NotificationPoint, sends_no_cnp_to_a_source_other_than_the_peer) {
   LoneHost host;
   Packet forged = marked(host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16));
   forged.between(MacAddress::local(2), IpAddress::from_v4(0x0a000003), MacAddress::local(1),
@@ -66,7 +66,7 @@ TEST(NotificationPoint, tells_the_peer_alone) {
   EXPECT_TRUE(cnps_of(host, forged).empty());
 }
 
-TEST(NotificationPoint, data_of_a_read_is_notified_to_who_sends_it) {
+TEST(NotificationPoint, sends_a_cnp_for_a_marked_read_response) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 16), 0);
   host.work();
@@ -75,7 +75,7 @@ TEST(NotificationPoint, data_of_a_read_is_notified_to_who_sends_it) {
   EXPECT_EQ(cnps[0].bth.destination_qp, LoneHost::kPeerQp);
 }
 
-TEST(NotificationPoint, acknowledgements_and_cnps_are_no_data) {
+TEST(NotificationPoint, sends_no_cnp_for_a_marked_acknowledgment) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 16), 0);
   host.work();

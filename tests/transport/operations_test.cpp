@@ -119,7 +119,7 @@ class Exchange {
   TwoHosts hosts_;
 };
 
-TEST(Operations, completions_have_every_field_at_both_ends) {
+TEST(Operations, completions_contain_all_fields_at_both_ends) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(row.name);
     Exchange x(row);
@@ -166,7 +166,7 @@ TEST(Operations, completions_have_every_field_at_both_ends) {
   }
 }
 
-TEST(Operations, atomics_complete_under_their_own_opcodes_with_8_bytes) {
+TEST(Operations, atomics_complete_with_their_opcode_and_8_bytes) {
   TwoHosts hosts;
   hosts.connect();
   for (const auto& [opcode, done] : {std::pair{IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP},
@@ -183,7 +183,7 @@ TEST(Operations, atomics_complete_under_their_own_opcodes_with_8_bytes) {
 }
 
 // Keys and addresses are not validated (IBTA 9.7.4.1.5).
-TEST(Operations, empty_messages_of_every_opcode_arrive) {
+TEST(Operations, empty_messages_of_every_opcode_complete) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(row.name);
     Exchange x(row);
@@ -233,7 +233,7 @@ TEST(Operations, inline_data_of_every_opcode_may_change_after_the_post) {
   }
 }
 
-TEST(Operations, inline_data_needs_no_key) {
+TEST(Operations, inline_data_requires_no_key) {
   for (const Row& row : kRows) {
     if (row.opcode == IBV_WR_RDMA_READ) continue;
     SCOPED_TRACE(row.name);
@@ -252,7 +252,7 @@ TEST(Operations, inline_data_needs_no_key) {
   }
 }
 
-TEST(Operations, solicited_messages_of_every_opcode_that_ends_a_receive_wake_the_peer) {
+TEST(Operations, solicited_messages_that_consume_a_receive_raise_an_event) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(row.name);
     for (const unsigned flags : {0U, static_cast<unsigned>(IBV_SEND_SOLICITED)}) {
@@ -270,7 +270,7 @@ TEST(Operations, solicited_messages_of_every_opcode_that_ends_a_receive_wake_the
 }
 
 // A fence orders requests after READs and atomics, which only RC supports.
-TEST(Operations, fence_is_taken_everywhere) {
+TEST(Operations, fence_flag_is_accepted_for_every_opcode) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(row.name);
     Exchange x(row);
@@ -283,7 +283,7 @@ TEST(Operations, fence_is_taken_everywhere) {
   }
 }
 
-TEST(Operations, flags_that_the_device_does_not_have_are_refused) {
+TEST(Operations, post_rejects_unsupported_flags) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(row.name);
     Exchange x(row);
@@ -292,7 +292,7 @@ TEST(Operations, flags_that_the_device_does_not_have_are_refused) {
   }
 }
 
-TEST(Operations, opcodes_that_the_device_does_not_have_are_refused) {
+TEST(Operations, post_rejects_unsupported_opcodes) {
   for (const Row& row : {kRows[0], kRows[6], kRows[10]}) {
     SCOPED_TRACE(row.name);
     Exchange x(row);
@@ -309,7 +309,7 @@ TEST(Operations, opcodes_that_the_device_does_not_have_are_refused) {
   }
 }
 
-TEST(Operations, read_or_atomic_without_the_depth_for_it_is_an_operation_error) {
+TEST(Operations, read_with_a_depth_of_zero_is_an_operation_error) {
   TwoHosts hosts({.reads = 0});
   hosts.connect();
   ASSERT_EQ(hosts.a.post(IBV_WR_RDMA_READ, 1, 0, 8, hosts.b.address(0), hosts.b.region->rkey()), 0);
@@ -394,7 +394,7 @@ TEST_F(UnreliableWindows, window_of_type_1_is_bound_and_unbound) {
   EXPECT_FALSE(writes(window->rkey(), 300));
 }
 
-TEST_F(UnreliableWindows, what_fails_stops_the_send_queue_alone) {
+TEST_F(UnreliableWindows, failed_bind_or_invalidation_stops_only_the_send_queue) {
   auto window = must(x_.b().pd->allocate_window(IBV_MW_TYPE_2));
   for (const bool binds : {true, false}) {
     const int posted = binds ? bind(1, *window, window->rkey() ^ 0x100, 8) : invalidate(1, window->rkey());
@@ -415,7 +415,7 @@ TEST_F(UnreliableWindows, what_fails_stops_the_send_queue_alone) {
 
 // --- several keys for the same memory
 
-TEST(OverlappingRegions, bytes_go_where_each_key_says_while_both_are_written) {
+TEST(OverlappingRegions, writes_through_either_key_reach_the_bytes_of_its_region) {
   constexpr size_t kLength = 20'000;
   TwoHosts hosts;
   hosts.connect();

@@ -39,7 +39,7 @@ void expect_success(const std::vector<ibv_wc>& completions, std::initializer_lis
   }
 }
 
-TEST(PacketScript, write_of_three_packets_is_answered_by_one_ack_a_batch) {
+TEST(PacketScript, write_of_three_packets_is_acknowledged_up_to_its_last_packet) {
   TwoHosts net;
   net.connect();
   fill(net.a, 0, 2500, 1);
@@ -54,7 +54,7 @@ TEST(PacketScript, write_of_three_packets_is_answered_by_one_ack_a_batch) {
   EXPECT_TRUE(net.b.completions().empty());
 }
 
-TEST(PacketScript, lost_middle_packet_is_named_by_a_nak_and_sent_again_with_all_behind_it) {
+TEST(PacketScript, lost_middle_packet_causes_a_nak_and_go_back_n) {
   TwoHosts net;
   net.connect();
   fill(net.a, 0, 4096, 2);
@@ -71,7 +71,7 @@ TEST(PacketScript, lost_middle_packet_is_named_by_a_nak_and_sent_again_with_all_
   EXPECT_EQ(net.a.counter("timeouts"), 0U);
 }
 
-TEST(PacketScript, lost_nak_is_repaired_by_a_tail_probe) {
+TEST(PacketScript, tail_probe_recovers_from_a_lost_nak) {
   TwoHosts net;
   net.connect();
   fill(net.a, 0, 3000, 3);
@@ -92,7 +92,7 @@ TEST(PacketScript, lost_nak_is_repaired_by_a_tail_probe) {
   EXPECT_TRUE(same(net.a, 0, net.b, 0, 3000));
 }
 
-TEST(PacketScript, lost_ack_with_a_later_one_behind_it_costs_nothing) {
+TEST(PacketScript, lost_ack_is_covered_by_a_later_ack) {
   TwoHosts net;
   net.connect();
   net.lose = once("< RC_ACK 0 ack");
@@ -105,7 +105,7 @@ TEST(PacketScript, lost_ack_with_a_later_one_behind_it_costs_nothing) {
   expect_success(net.a.completions(), {1, 2});
 }
 
-TEST(PacketScript, lost_last_ack_makes_a_duplicate_that_is_acknowledged_and_not_executed) {
+TEST(PacketScript, duplicate_after_a_lost_ack_is_acknowledged_and_not_executed) {
   TwoHosts net;
   net.connect();
   fill(net.a, 0, 1500, 4);
@@ -123,7 +123,7 @@ TEST(PacketScript, lost_last_ack_makes_a_duplicate_that_is_acknowledged_and_not_
   EXPECT_EQ(net.wire.back(), "< RC_ACK 1 ack");
 }
 
-TEST(PacketScript, lost_last_packet_is_repaired_by_the_timeout) {
+TEST(PacketScript, lost_last_packet_is_retransmitted) {
   TwoHosts net;
   net.connect();
   fill(net.a, 0, 2048, 5);
@@ -136,7 +136,7 @@ TEST(PacketScript, lost_last_packet_is_repaired_by_the_timeout) {
   EXPECT_TRUE(same(net.a, 0, net.b, 0, 2048));
 }
 
-TEST(PacketScript, receiver_not_ready_makes_the_sender_wait_and_try_again) {
+TEST(PacketScript, rnr_nak_delays_the_retransmission) {
   TwoHosts net;
   net.connect();
   fill(net.a, 0, 100, 6);
@@ -155,7 +155,7 @@ TEST(PacketScript, receiver_not_ready_makes_the_sender_wait_and_try_again) {
   EXPECT_TRUE(same(net.a, 0, net.b, 500, 100));
 }
 
-TEST(PacketScript, packets_behind_a_refused_one_are_dropped_without_another_nak) {
+TEST(PacketScript, packets_after_an_rnr_nak_are_dropped_without_another_nak) {
   TwoHosts net;
   net.connect();
   ASSERT_EQ(net.a.post(IBV_WR_SEND, 1, 0, 3000), 0);
@@ -181,7 +181,7 @@ TEST(PacketScript, read_is_answered_with_its_data) {
   EXPECT_TRUE(same(net.a, 100, net.b, 0, 2500));
 }
 
-TEST(PacketScript, lost_read_response_is_asked_for_again_from_the_gap) {
+TEST(PacketScript, lost_read_response_is_requested_again_from_the_gap) {
   TwoHosts net;
   net.connect();
   fill(net.b, 0, 4096, 8);
@@ -196,7 +196,7 @@ TEST(PacketScript, lost_read_response_is_asked_for_again_from_the_gap) {
   EXPECT_EQ(net.a.counter("timeouts"), 0U);
 }
 
-TEST(PacketScript, lost_last_read_response_is_asked_for_again_after_the_timeout) {
+TEST(PacketScript, lost_last_read_response_is_requested_again) {
   TwoHosts net;
   net.connect();
   fill(net.b, 0, 2048, 9);
@@ -209,7 +209,7 @@ TEST(PacketScript, lost_last_read_response_is_asked_for_again_after_the_timeout)
   EXPECT_TRUE(same(net.a, 0, net.b, 0, 2048));
 }
 
-TEST(PacketScript, ack_of_a_later_write_shows_that_a_read_response_was_lost) {
+TEST(PacketScript, ack_of_a_later_write_reissues_an_unanswered_read) {
   TwoHosts net;
   net.connect();
   fill(net.b, 0, 100, 10);
@@ -233,7 +233,7 @@ TEST(PacketScript, lost_read_request_is_repeated_after_the_timeout) {
   EXPECT_EQ(net.a.counter("timeouts"), 1U);
 }
 
-TEST(PacketScript, psn_wraps_in_the_middle_of_messages) {
+TEST(PacketScript, psn_wraps_within_a_message_with_a_loss) {
   TwoHostsOptions options;
   options.psn_a = 0xfffffd;
   TwoHosts net(options);
@@ -251,7 +251,7 @@ TEST(PacketScript, psn_wraps_in_the_middle_of_messages) {
   EXPECT_EQ(net.a.qp->state(), IBV_QPS_RTS);
 }
 
-TEST(PacketScript, psn_wraps_in_the_middle_of_read_responses_with_one_lost) {
+TEST(PacketScript, psn_wraps_within_read_responses_with_a_loss) {
   TwoHostsOptions options;
   options.psn_a = 0xfffffe;
   TwoHosts net(options);
@@ -264,7 +264,7 @@ TEST(PacketScript, psn_wraps_in_the_middle_of_read_responses_with_one_lost) {
   EXPECT_TRUE(same(net.a, 0, net.b, 0, 8192));
 }
 
-TEST(PacketScript, lsn_goes_past_4_gib) {
+TEST(PacketScript, lsn_continues_beyond_4_gib) {
   TwoHosts net;
   net.connect();
   const Lsn start{(1ULL << 32) - 3000};
@@ -278,7 +278,7 @@ TEST(PacketScript, lsn_goes_past_4_gib) {
   EXPECT_TRUE(same(net.a, 0, net.b, 0, 600'000));
 }
 
-TEST(PacketScript, retries_run_out_when_the_peer_is_gone) {
+TEST(PacketScript, unreachable_peer_exhausts_the_retries) {
   TwoHostsOptions options;
   options.retry_count = 3;
   options.timeout = 14;  // 67 ms
@@ -297,7 +297,7 @@ TEST(PacketScript, retries_run_out_when_the_peer_is_gone) {
   EXPECT_EQ(net.a.qp->state(), IBV_QPS_ERR);
 }
 
-TEST(PacketScript, rnr_retries_run_out) {
+TEST(PacketScript, missing_receive_exhausts_the_rnr_retries) {
   TwoHostsOptions options;
   options.rnr_retry = 2;
   TwoHosts net(options);
@@ -321,7 +321,7 @@ struct NakCase {
   const char* line;
 };
 
-TEST(PacketScript, remote_errors_become_the_right_status_and_flush_the_rest) {
+TEST(PacketScript, remote_errors_set_the_status_and_flush_later_requests) {
   constexpr int kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   const NakCase cases[] = {
       {"unknown key", IBV_WR_RDMA_WRITE, 0, 100, true, kAll, IBV_WC_REM_ACCESS_ERR, "< RC_ACK 0 nak 2"},
@@ -374,7 +374,7 @@ TEST(PacketScript, send_larger_than_the_receive_buffer_fails_on_both_sides) {
   EXPECT_EQ(received[0].status, IBV_WC_LOC_LEN_ERR);
 }
 
-TEST(PacketScript, bad_local_key_fails_in_order_and_without_a_packet) {
+TEST(PacketScript, invalid_local_key_fails_in_order_without_a_packet) {
   TwoHosts net;
   net.connect();
   ASSERT_EQ(net.write(1, 0, 100), 0);
@@ -399,7 +399,7 @@ TEST(PacketScript, bad_local_key_fails_in_order_and_without_a_packet) {
   EXPECT_EQ(done[2].status, IBV_WC_WR_FLUSH_ERR);
 }
 
-TEST(PacketScript, gathers_from_and_scatters_to_several_places) {
+TEST(PacketScript, send_gathers_and_receive_scatters_several_segments) {
   TwoHosts net;
   net.connect();
   fill(net.a, 0, 9000, 15);
@@ -435,7 +435,7 @@ TEST(PacketScript, gathers_from_and_scatters_to_several_places) {
   EXPECT_EQ(got, sent);
 }
 
-TEST(PacketScript, inline_data_is_taken_at_the_post) {
+TEST(PacketScript, inline_data_is_copied_at_the_post) {
   TwoHosts net;
   net.connect();
   fill(net.a, 0, 64, 16);
@@ -447,7 +447,7 @@ TEST(PacketScript, inline_data_is_taken_at_the_post) {
   EXPECT_EQ(net.write(2, 0, 65, 0, IBV_SEND_INLINE), EINVAL);
 }
 
-TEST(PacketScript, unsignalled_requests_complete_in_silence) {
+TEST(PacketScript, unsignaled_requests_produce_no_completion) {
   TwoHostsOptions options;
   options.signal_all = false;
   TwoHosts net(options);
@@ -459,7 +459,7 @@ TEST(PacketScript, unsignalled_requests_complete_in_silence) {
   expect_success(net.a.completions(), {10});
 }
 
-TEST(PacketScript, empty_messages_travel_too) {
+TEST(PacketScript, empty_messages_complete) {
   TwoHosts net;
   net.connect();
   ASSERT_EQ(net.b.receive(9, 0, 10), 0);
@@ -473,7 +473,7 @@ TEST(PacketScript, empty_messages_travel_too) {
   EXPECT_EQ(received[0].byte_len, 0U);
 }
 
-TEST(PacketScript, fence_waits_for_the_reads_before_it) {
+TEST(PacketScript, fenced_request_waits_for_earlier_reads) {
   TwoHosts net;
   net.connect();
   ASSERT_EQ(net.read(1, 0, 8), 0);
@@ -483,7 +483,7 @@ TEST(PacketScript, fence_waits_for_the_reads_before_it) {
             (Lines{"> RC_READ_REQUEST 0", "< RC_READ_RESP_ONLY 0", "> RC_WRITE_ONLY 1", "< RC_ACK 1 ack"}));
 }
 
-TEST(PacketScript, no_more_reads_are_under_way_than_agreed) {
+TEST(PacketScript, outstanding_reads_do_not_exceed_the_depth) {
   TwoHostsOptions options;
   options.reads = 2;
   TwoHosts net(options);
@@ -502,7 +502,7 @@ TEST(PacketScript, no_more_reads_are_under_way_than_agreed) {
   EXPECT_EQ(most, 2);
 }
 
-TEST(PacketScript, works_over_ipv6_and_every_path_mtu) {
+TEST(PacketScript, transfers_over_ipv4_and_ipv6_with_every_path_mtu) {
   for (const bool ipv6 : {false, true}) {
     for (const ibv_mtu mtu : {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048, IBV_MTU_4096}) {
       TwoHostsOptions options;
@@ -522,7 +522,7 @@ TEST(PacketScript, works_over_ipv6_and_every_path_mtu) {
   }
 }
 
-TEST(PacketScript, window_bounds_what_is_in_flight) {
+TEST(PacketScript, window_limits_packets_in_flight) {
   TwoHostsOptions options;
   options.window_bytes = 4096;
   options.delay = 50us;
@@ -541,7 +541,7 @@ TEST(PacketScript, window_bounds_what_is_in_flight) {
   }
 }
 
-TEST(PacketScript, completion_queue_overflow_is_an_error_and_not_a_loss_of_order) {
+TEST(PacketScript, cq_overflow_returns_the_first_completions_in_order_and_an_error) {
   TwoHostsOptions options;
   options.cq_entries = 4;
   TwoHosts net(options);

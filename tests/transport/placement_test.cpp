@@ -93,13 +93,13 @@ class Placement : public testing::TestWithParam<Row> {
 
 constexpr uint32_t kHeaders = 14 + 20 + 8 + 12;  // before the payload of a middle packet
 
-TEST_P(Placement, a_message_arrives_whole) {
+TEST_P(Placement, message_is_placed_completely) {
   move();
   expect_moved();
   EXPECT_EQ(target().counter("rx_icrc_errors"), 0U);
 }
 
-TEST_P(Placement, a_packet_with_a_wrong_bit_of_payload_counts_and_comes_again) {
+TEST_P(Placement, packet_with_a_payload_bit_error_is_counted_and_retransmitted) {
   corrupt((kHeaders + 2047) * 8 + 3);
   move();
   ASSERT_TRUE(done_) << "the packet never passed";
@@ -108,7 +108,7 @@ TEST_P(Placement, a_packet_with_a_wrong_bit_of_payload_counts_and_comes_again) {
   EXPECT_GE(target().counter("rx_roce"), 5U);
 }
 
-TEST_P(Placement, a_wrong_ICRC_of_right_bytes_is_wrong_all_the_same) {
+TEST_P(Placement, packet_with_a_corrupted_icrc_is_counted_and_retransmitted) {
   corrupt(static_cast<uint32_t>(kHeaders + kMtu) * 8);
   move();
   ASSERT_TRUE(done_);
@@ -118,7 +118,7 @@ TEST_P(Placement, a_wrong_ICRC_of_right_bytes_is_wrong_all_the_same) {
 
 // The bit error changes the PSN. The destination computed from it belongs to the expected packet, which arrives
 // intact later.
-TEST_P(Placement, a_packet_that_a_wrong_bit_makes_the_expected_one_leaves_nothing_behind) {
+TEST_P(Placement, bit_error_that_yields_the_expected_psn_leaves_no_wrong_data) {
   // The second middle packet gets the PSN of the first, which is lost.
   bool lost = false;
   hosts_.watch = [&](const Packet& packet, char) {
@@ -138,7 +138,7 @@ TEST_P(Placement, a_packet_that_a_wrong_bit_makes_the_expected_one_leaves_nothin
   EXPECT_EQ(target().counter("rx_icrc_errors"), 1U);
 }
 
-TEST_P(Placement, pieces_that_a_packet_lies_across_take_it_too) {
+TEST_P(Placement, packet_is_placed_across_several_segments) {
   if (GetParam().opcode == IBV_WR_RDMA_WRITE) {  // its destination is one range
     move();
     expect_moved();
@@ -159,7 +159,7 @@ class PlacementChecked : public Placement {
   PlacementChecked() : Placement(true) {}
 };
 
-TEST_P(PlacementChecked, nothing_of_a_wrong_packet_is_ever_placed) {
+TEST_P(PlacementChecked, no_byte_of_a_corrupted_packet_is_placed) {
   uint8_t seen = 0;
   const size_t at = kTo + kMtu + 2047;
   corrupt((kHeaders + 2047) * 8 + 3);

@@ -108,7 +108,7 @@ void for_each_transition(F&& visit) {
   }
 }
 
-TEST(QpTransitions, every_set_of_attributes_is_taken_or_refused_as_the_table_says) {
+TEST(QpTransitions, every_attribute_mask_matches_the_table) {
   for_each_transition([](ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, const Expected& table) {
     const auto masks = find_transition(type, from, to);
     ASSERT_EQ(masks.has_value(), table.legal);
@@ -124,7 +124,7 @@ TEST(QpTransitions, every_set_of_attributes_is_taken_or_refused_as_the_table_say
   });
 }
 
-TEST(QpTransitions, sentence_names_the_attribute_that_is_missing_or_too_many) {
+TEST(QpTransitions, error_distinguishes_missing_from_disallowed_attributes) {
   for_each_transition([](ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, const Expected& table) {
     const Status bare = check_transition(type, from, to, IBV_QP_STATE | table.needed);
     ASSERT_EQ(bare.has_value(), table.legal);

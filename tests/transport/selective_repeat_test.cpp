@@ -63,7 +63,7 @@ class SelectiveRepeat : public testing::Test {
   TwoHosts net;
 };
 
-TEST_F(SelectiveRepeat, only_the_lost_packet_is_sent_again) {
+TEST_F(SelectiveRepeat, only_the_lost_packet_is_retransmitted) {
   net.lose = once_each({"> RC_WRITE_MIDDLE 5"});
   write(0, 0, 20 * 1024);
   net.run();
@@ -75,7 +75,7 @@ TEST_F(SelectiveRepeat, only_the_lost_packet_is_sent_again) {
   EXPECT_EQ(net.b.counter("ooo_buffered"), 14U);
 }
 
-TEST_F(SelectiveRepeat, many_losses_cost_as_many_packets) {
+TEST_F(SelectiveRepeat, each_lost_packet_is_retransmitted_once) {
   std::set<std::string> lost;
   for (int psn = 1; psn < 60; psn += 3) lost.insert("> RC_WRITE_MIDDLE " + std::to_string(psn));
   net.lose = once_each(lost);
@@ -87,7 +87,7 @@ TEST_F(SelectiveRepeat, many_losses_cost_as_many_packets) {
   EXPECT_EQ(net.a.counter("timeouts"), 0U);
 }
 
-TEST_F(SelectiveRepeat, a_packet_that_is_lost_twice_needs_no_timeout_while_others_arrive) {
+TEST_F(SelectiveRepeat, packet_that_is_lost_twice_is_recovered_without_a_timeout) {
   TwoHostsOptions o = options();
   o.delay = 1us;  // a window takes ten round trips
   TwoHosts near(o);
@@ -111,7 +111,7 @@ TEST_F(SelectiveRepeat, a_packet_that_is_lost_twice_needs_no_timeout_while_other
 }
 
 // The timeout is 4.2 ms and the round-trip time 2 us.
-TEST_F(SelectiveRepeat, a_lost_tail_is_repaired_after_some_round_trips) {
+TEST_F(SelectiveRepeat, tail_probe_recovers_lost_last_packets_without_a_timeout) {
   net.lose = once_each({"> RC_WRITE_LAST 19", "> RC_WRITE_MIDDLE 18"});
   write(0, 0, 20 * 1024);
   net.run(2ms);
@@ -122,7 +122,7 @@ TEST_F(SelectiveRepeat, a_lost_tail_is_repaired_after_some_round_trips) {
   EXPECT_LE(count(net, "> RC_WRITE"), 23U);
 }
 
-TEST_F(SelectiveRepeat, probes_of_a_silence_come_ever_later_and_cost_no_retry) {
+TEST_F(SelectiveRepeat, tail_probes_back_off_and_cause_no_timeout) {
   write(0, 0, 4 * 1024);  // provides a round-trip sample
   net.run(1ms);
   std::vector<Nanos> probes;
@@ -143,7 +143,7 @@ TEST_F(SelectiveRepeat, probes_of_a_silence_come_ever_later_and_cost_no_retry) {
 }
 
 // Without a round-trip sample the requester cannot schedule tail probes.
-TEST_F(SelectiveRepeat, the_timeout_repairs_what_is_lost_before_the_first_round_trip) {
+TEST_F(SelectiveRepeat, timeout_recovers_losses_before_the_first_rtt_sample) {
   const Nanos end = net.now() + 4ms;
   net.lose = [&](const std::string& line) { return line.starts_with("> RC_WRITE") && net.now() < end; };
   write(0, 0, 4 * 1024);
@@ -153,7 +153,7 @@ TEST_F(SelectiveRepeat, the_timeout_repairs_what_is_lost_before_the_first_round_
   EXPECT_GE(net.a.counter("timeouts"), 1U);
 }
 
-TEST_F(SelectiveRepeat, a_lost_last_acknowledgement_makes_the_oldest_packet_ask_for_it) {
+TEST_F(SelectiveRepeat, lost_acknowledgments_are_recovered_after_a_timeout) {
   uint32_t acks = 0;
   net.lose = [&](const std::string& line) { return line.starts_with("< RC_ACK") && acks++ < 20; };
   write(0, 0, 4 * 1024);
@@ -162,7 +162,7 @@ TEST_F(SelectiveRepeat, a_lost_last_acknowledgement_makes_the_oldest_packet_ask_
   EXPECT_GE(net.a.counter("timeouts"), 1U);
 }
 
-TEST_F(SelectiveRepeat, sends_are_received_in_order_whatever_is_lost) {
+TEST_F(SelectiveRepeat, sends_are_received_in_order_with_losses) {
   for (uint64_t i = 0; i < 30; ++i) {
     ASSERT_EQ(net.b.receive(i, 500'000 + 3000 * i, 3000), 0);
     ASSERT_EQ(net.a.post(IBV_WR_SEND, i, 2500 * i, 2500), 0);
@@ -179,7 +179,7 @@ TEST_F(SelectiveRepeat, sends_are_received_in_order_whatever_is_lost) {
   }
 }
 
-TEST_F(SelectiveRepeat, atomics_behind_a_gap_are_executed_once) {
+TEST_F(SelectiveRepeat, atomics_after_a_gap_are_executed_once) {
   write(0, 8192, 3000);
   for (uint64_t i = 1; i <= 4; ++i) {
     ASSERT_EQ(net.a.atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, i, 8 * i, net.b.address(0), net.b.region->rkey(), 1),
@@ -195,7 +195,7 @@ TEST_F(SelectiveRepeat, atomics_behind_a_gap_are_executed_once) {
   EXPECT_EQ(after, before + 4);
 }
 
-TEST_F(SelectiveRepeat, a_lost_read_request_or_response_is_repaired_among_writes) {
+TEST_F(SelectiveRepeat, lost_read_request_or_response_is_recovered_between_writes) {
   for (const char* lost : {"> RC_READ_REQUEST 3", "< RC_READ_RESP_MIDDLE 6", "< RC_READ_RESP_LAST 12"}) {
     TwoHosts each(options());
     each.connect();
@@ -216,7 +216,7 @@ TEST_F(SelectiveRepeat, a_lost_read_request_or_response_is_repaired_among_writes
   }
 }
 
-TEST_F(SelectiveRepeat, what_is_kept_waits_for_a_receive_buffer) {
+TEST_F(SelectiveRepeat, buffered_packets_wait_for_a_receive_request) {
   for (uint64_t i = 0; i < 6; ++i) ASSERT_EQ(net.a.post(IBV_WR_SEND, i, 1000 * i, 1000), 0);
   ASSERT_EQ(net.b.receive(0, 500'000, 1000), 0);
   ASSERT_EQ(net.b.receive(1, 501'000, 1000), 0);
@@ -231,7 +231,7 @@ TEST_F(SelectiveRepeat, what_is_kept_waits_for_a_receive_buffer) {
                   .session->reorder_buffer->empty());  // also without packets that were retransmitted
 }
 
-TEST_F(SelectiveRepeat, no_more_is_sent_than_the_receiver_keeps) {
+TEST_F(SelectiveRepeat, sender_stays_within_the_reorder_window) {
   int32_t most = 0, acknowledged = -1;
   net.watch = [&](const Packet& packet, char direction) {
     const int32_t psn = packet.bth.psn - Psn{0x1000};
@@ -249,7 +249,7 @@ TEST_F(SelectiveRepeat, no_more_is_sent_than_the_receiver_keeps) {
   EXPECT_EQ(count(net, "> RC_WRITE"), 501U);
 }
 
-TEST_F(SelectiveRepeat, kept_frames_come_back_when_the_queue_pair_goes) {
+TEST_F(SelectiveRepeat, reset_releases_buffered_frames) {
   const uint32_t idle = net.a.device->host().tx_buffers_in_use();
   net.lose = [](const std::string& line) { return line == "> RC_WRITE_FIRST 0"; };  // every transmission
   write(0, 0, 100 * 1024);
@@ -281,7 +281,7 @@ TEST_F(SelectiveRepeat, psns_wrap_within_the_window) {
 }
 
 // One host supports selective repeat, its peer does not.
-TEST(SelectiveRepeatAlone, with_a_peer_that_does_not_want_it_losses_go_back) {
+TEST(SelectiveRepeatFallback, loss_causes_go_back_n_if_the_peer_does_not_enable_it) {
   TwoHostsOptions o = options();
   o.extensions_b = {.mode = ExtensionMode::kAuto};
   TwoHosts net(o);

@@ -22,14 +22,14 @@ uint64_t row(SendGate& gate, Nanos now) {
 }
 
 // A worker with many queue pairs checks the gate only every 5 us. The gate still reaches its rate.
-TEST(SendGate, who_is_looked_at_late_makes_up_for_it) {
+TEST(SendGate, late_checks_do_not_reduce_the_rate) {
   SendGate gate = paced(kRate, Nanos{0});
   uint64_t packets = row(gate, 1ms);
   for (int turn = 1; turn <= 1000; ++turn) packets += row(gate, 1ms + turn * 5us);
   EXPECT_EQ(packets, 5'001U);
 }
 
-TEST(SendGate, nobody_makes_up_for_more_than_twenty_microseconds) {
+TEST(SendGate, catches_up_at_most_twenty_microseconds) {
   SendGate gate = paced(kRate, Nanos{0});
   ASSERT_EQ(row(gate, 1ms), 1U);
   EXPECT_EQ(row(gate, 1ms + 20us), 20U);
@@ -37,7 +37,7 @@ TEST(SendGate, nobody_makes_up_for_more_than_twenty_microseconds) {
 }
 
 // Packets that left early delay later packets, so bursts do not exceed the rate.
-TEST(SendGate, packets_leave_a_little_early_in_the_turn_of_another) {
+TEST(SendGate, early_packets_do_not_exceed_the_rate) {
   SendGate gate = paced(kRate, Nanos{0});
   gate.early = 3us;
   EXPECT_EQ(row(gate, 1ms), 4U) << "one that is due, and those of three microseconds";
@@ -47,7 +47,7 @@ TEST(SendGate, packets_leave_a_little_early_in_the_turn_of_another) {
   EXPECT_EQ(packets, 4'004U);
 }
 
-TEST(SendGate, nothing_leaves_early_where_there_is_a_gap_or_a_hold) {
+TEST(SendGate, admits_no_early_packet_with_a_gap_or_a_hold) {
   SendGate gate = paced(kRate, 1us);
   gate.early = 3us;
   EXPECT_EQ(row(gate, 1ms), 1U);
@@ -60,19 +60,19 @@ TEST(SendGate, nothing_leaves_early_where_there_is_a_gap_or_a_hold) {
   EXPECT_EQ(row(held, 1ms + 10us), 4U);
 }
 
-TEST(SendGate, who_had_nothing_to_send_begins_anew) {
+TEST(SendGate, restarts_without_credit_after_a_pause) {
   SendGate gate = paced(kRate, Nanos{0});
   ASSERT_EQ(row(gate, 1ms), 1U);
   gate.pause();
   EXPECT_EQ(row(gate, 1ms + 10us), 1U);
 }
 
-TEST(SendGate, a_gap_is_never_made_up_for) {
+TEST(SendGate, does_not_catch_up_with_a_minimum_gap) {
   SendGate gate = paced(SendGate::kNoLimit, 1us);
   for (int turn = 1; turn <= 10; ++turn) EXPECT_EQ(row(gate, 1ms + turn * 5us), 1U);
 }
 
-TEST(SendGate, the_slower_of_rate_and_gap_counts) {
+TEST(SendGate, applies_the_slower_of_rate_and_gap) {
   SendGate gate = paced(kRate, 3us);
   ASSERT_EQ(row(gate, 1ms), 1U);
   EXPECT_EQ(gate.admits(1ms + 2999ns, 0, kPayload), false);
@@ -80,7 +80,7 @@ TEST(SendGate, the_slower_of_rate_and_gap_counts) {
   EXPECT_EQ(row(gate, 1ms + 3us), 1U);
 }
 
-TEST(SendGate, a_faster_pace_does_not_wait_for_what_left_at_a_slow_one) {
+TEST(SendGate, faster_pace_takes_effect_at_once) {
   SendGate gate = paced(kRate / 1000, Nanos{0});
   ASSERT_EQ(row(gate, 1ms), 1U);
   ASSERT_FALSE(gate.admits(1ms + 1us, 0, kPayload));
@@ -90,7 +90,7 @@ TEST(SendGate, a_faster_pace_does_not_wait_for_what_left_at_a_slow_one) {
 }
 
 // Fractions of a nanosecond accumulate.
-TEST(SendGate, a_rate_is_kept_to_the_fraction_of_a_nanosecond) {
+TEST(SendGate, keeps_a_rate_with_fractional_nanosecond_intervals) {
   constexpr uint64_t kOdd = 99'999'937'000;  // 80.00005 ns per packet
   SendGate gate = paced(kOdd, Nanos{0});
   uint64_t packets = 0;
@@ -99,7 +99,7 @@ TEST(SendGate, a_rate_is_kept_to_the_fraction_of_a_nanosecond) {
   EXPECT_NEAR(static_cast<double>(packets), expected, expected * 1e-5);
 }
 
-TEST(SendGate, a_window_lets_one_packet_go_when_nothing_is_in_flight) {
+TEST(SendGate, window_admits_one_packet_when_none_is_in_flight) {
   SendGate gate;
   gate.window = 10;
   gate.overhead = 82;

@@ -33,7 +33,7 @@ int post(SharedReceiveRing& ring, uint64_t wr_id, int pieces = 1) {
   return ring.post(&wr, nullptr);
 }
 
-TEST(SharedReceiveRing, gives_out_whole_requests_in_the_order_of_posting) {
+TEST(SharedReceiveRing, returns_complete_requests_in_posting_order) {
   SharedReceiveRing ring(4, 4, PdNumber{3}, kObject);
   EXPECT_EQ(ring.pd(), PdNumber{3});
   ASSERT_EQ(post(ring, 1, 3), 0);
@@ -50,7 +50,7 @@ TEST(SharedReceiveRing, gives_out_whole_requests_in_the_order_of_posting) {
   EXPECT_EQ(ring.take(slot.wqe), Taken::kNothing);
 }
 
-TEST(SharedReceiveRing, refuses_what_does_not_fit_and_names_it) {
+TEST(SharedReceiveRing, rejects_invalid_segment_counts_and_posts_beyond_max_wr) {
   SharedReceiveRing ring(3, 2, PdNumber{1}, kObject);
   EXPECT_EQ(post(ring, 1, 3), EINVAL);
   EXPECT_EQ(post(ring, 1, -1), EINVAL);
@@ -65,7 +65,7 @@ TEST(SharedReceiveRing, refuses_what_does_not_fit_and_names_it) {
   EXPECT_EQ(bad, &list[3]);
 }
 
-TEST(SharedReceiveRing, limit_fires_once_when_fewer_are_left) {
+TEST(SharedReceiveRing, limit_fires_once_when_fewer_requests_are_left) {
   SharedReceiveRing ring(8, 1, PdNumber{1}, kObject);
   for (uint64_t i = 0; i < 4; ++i) ASSERT_EQ(post(ring, i), 0);
   ASSERT_FALSE(*ring.arm(3));
@@ -78,7 +78,7 @@ TEST(SharedReceiveRing, limit_fires_once_when_fewer_are_left) {
   EXPECT_EQ(ring.take(slot.wqe), Taken::kRequestAtLimit);
 }
 
-TEST(SharedReceiveRing, arming_above_what_is_there_fires_at_once) {
+TEST(SharedReceiveRing, arming_above_the_number_of_requests_fires_at_once) {
   SharedReceiveRing ring(8, 1, PdNumber{1}, kObject);
   ASSERT_EQ(post(ring, 1), 0);
   EXPECT_FALSE(*ring.arm(1));
@@ -87,7 +87,7 @@ TEST(SharedReceiveRing, arming_above_what_is_there_fires_at_once) {
   EXPECT_FALSE(ring.arm(9));
 }
 
-TEST(SharedReceiveRing, does_what_a_queue_does_while_it_changes_its_size) {
+TEST(SharedReceiveRing, matches_a_queue_model_under_random_operations_and_resizes) {
   Rng rng(7);
   SharedReceiveRing ring(5, 4, PdNumber{1}, kObject);
   std::deque<std::pair<uint64_t, int>> model;
@@ -146,7 +146,7 @@ TEST(SharedReceiveRing, does_what_a_queue_does_while_it_changes_its_size) {
   }
 }
 
-TEST(SharedReceiveRing, each_request_is_taken_once_by_whom_ever) {
+TEST(SharedReceiveRing, concurrent_threads_take_each_request_once) {
   constexpr uint64_t kEach = 5000;
   SharedReceiveRing ring(64, 1, PdNumber{1}, kObject);
   std::array<std::vector<uint64_t>, 2> taken;

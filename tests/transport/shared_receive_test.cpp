@@ -51,7 +51,7 @@ class SharedReceiveUc : public SharedReceive {
   SharedReceiveUc() : SharedReceive(IBV_QPT_UC) {}
 };
 
-TEST_F(SharedReceive, messages_take_requests_in_the_order_in_which_they_start) {
+TEST_F(SharedReceive, messages_consume_requests_in_the_order_of_their_start) {
   give(1, 3);
   hosts_.run(1ms);
   // Only the first packet of the long message arrives; the rest arrives after the other messages.
@@ -72,7 +72,7 @@ TEST_F(SharedReceive, messages_take_requests_in_the_order_in_which_they_start) {
   EXPECT_TRUE(holds(hosts_.b, 3000, 20, 207));
 }
 
-TEST_F(SharedReceive, completions_name_the_queue_pair_that_took_the_request) {
+TEST_F(SharedReceive, completions_name_the_queue_pair_that_consumed_the_request) {
   give(1, 2);
   sends(2, 10);
   hosts_.run(1ms);
@@ -84,7 +84,7 @@ TEST_F(SharedReceive, completions_name_the_queue_pair_that_took_the_request) {
   EXPECT_EQ(all[1].qp_num, to_[0]->qp_num());
 }
 
-TEST_F(SharedReceive, empty_queue_is_receiver_not_ready_until_somebody_posts) {
+TEST_F(SharedReceive, empty_queue_causes_rnr_naks_until_a_post) {
   sends(0, 600);
   sends(1, 10);
   hosts_.run(100us);
@@ -96,7 +96,7 @@ TEST_F(SharedReceive, empty_queue_is_receiver_not_ready_until_somebody_posts) {
   EXPECT_EQ(completion_lines(hosts_.b), (Lines{"1 SUCCESS 600", "2 SUCCESS 10"}));
 }
 
-TEST_F(SharedReceive, queue_that_runs_empty_and_full_again_under_load_serves_every_message_once) {
+TEST_F(SharedReceive, messages_complete_once_while_the_queue_repeatedly_runs_empty) {
   for (int round = 0; round < 4; ++round) {
     for (size_t who = 0; who < 3; ++who) {
       for (int i = 0; i < 4; ++i) sends(who, 300);
@@ -115,7 +115,7 @@ TEST_F(SharedReceive, queue_that_runs_empty_and_full_again_under_load_serves_eve
   }
 }
 
-TEST_F(SharedReceive, write_with_immediate_takes_a_request_when_it_ends) {
+TEST_F(SharedReceive, write_with_immediate_consumes_a_request_at_its_end) {
   const SendOptions write{.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
                           .length = 600,
                           .immediate = 5,
@@ -130,7 +130,7 @@ TEST_F(SharedReceive, write_with_immediate_takes_a_request_when_it_ends) {
   EXPECT_TRUE(holds(hosts_.b, 50'000, 600, 7));
 }
 
-TEST_F(SharedReceive, limit_event_comes_once_for_each_arming) {
+TEST_F(SharedReceive, limit_event_is_raised_once_per_arming) {
   give(1, 4);
   ASSERT_EQ(arm(*srq_, 3), 0);
   EXPECT_EQ(event_lines(hosts_.b), Lines{});
@@ -159,7 +159,7 @@ TEST_F(SharedReceive, limit_event_comes_once_for_each_arming) {
   EXPECT_EQ(event_lines(hosts_.b), Lines{});
 }
 
-TEST_F(SharedReceive, queue_pair_in_error_leaves_the_queue_to_the_others) {
+TEST_F(SharedReceive, queue_pair_in_error_leaves_the_requests_to_other_queue_pairs) {
   give(1, 2);
   to_state(*to_[0], IBV_QPS_ERR);
   EXPECT_EQ(completion_lines(hosts_.b), Lines{});
@@ -170,7 +170,7 @@ TEST_F(SharedReceive, queue_pair_in_error_leaves_the_queue_to_the_others) {
   EXPECT_EQ(event_lines(hosts_.b), Lines{});  // reported only once
 }
 
-TEST_F(SharedReceive, request_of_the_message_under_way_is_flushed_before_the_event) {
+TEST_F(SharedReceive, request_of_a_started_message_is_flushed_with_the_event) {
   give(1, 2);
   hosts_.lose = [](const std::string& line) { return line != "> RC_SEND_FIRST 0"; };
   sends(0, 600);
@@ -184,7 +184,7 @@ TEST_F(SharedReceive, request_of_the_message_under_way_is_flushed_before_the_eve
   EXPECT_EQ(event_lines(hosts_.b), Lines{last_wqe(0)});
 }
 
-TEST_F(SharedReceive, queue_pair_that_fails_by_itself_says_so_too) {
+TEST_F(SharedReceive, failed_queue_pair_raises_last_wqe_reached) {
   give(1, 2, 100);
   sends(0, 600);
   hosts_.run(1ms);
@@ -193,7 +193,7 @@ TEST_F(SharedReceive, queue_pair_that_fails_by_itself_says_so_too) {
   EXPECT_EQ(event_lines(hosts_.b), Lines{last_wqe(0)});
 }
 
-TEST_F(SharedReceive, reset_in_the_midst_of_a_message_loses_the_request_it_holds) {
+TEST_F(SharedReceive, reset_during_a_message_discards_its_request) {
   give(1, 2);
   hosts_.lose = [](const std::string& line) { return line != "> RC_SEND_FIRST 0"; };
   sends(0, 600);
@@ -206,7 +206,7 @@ TEST_F(SharedReceive, reset_in_the_midst_of_a_message_loses_the_request_it_holds
   EXPECT_EQ(completion_lines(hosts_.b), Lines{"2 SUCCESS 10"});
 }
 
-TEST_F(SharedReceive, is_not_destroyed_while_queue_pairs_use_it) {
+TEST_F(SharedReceive, destroy_returns_busy_while_queue_pairs_use_the_queue) {
   for (size_t left = 3; left > 0; --left) {
     const Status status = destroy(srq_);
     ASSERT_FALSE(status);
@@ -219,7 +219,7 @@ TEST_F(SharedReceive, is_not_destroyed_while_queue_pairs_use_it) {
   EXPECT_EQ(srq_, nullptr);
 }
 
-TEST_F(SharedReceive, queue_pairs_keep_what_they_need_when_the_object_goes_first) {
+TEST_F(SharedReceive, queue_pairs_receive_after_the_queue_object_is_deleted) {
   give(1, 2);
   ASSERT_EQ(arm(*srq_, 1), 0);
   srq_.reset();
@@ -230,11 +230,11 @@ TEST_F(SharedReceive, queue_pairs_keep_what_they_need_when_the_object_goes_first
   EXPECT_EQ(event_lines(hosts_.b), Lines{});  // the application's object no longer exists
 }
 
-TEST_F(SharedReceive, queue_pairs_of_it_take_no_receive_requests_of_their_own) {
+TEST_F(SharedReceive, attached_queue_pairs_reject_receive_requests) {
   EXPECT_EQ(receive(hosts_.b, *to_[0], 1, 0, 100), EINVAL);
 }
 
-TEST_F(SharedReceive, resizing_keeps_what_waits) {
+TEST_F(SharedReceive, resize_keeps_posted_requests) {
   give(1, 16, 500);
   EXPECT_EQ(receive(hosts_.b, *srq_, 99, 0, 10), ENOMEM);
   ibv_srq_attr attr{};
@@ -254,7 +254,7 @@ TEST_F(SharedReceive, resizing_keeps_what_waits) {
   for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i].wr_id, i + 1);
 }
 
-TEST_F(SharedReceive, memory_is_that_of_the_queues_domain) {
+TEST_F(SharedReceive, receive_memory_belongs_to_the_protection_domain_of_the_queue) {
   auto other = must(hosts_.b.device->allocate_pd());
   std::vector<uint8_t> memory(1000);
   auto region = must(other->register_memory(memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE));
@@ -276,7 +276,7 @@ TEST_F(SharedReceive, memory_is_that_of_the_queues_domain) {
   EXPECT_EQ(memory[0], 7);
 }
 
-TEST_F(SharedReceiveUc, empty_queue_loses_the_message) {
+TEST_F(SharedReceiveUc, message_is_dropped_if_the_queue_is_empty) {
   sends(0, 600);
   hosts_.run(1ms);
   EXPECT_EQ(hosts_.b.counter("rx_no_receive"), 1U);
@@ -286,7 +286,7 @@ TEST_F(SharedReceiveUc, empty_queue_loses_the_message) {
   EXPECT_EQ(completion_lines(hosts_.b), Lines{"1 SUCCESS 600"});
 }
 
-TEST_F(SharedReceiveUc, request_of_an_abandoned_message_completes_with_an_error_since_it_cannot_go_back) {
+TEST_F(SharedReceiveUc, request_of_an_abandoned_message_completes_with_an_error) {
   give(1, 3);
   hosts_.lose = [](const std::string& line) { return line == "> UC_SEND_LAST 2"; };
   sends(0, 600);

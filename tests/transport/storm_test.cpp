@@ -34,7 +34,7 @@ struct NakFlood : testing::Test {
   LoneHost host{options()};
 };
 
-TEST_F(NakFlood, a_nak_for_every_packet_makes_the_sender_go_back_four_times_a_round_trip_and_not_for_each) {
+TEST_F(NakFlood, sender_retransmits_at_most_four_windows_per_round_trip) {
   size_t sent = 0;
   constexpr int kNaks = 1000;
   for (int i = 1; i <= kNaks; ++i) {
@@ -48,7 +48,7 @@ TEST_F(NakFlood, a_nak_for_every_packet_makes_the_sender_go_back_four_times_a_ro
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
 }
 
-TEST_F(NakFlood, the_same_nak_costs_nothing_within_a_round_trip_and_a_retry_in_each) {
+TEST_F(NakFlood, repeated_nak_uses_one_retry_per_round_trip) {
   size_t sent = 0;
   for (int i = 0; i < 90; ++i) {
     host.now += 1us;
@@ -64,7 +64,7 @@ TEST_F(NakFlood, the_same_nak_costs_nothing_within_a_round_trip_and_a_retry_in_e
 }
 
 // The first NAK already triggered the retransmission, so ignoring an early duplicate loses nothing.
-TEST_F(NakFlood, what_is_lost_after_an_early_nak_is_repaired_by_the_next_one) {
+TEST_F(NakFlood, loss_after_a_suppressed_nak_is_recovered_by_the_next_one) {
   ASSERT_EQ(nak(1), kWindow);
   host.now += 10us;
   EXPECT_EQ(nak(1), 0U) << "what was sent again cannot have been missed yet";
@@ -74,7 +74,7 @@ TEST_F(NakFlood, what_is_lost_after_an_early_nak_is_repaired_by_the_next_one) {
   EXPECT_EQ(host.side.counter("naks_suppressed"), 1U);
 }
 
-TEST(StormOfResponses, early_gaps_in_read_responses_are_repaired_four_times_a_round_trip) {
+TEST(ResponseStorm, read_gaps_cause_at_most_four_requests_per_round_trip) {
   LoneHostOptions options;
   options.region = 1 << 20;
   LoneHost host(options);
@@ -93,7 +93,7 @@ TEST(StormOfResponses, early_gaps_in_read_responses_are_repaired_four_times_a_ro
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
 }
 
-TEST(CnpFlood, costs_a_counter_each) {
+TEST(CnpFlood, packets_are_only_counted) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 256), 0);
   host.work();
@@ -110,7 +110,7 @@ TEST(CnpFlood, costs_a_counter_each) {
 }
 
 // A QCN notification (802.1Q 33.4.1) without congestion control that expects it.
-TEST(CnmFlood, costs_a_counter_each) {
+TEST(CnmFlood, frames_are_only_counted) {
   LoneHost host;
   const Packet honest = host.write(Opcode::kRcWriteOnly, 0, 0, 4, 4);
   ByteVector bytes = encode_packet(Packet(honest).finish());
@@ -121,7 +121,7 @@ TEST(CnmFlood, costs_a_counter_each) {
   EXPECT_EQ(host.receive(honest), Lines{"RC_ACK 0 1f"});
 }
 
-TEST(StormOfRequests, behind_a_gap_gets_one_nak) {
+TEST(RequestStorm, requests_after_a_gap_get_one_nak) {
   LoneHost host;
   Lines all;
   for (int i = 1; i <= 10'000; ++i) {
@@ -132,7 +132,7 @@ TEST(StormOfRequests, behind_a_gap_gets_one_nak) {
   EXPECT_EQ(host.side.counter("requests_out_of_order"), 10'000U);
 }
 
-TEST(StormOfRequests, duplicates_get_an_acknowledgement_a_burst) {
+TEST(RequestStorm, duplicates_get_one_acknowledgment_per_burst) {
   LoneHost host;
   const ByteVector bytes = encode_packet(host.write(Opcode::kRcWriteOnly, 0, 0, 4, 4).finish());
   for (int i = 0; i < 320; ++i) host.port().put(bytes);
@@ -141,7 +141,7 @@ TEST(StormOfRequests, duplicates_get_an_acknowledgement_a_burst) {
   EXPECT_EQ(host.side.counter("requests_duplicate"), 319U);
 }
 
-TEST(StormOfRequests, without_a_receive_gets_an_answer_a_burst) {
+TEST(RequestStorm, sends_without_a_receive_get_one_rnr_nak_per_burst) {
   LoneHost host;
   const ByteVector bytes = encode_packet(host.request(Opcode::kRcSendOnly, 0, 4).finish());
   for (int i = 0; i < 320; ++i) host.port().put(bytes);
@@ -152,7 +152,7 @@ TEST(StormOfRequests, without_a_receive_gets_an_answer_a_burst) {
 
 // Congestion control holds back the response to a READ. Linux 6.2 and later fail the connection when an ACK of an earlier
 // packet arrives within the response, so the ACK of the duplicate follows it.
-TEST(StormOfRequests, no_acknowledgment_is_sent_within_a_paced_read_response) {
+TEST(RequestStorm, no_acknowledgment_is_sent_within_a_paced_read_response) {
   LoneHostOptions options;
   options.control.profiles["paced"] = {"static_rate", {}, 10us, "none"};
   options.control.profile = "paced";
@@ -176,7 +176,7 @@ TEST(StormOfRequests, no_acknowledgment_is_sent_within_a_paced_read_response) {
 
 // The responder answers a duplicate READ: a peer could request the same bytes with new READs. Copies in one burst get
 // one response.
-TEST(StormOfRequests, duplicate_reads_of_a_burst_get_one_answer) {
+TEST(RequestStorm, duplicate_reads_of_a_burst_get_at_most_two_responses) {
   LoneHost host;
   EXPECT_EQ(host.receive(host.read(0, 0, 8192)).size(), 32U);
   const ByteVector bytes = encode_packet(host.read(0, 0, 8192).finish());
@@ -186,7 +186,7 @@ TEST(StormOfRequests, duplicate_reads_of_a_burst_get_one_answer) {
 }
 
 // An off-path attacker knows addresses and queue pair numbers, and guesses the PSN (24 bits) and the key (32 bits).
-TEST(Spoofed, guessed_psns_and_keys_reach_nothing) {
+TEST(SpoofedPackets, with_guessed_psns_and_keys_are_rejected) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 512), 0);
   host.work();
@@ -225,7 +225,7 @@ TEST(Spoofed, guessed_psns_and_keys_reach_nothing) {
   EXPECT_NE(host.side.memory, before);
 }
 
-TEST(Restarts, peer_that_comes_back_under_traffic_ends_the_connection_and_a_new_one_works) {
+TEST(PeerRestart, fails_the_connection_and_permits_a_new_one) {
   TwoHosts hosts({.timeout = 8, .retry_count = 3});
   hosts.connect();
   fill(hosts.a, 0, 100'000, 1);
@@ -260,7 +260,7 @@ TEST(Restarts, peer_that_comes_back_under_traffic_ends_the_connection_and_a_new_
   EXPECT_TRUE(holds(hosts.b, 0, 5000, 9));
 }
 
-TEST(BufferBudget, what_is_beyond_it_is_not_kept_and_all_comes_back) {
+TEST(BufferBudget, insert_beyond_the_budget_fails_and_all_buffers_are_freed) {
   BufferBudget budget{.most = 2};
   {
     ReorderBuffer first(8, budget);

@@ -72,7 +72,7 @@ TEST_F(HostileUc, middle_and_last_without_a_first_are_dropped) {
   expect_alive();
 }
 
-TEST_F(HostileUc, operation_that_changes_within_a_message_ends_it) {
+TEST_F(HostileUc, opcode_change_within_a_message_drops_it) {
   post(77, 1000);
   gets(packet(Opcode::kUcSendFirst, 0, 256));
   gets(packet(Opcode::kUcWriteMiddle, 1, 256));
@@ -83,7 +83,7 @@ TEST_F(HostileUc, operation_that_changes_within_a_message_ends_it) {
   EXPECT_EQ(completion_lines(host_.side), Lines{"77 SUCCESS 60"});
 }
 
-TEST_F(HostileUc, first_after_a_first_starts_anew_in_the_same_buffer) {
+TEST_F(HostileUc, second_first_packet_restarts_the_message_in_the_same_buffer) {
   post(77, 1000);
   gets(packet(Opcode::kUcSendFirst, 0, 256));
   gets(packet(Opcode::kUcSendFirst, 1, 256));
@@ -92,7 +92,7 @@ TEST_F(HostileUc, first_after_a_first_starts_anew_in_the_same_buffer) {
   EXPECT_EQ(counter("uc_messages_dropped"), 1U);
 }
 
-TEST_F(HostileUc, repeated_packet_of_a_message_ends_it) {
+TEST_F(HostileUc, duplicate_packet_drops_the_message) {
   post(77, 1000);
   gets(packet(Opcode::kUcSendFirst, 0, 256));
   gets(packet(Opcode::kUcSendMiddle, 1, 256));
@@ -103,7 +103,7 @@ TEST_F(HostileUc, repeated_packet_of_a_message_ends_it) {
   expect_alive();
 }
 
-TEST_F(HostileUc, lengths_that_their_opcode_does_not_have_are_dropped) {
+TEST_F(HostileUc, packets_with_invalid_payload_lengths_are_dropped) {
   post(1, 1000);
   gets(packet(Opcode::kUcSendFirst, 0, 255));
   gets(packet(Opcode::kUcSendOnly, 1, 257));
@@ -117,7 +117,7 @@ TEST_F(HostileUc, lengths_that_their_opcode_does_not_have_are_dropped) {
   EXPECT_EQ(completion_lines(host_.side), Lines{});
 }
 
-TEST_F(HostileUc, write_that_says_another_length_than_it_has_is_dropped) {
+TEST_F(HostileUc, write_with_a_mismatched_length_is_dropped) {
   gets(write(Opcode::kUcWriteOnly, 0, 0, 100, 101));
   gets(write(Opcode::kUcWriteFirst, 1, 0, 256, 256));
   gets(write(Opcode::kUcWriteFirst, 2, 0, 256, 300));
@@ -129,7 +129,7 @@ TEST_F(HostileUc, write_that_says_another_length_than_it_has_is_dropped) {
   expect_alive();
 }
 
-TEST_F(HostileUc, write_beyond_the_region_or_with_a_wrong_key_changes_nothing) {
+TEST_F(HostileUc, write_outside_the_region_or_with_a_wrong_key_is_dropped) {
   Packet p = write(Opcode::kUcWriteFirst, 0, 8192 - 256, 256, 257);  // the complete range is validated first
   gets(p);
   p = write(Opcode::kUcWriteOnly, 1, 0, 100, 100);
@@ -144,7 +144,7 @@ TEST_F(HostileUc, write_beyond_the_region_or_with_a_wrong_key_changes_nothing) {
   expect_alive();
 }
 
-TEST_F(HostileUc, region_that_goes_away_under_a_write_ends_it) {
+TEST_F(HostileUc, deregistration_during_a_write_drops_it) {
   gets(write(Opcode::kUcWriteFirst, 0, 0, 256, 600));
   host_.side.region.reset();
   gets(packet(Opcode::kUcWriteMiddle, 1, 256));
@@ -153,20 +153,20 @@ TEST_F(HostileUc, region_that_goes_away_under_a_write_ends_it) {
   EXPECT_EQ(qp_->state(), IBV_QPS_RTS);
 }
 
-TEST_F(HostileUcReadOnly, write_that_the_queue_pair_does_not_allow_is_dropped) {
+TEST_F(HostileUcReadOnly, write_without_permission_is_dropped) {
   gets(write(Opcode::kUcWriteOnly, 0, 0, 100, 100));
   EXPECT_EQ(counter("rx_refused"), 1U);
   expect_alive();
 }
 
-TEST_F(HostileUc, write_with_immediate_without_a_receive_request_writes_and_says_nothing) {
+TEST_F(HostileUc, write_with_immediate_without_a_receive_is_counted) {
   gets(write(Opcode::kUcWriteOnlyImm, 0, 0, 100, 100));
   EXPECT_EQ(counter("rx_no_receive"), 1U);
   EXPECT_EQ(completion_lines(host_.side), Lines{});
   expect_alive();
 }
 
-TEST_F(HostileUc, send_longer_than_its_buffer_is_dropped_and_the_buffer_serves_the_next) {
+TEST_F(HostileUc, too_long_send_is_dropped_and_its_receive_request_reused) {
   post(5, 300);
   gets(packet(Opcode::kUcSendFirst, 0, 256));
   gets(packet(Opcode::kUcSendMiddle, 1, 256));
@@ -177,7 +177,7 @@ TEST_F(HostileUc, send_longer_than_its_buffer_is_dropped_and_the_buffer_serves_t
   EXPECT_TRUE(host_.guards_whole());
 }
 
-TEST_F(HostileUc, receive_request_with_a_bad_key_ends_the_queue_pair) {
+TEST_F(HostileUc, receive_outside_the_region_moves_the_queue_pair_to_error) {
   post(6, 0, 100);  // this address is outside the region
   post(7, 100);
   gets(packet(Opcode::kUcSendOnly, 0, 60));
@@ -186,7 +186,7 @@ TEST_F(HostileUc, receive_request_with_a_bad_key_ends_the_queue_pair) {
   EXPECT_TRUE(host_.guards_whole());
 }
 
-TEST_F(HostileUc, packets_of_other_services_strangers_and_partitions_are_counted_and_dropped) {
+TEST_F(HostileUc, wrong_service_source_and_partition_are_counted_and_dropped) {
   post(1, 1000);
   gets(packet(Opcode::kRcSendOnly, 0, 60));
   gets(packet(Opcode::kRcReadRequest, 0, 0));
@@ -205,7 +205,7 @@ TEST_F(HostileUc, packets_of_other_services_strangers_and_partitions_are_counted
   EXPECT_EQ(completion_lines(host_.side), Lines{});
 }
 
-TEST_F(HostileUc, congestion_notification_is_counted_and_marked_packets_too) {
+TEST_F(HostileUc, cnps_and_ce_marked_packets_are_counted) {
   gets(packet(Opcode::kCnp, 0, 0));
   EXPECT_EQ(counter("rx_cnp"), 1U);
   post(1, 100);
@@ -216,7 +216,7 @@ TEST_F(HostileUc, congestion_notification_is_counted_and_marked_packets_too) {
   EXPECT_EQ(completion_lines(host_.side), Lines{"1 SUCCESS 60"});
 }
 
-TEST_F(HostileUc, nothing_is_taken_before_rtr_and_after_an_error) {
+TEST_F(HostileUc, packets_are_dropped_in_the_error_state) {
   post(1, 100);
   move_to(*qp_, IBV_QPS_ERR);
   gets(packet(Opcode::kUcSendOnly, 0, 60));
@@ -224,7 +224,7 @@ TEST_F(HostileUc, nothing_is_taken_before_rtr_and_after_an_error) {
   EXPECT_EQ(completion_lines(host_.side), Lines{"1 WR_FLUSH_ERR"});
 }
 
-TEST_F(HostileUc, flood_without_receive_requests_costs_only_counters) {
+TEST_F(HostileUc, flood_without_receive_requests_is_only_counted) {
   for (int i = 0; i < 2000; ++i)
     gets(packet(i % 2 == 0 ? Opcode::kUcSendFirst : Opcode::kUcSendOnly, i, 256));
   EXPECT_EQ(counter("rx_refused"), 0U);
@@ -232,7 +232,7 @@ TEST_F(HostileUc, flood_without_receive_requests_costs_only_counters) {
   expect_alive();
 }
 
-TEST_F(HostileUc, chain_of_buffers_is_received_whole) {
+TEST_F(HostileUc, segmented_frames_are_received_completely) {
   post(1, 600);
   EXPECT_EQ(host_.receive_bytes(encode_packet(packet(Opcode::kUcSendFirst, 0, 256).finish()), 70), Lines{});
   EXPECT_EQ(host_.receive_bytes(encode_packet(packet(Opcode::kUcSendLast, 1, 255).finish()), 33), Lines{});
@@ -241,7 +241,7 @@ TEST_F(HostileUc, chain_of_buffers_is_received_whole) {
   EXPECT_TRUE(holds(host_.side, LoneHost::kGuard + 256, 255, 1));
 }
 
-TEST_F(HostileUc, blocked_port_holds_requests_back_until_it_takes_them) {
+TEST_F(HostileUc, requests_wait_for_a_blocked_port) {
   host_.port().blocked = true;
   for (uint64_t i = 0; i < 16; ++i)
     ASSERT_EQ(send(host_.side, *qp_, {.wr_id = i, .offset = LoneHost::kGuard, .length = 2560}), 0);
@@ -264,7 +264,7 @@ class HostileUd : public HostileService {
   }
 };
 
-TEST_F(HostileUd, datagrams_come_from_any_host_with_any_psn) {
+TEST_F(HostileUd, datagrams_are_accepted_from_any_host_with_any_psn) {
   for (uint64_t i = 0; i < 3; ++i) {
     post(i, 200);
     Packet p = packet(8);
@@ -278,7 +278,7 @@ TEST_F(HostileUd, datagrams_come_from_any_host_with_any_psn) {
   EXPECT_EQ(all[2].src_qp, 0x333U);
 }
 
-TEST_F(HostileUd, only_datagrams_to_an_address_of_this_host_are_taken) {
+TEST_F(HostileUd, datagrams_to_other_addresses_are_dropped) {
   post(1, 200);
   const auto to = [&](const MacAddress& mac, uint32_t ip) {
     Packet p = packet(8);
@@ -294,7 +294,7 @@ TEST_F(HostileUd, only_datagrams_to_an_address_of_this_host_are_taken) {
   EXPECT_EQ(completion_lines(host_.side), Lines{});
 }
 
-TEST_F(HostileUd, group_number_without_a_group_address_is_dropped) {
+TEST_F(HostileUd, multicast_qpn_without_a_group_address_is_dropped) {
   must(qp_->attach_multicast(gid_of("239.1.2.3")));
   post(1, 200);
   Packet p = packet(8);
@@ -345,7 +345,7 @@ TEST_F(HostileUd, limited_member_of_the_default_partition_is_accepted) {
 }
 
 // Truncates the frame at every offset and adjusts the lengths.
-TEST_F(HostileUd, frame_cut_anywhere_is_dropped) {
+TEST_F(HostileUd, truncated_frame_is_dropped) {
   post(1, 200);
   Packet whole = packet(0);
   const ByteVector bytes = encode_packet(whole.finish());
@@ -358,7 +358,7 @@ TEST_F(HostileUd, frame_cut_anywhere_is_dropped) {
   EXPECT_TRUE(host_.guards_whole());
 }
 
-TEST_F(HostileUd, flood_without_receive_requests_costs_only_counters) {
+TEST_F(HostileUd, flood_without_receive_requests_is_only_counted) {
   for (int i = 0; i < 2000; ++i) gets(packet(256));
   EXPECT_EQ(counter("rx_no_receive"), 2000U);
   post(1, 200);
@@ -366,7 +366,7 @@ TEST_F(HostileUd, flood_without_receive_requests_costs_only_counters) {
   EXPECT_EQ(completion_lines(host_.side), Lines{"1 SUCCESS 48"});
 }
 
-TEST_F(HostileUd, receive_buffer_smaller_than_the_header_area_takes_nothing) {
+TEST_F(HostileUd, receive_buffer_smaller_than_the_header_area_is_not_used) {
   post(1, 39);
   gets(packet(0));
   EXPECT_EQ(counter("rx_too_long"), 1U);
@@ -374,7 +374,7 @@ TEST_F(HostileUd, receive_buffer_smaller_than_the_header_area_takes_nothing) {
   EXPECT_TRUE(host_.guards_whole());
 }
 
-TEST_F(HostileUd, header_area_outside_the_region_ends_the_queue_pair) {
+TEST_F(HostileUd, header_area_outside_the_region_moves_the_queue_pair_to_error) {
   post(6, LoneHost::kGuard - 20, 200);
   gets(packet(8));
   EXPECT_EQ(completion_lines(host_.side), Lines{"6 LOC_PROT_ERR"});
@@ -382,7 +382,7 @@ TEST_F(HostileUd, header_area_outside_the_region_ends_the_queue_pair) {
   EXPECT_TRUE(host_.guards_whole());
 }
 
-TEST_F(HostileUd, datagram_with_ipv4_options_shows_the_header_without_them) {
+TEST_F(HostileUd, ipv4_options_are_omitted_from_the_header_area) {
   post(1, 200);
   Packet p = packet(8);
   p.v4().options = {1, 1, 1, 1};
@@ -392,7 +392,7 @@ TEST_F(HostileUd, datagram_with_ipv4_options_shows_the_header_without_them) {
   EXPECT_TRUE(holds(host_.side, LoneHost::kGuard + 40, 8, 1));
 }
 
-TEST_F(HostileUd, address_follows_a_neighbour_that_moves) {
+TEST_F(HostileUd, destination_mac_follows_a_neighbor_update) {
   const auto answers_arp = [&](uint64_t mac) {
     ByteVector frame(kMaxArpFrame);
     const IpAddress ip = IpAddress::from_v4(0x0a000009);

@@ -42,7 +42,7 @@ class UnreliableV6 : public Unreliable {
   UnreliableV6() : Unreliable({.ipv6 = true}) {}
 };
 
-TEST_F(Unreliable, send_arrives_in_packets_of_the_path_mtu_and_nothing_comes_back) {
+TEST_F(Unreliable, send_is_segmented_by_path_mtu_and_not_acknowledged) {
   ASSERT_EQ(receive(hosts_.b, *b_, 9, 0, 1000), 0);
   EXPECT_EQ(sends({.wr_id = 3, .length = 600}), Lines{"3 SUCCESS 600"});
   EXPECT_EQ(hosts_.wire, (Lines{"> UC_SEND_FIRST 0", "> UC_SEND_MIDDLE 1", "> UC_SEND_LAST 2"}));
@@ -62,7 +62,7 @@ TEST_F(UnreliableV6, send_arrives_over_ipv6) {
   EXPECT_EQ(completion_lines(hosts_.b), Lines{"9 SUCCESS 600"});
 }
 
-TEST_F(Unreliable, send_with_immediate_carries_it_behind_the_last_packet) {
+TEST_F(Unreliable, immediate_data_is_in_the_last_packet_of_a_send) {
   ASSERT_EQ(receive(hosts_.b, *b_, 9, 0, 1000), 0);
   sends({.opcode = IBV_WR_SEND_WITH_IMM, .length = 300, .immediate = 0x01020304});
   EXPECT_EQ(hosts_.wire, (Lines{"> UC_SEND_FIRST 0", "> UC_SEND_LAST_IMM 1"}));
@@ -72,7 +72,7 @@ TEST_F(Unreliable, send_with_immediate_carries_it_behind_the_last_packet) {
   EXPECT_EQ(all[0].imm_data, __builtin_bswap32(0x01020304));
 }
 
-TEST_F(Unreliable, write_takes_no_receive_request) {
+TEST_F(Unreliable, write_consumes_no_receive_request) {
   ASSERT_EQ(receive(hosts_.b, *b_, 9, 2048, 1000), 0);
   EXPECT_EQ(sends(write(IBV_WR_RDMA_WRITE, 700)), Lines{"1 SUCCESS 700"});
   EXPECT_EQ(hosts_.wire, (Lines{"> UC_WRITE_FIRST 0", "> UC_WRITE_MIDDLE 1", "> UC_WRITE_LAST 2"}));
@@ -80,7 +80,7 @@ TEST_F(Unreliable, write_takes_no_receive_request) {
   EXPECT_EQ(completion_lines(hosts_.b), Lines{});
 }
 
-TEST_F(Unreliable, write_with_immediate_takes_a_receive_request_when_it_ends) {
+TEST_F(Unreliable, write_with_immediate_consumes_a_receive_request) {
   ASSERT_EQ(receive(hosts_.b, *b_, 9, 2048, 0), 0);
   sends(write(IBV_WR_RDMA_WRITE_WITH_IMM, 300));
   const auto all = hosts_.b.completions();
@@ -91,7 +91,7 @@ TEST_F(Unreliable, write_with_immediate_takes_a_receive_request_when_it_ends) {
   EXPECT_TRUE(holds(hosts_.b, 0, 300, 7));
 }
 
-TEST_F(Unreliable, empty_messages_take_one_packet) {
+TEST_F(Unreliable, empty_message_is_sent_in_one_packet) {
   ASSERT_EQ(receive(hosts_.b, *b_, 9, 0, 10), 0);
   sends({.length = 0});
   sends(write(IBV_WR_RDMA_WRITE, 0));
@@ -108,7 +108,7 @@ TEST_F(Unreliable, inline_data_may_change_after_posting) {
   EXPECT_TRUE(holds(hosts_.b, 0, 50, 7));
 }
 
-TEST_F(Unreliable, only_signalled_requests_complete) {
+TEST_F(Unreliable, only_signaled_requests_complete) {
   auto quiet = make_service(hosts_.a, IBV_QPT_UC, nullptr, false);
   connect_to(*quiet, IBV_QPT_UC, must(hosts_.b.device->query_gid(1)), b_->qp_num());
   ASSERT_EQ(send(hosts_.a, *quiet, {.wr_id = 1, .length = 8}), 0);
@@ -117,7 +117,7 @@ TEST_F(Unreliable, only_signalled_requests_complete) {
   EXPECT_EQ(completion_lines(hosts_.a), Lines{"2 SUCCESS 8"});
 }
 
-TEST_F(Unreliable, solicited_message_wakes_who_waits_for_solicited_ones) {
+TEST_F(Unreliable, solicited_message_raises_a_solicited_only_event) {
   auto channel = must(hosts_.b.device->create_channel());
   auto cq = must(hosts_.b.device->create_cq(16, nullptr, channel.get()));
   ibv_qp_init_attr init{};
@@ -139,7 +139,7 @@ TEST_F(Unreliable, solicited_message_wakes_who_waits_for_solicited_ones) {
   EXPECT_EQ(event->number, cq->number());
 }
 
-TEST_F(Unreliable, lost_packet_costs_its_message_and_nothing_else) {
+TEST_F(Unreliable, lost_packet_drops_only_its_message) {
   for (uint64_t i = 1; i <= 3; ++i) ASSERT_EQ(receive(hosts_.b, *b_, i, 1000 * i, 1000), 0);
   hosts_.lose = [](const std::string& line) { return line == "> UC_SEND_MIDDLE 1"; };
   // The requester completes the message when it is sent.
@@ -153,7 +153,7 @@ TEST_F(Unreliable, lost_packet_costs_its_message_and_nothing_else) {
   EXPECT_EQ(b_->state(), IBV_QPS_RTS);
 }
 
-TEST_F(Unreliable, losing_a_whole_message_goes_unnoticed) {
+TEST_F(Unreliable, loss_of_a_whole_message_is_not_counted) {
   ASSERT_EQ(receive(hosts_.b, *b_, 1, 0, 1000), 0);
   hosts_.lose = [](const std::string& line) { return line == "> UC_SEND_ONLY 0"; };
   sends({.length = 20});
@@ -162,7 +162,7 @@ TEST_F(Unreliable, losing_a_whole_message_goes_unnoticed) {
   EXPECT_EQ(hosts_.b.counter("uc_messages_dropped"), 0U);
 }
 
-TEST_F(Unreliable, losing_the_first_packet_drops_the_others_and_losing_the_last_ends_at_the_next_message) {
+TEST_F(Unreliable, loss_of_a_first_or_last_packet_drops_the_message) {
   ASSERT_EQ(receive(hosts_.b, *b_, 1, 0, 1000), 0);
   hosts_.lose = [](const std::string& line) {
     return line == "> UC_SEND_FIRST 0" || line == "> UC_SEND_LAST 5";
@@ -176,7 +176,7 @@ TEST_F(Unreliable, losing_the_first_packet_drops_the_others_and_losing_the_last_
   EXPECT_EQ(hosts_.b.counter("uc_messages_dropped"), 1U);
 }
 
-TEST_F(Unreliable, psns_wrap) {
+TEST_F(Unreliable, psn_wraps_within_a_message) {
   auto wrapping = make_service(hosts_.a, IBV_QPT_UC);
   auto peer = make_service(hosts_.b, IBV_QPT_UC);
   connect_to(*wrapping, IBV_QPT_UC, must(hosts_.b.device->query_gid(1)), peer->qp_num(),
@@ -194,7 +194,7 @@ TEST_F(Unreliable, psns_wrap) {
   EXPECT_EQ(attr.rq_psn, 3U);
 }
 
-TEST_F(Unreliable, local_protection_error_stops_the_send_queue_before_anything_is_sent) {
+TEST_F(Unreliable, local_protection_error_stops_the_send_queue_without_a_packet) {
   for (uint64_t i = 1; i <= 2; ++i) ASSERT_EQ(receive(hosts_.b, *b_, i, 0, 1000), 0);
   ASSERT_EQ(receive(hosts_.a, *a_, 50, 3000, 1000), 0);
   ibv_sge list{hosts_.a.address(0), 600, hosts_.a.region->lkey() ^ 0x100};
@@ -222,7 +222,7 @@ TEST_F(Unreliable, local_protection_error_stops_the_send_queue_before_anything_i
   EXPECT_EQ(hosts_.wire, Lines{"> UC_SEND_ONLY 0"});
 }
 
-TEST_F(Unreliable, operations_of_other_services_are_refused_at_posting) {
+TEST_F(Unreliable, post_rejects_operations_of_other_services) {
   EXPECT_EQ(send(hosts_.a, *a_, write(IBV_WR_RDMA_READ, 8)), EINVAL);
   EXPECT_EQ(send(hosts_.a, *a_, write(IBV_WR_ATOMIC_CMP_AND_SWP, 8)), EINVAL);
   EXPECT_EQ(send(hosts_.a, *a_, write(IBV_WR_ATOMIC_FETCH_AND_ADD, 8)), EINVAL);
@@ -237,7 +237,7 @@ TEST_F(Unreliable, error_state_flushes_both_queues) {
   EXPECT_EQ(sends({.wr_id = 5, .length = 10}), (Lines{"5 WR_FLUSH_ERR", "50 WR_FLUSH_ERR"}));
 }
 
-TEST_F(Unreliable, message_under_way_is_flushed_first) {
+TEST_F(Unreliable, started_message_is_flushed_first) {
   for (uint64_t i = 1; i <= 2; ++i) ASSERT_EQ(receive(hosts_.b, *b_, i, 0, 1000), 0);
   hosts_.lose = [](const std::string& line) { return line == "> UC_SEND_LAST 2"; };
   sends({.length = 600});
@@ -248,7 +248,7 @@ TEST_F(Unreliable, message_under_way_is_flushed_first) {
   EXPECT_EQ(completion_lines(hosts_.b), (Lines{"1 WR_FLUSH_ERR", "2 WR_FLUSH_ERR"}));
 }
 
-TEST_F(Unreliable, sends_to_a_host_that_does_not_answer_are_lost_and_complete) {
+TEST_F(Unreliable, sends_to_an_unresolved_host_are_dropped_and_complete) {
   auto qp = make_service(hosts_.a, IBV_QPT_UC);
   connect_to(*qp, IBV_QPT_UC, gid_of("10.0.0.77"), 5);
   ASSERT_EQ(send(hosts_.a, *qp, {.wr_id = 1, .length = 600}), 0);
@@ -260,7 +260,7 @@ TEST_F(Unreliable, sends_to_a_host_that_does_not_answer_are_lost_and_complete) {
   EXPECT_EQ(qp->state(), IBV_QPS_RTS);
 }
 
-TEST_F(Unreliable, big_message_is_paced_by_the_port_alone) {
+TEST_F(Unreliable, one_mib_message_completes) {
   ConnectOptions options{.path_mtu = IBV_MTU_4096};
   auto a = make_service(hosts_.a, IBV_QPT_UC);
   auto b = make_service(hosts_.b, IBV_QPT_UC);

@@ -59,7 +59,7 @@ struct Windows : testing::Test {
   }
 };
 
-TEST_F(Windows, data_in_response_to_a_write_behind_a_bind_fails_that_write) {
+TEST_F(Windows, data_response_to_a_write_after_a_bind_fails_that_write) {
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
   ASSERT_EQ(bind(2, key), 0);
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 3, 8), 0);
@@ -68,7 +68,7 @@ TEST_F(Windows, data_in_response_to_a_write_behind_a_bind_fails_that_write) {
   EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_SUCCESS, IBV_WC_SUCCESS, IBV_WC_BAD_RESP_ERR}));
 }
 
-TEST_F(Windows, bind_and_invalidation_send_nothing_and_complete_under_their_own_opcodes) {
+TEST_F(Windows, bind_and_invalidation_send_no_packet_and_complete_with_their_opcode) {
   ASSERT_EQ(bind(1, key), 0);
   EXPECT_EQ(host.work(), Lines{});
   EXPECT_TRUE(opens(key));
@@ -93,7 +93,7 @@ TEST_F(Windows, peer_writes_through_the_window_until_it_is_invalidated) {
   EXPECT_EQ(host.receive(write(1, key)), Lines{"RC_ACK 1 62"});
 }
 
-TEST_F(Windows, read_that_the_network_repeats_after_the_invalidation_is_no_violation) {
+TEST_F(Windows, duplicate_read_after_an_invalidation_is_dropped_without_a_nak) {
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_BIND_MW;
   wr.bind_mw = {
@@ -114,7 +114,7 @@ TEST_F(Windows, read_that_the_network_repeats_after_the_invalidation_is_no_viola
   EXPECT_EQ(host.receive(read), Lines{"RC_ACK 1 62"});
 }
 
-TEST_F(Windows, local_operations_take_no_psn_and_complete_after_what_was_posted_before_them) {
+TEST_F(Windows, local_operations_use_no_psn_and_complete_in_posting_order) {
   host.post(IBV_WR_SEND, 1, 8);
   bind(2, key);
   host.post(IBV_WR_SEND, 3, 8);
@@ -132,7 +132,7 @@ TEST_F(Windows, local_operations_take_no_psn_and_complete_after_what_was_posted_
   EXPECT_EQ(completions[1].wr_id, 4U);
 }
 
-TEST_F(Windows, bind_is_done_before_the_message_behind_it_is_sent) {
+TEST_F(Windows, bind_is_executed_before_the_next_message_is_sent) {
   host.port().blocked = true;
   bind(1, key);
   host.post(IBV_WR_SEND, 2, 8);
@@ -140,7 +140,7 @@ TEST_F(Windows, bind_is_done_before_the_message_behind_it_is_sent) {
   EXPECT_TRUE(opens(key));
 }
 
-TEST_F(Windows, nothing_is_done_twice_when_the_sender_goes_back) {
+TEST_F(Windows, local_operations_are_not_repeated_by_retransmissions) {
   // SEND, bind, SEND, invalidate, bind with another key, SEND. All packets are lost and retransmitted.
   const uint32_t second = ibv_inc_rkey(key);
   host.post(IBV_WR_SEND, 1, 8);
@@ -166,7 +166,7 @@ TEST_F(Windows, nothing_is_done_twice_when_the_sender_goes_back) {
   }
 }
 
-TEST_F(Windows, fence_holds_a_local_operation_back_until_the_reads_before_it_are_done) {
+TEST_F(Windows, fenced_local_operation_waits_for_earlier_reads) {
   bind(1, key);
   host.post(IBV_WR_RDMA_READ, 2, 8);
   invalidate(3, key, IBV_SEND_FENCE);
@@ -178,7 +178,7 @@ TEST_F(Windows, fence_holds_a_local_operation_back_until_the_reads_before_it_are
   EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_SUCCESS, IBV_WC_SUCCESS, IBV_WC_SUCCESS}));
 }
 
-TEST_F(Windows, failed_bind_ends_the_send_queue_in_order) {
+TEST_F(Windows, failed_bind_moves_the_queue_pair_to_error_in_order) {
   host.post(IBV_WR_SEND, 1, 8);
   bind(2, key, 0, 1 << 20);  // longer than the region
   host.post(IBV_WR_SEND, 3, 8);
@@ -193,14 +193,14 @@ TEST_F(Windows, failed_bind_ends_the_send_queue_in_order) {
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
 }
 
-TEST_F(Windows, invalidation_of_what_is_not_bound_fails) {
+TEST_F(Windows, invalidation_of_a_region_key_fails) {
   invalidate(1, host.side.region->rkey());
   host.work();
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_LOC_QP_OP_ERR});
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
 }
 
-TEST_F(Windows, bind_without_a_window_is_refused_at_the_post) {
+TEST_F(Windows, post_rejects_a_bind_without_a_window) {
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_BIND_MW;
   ibv_send_wr* bad = nullptr;
@@ -208,7 +208,7 @@ TEST_F(Windows, bind_without_a_window_is_refused_at_the_post) {
   EXPECT_EQ(bad, &wr);
 }
 
-TEST_F(Windows, unsignalled_local_operations_complete_in_silence) {
+TEST_F(Windows, unsignaled_local_operations_produce_no_completion) {
   LoneHostOptions quiet = options();
   quiet.signal_all = false;
   LoneHost other(quiet);
@@ -226,7 +226,7 @@ TEST_F(Windows, unsignalled_local_operations_complete_in_silence) {
   EXPECT_EQ(other.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
-TEST_F(Windows, bind_window_is_for_type_1_and_each_bind_has_the_next_key) {
+TEST_F(Windows, bind_window_requires_type_1_and_increments_the_key) {
   ibv_mw_bind request{
       .wr_id = 1,
       .send_flags = IBV_SEND_SIGNALED,
@@ -253,7 +253,7 @@ TEST_F(Windows, bind_window_is_for_type_1_and_each_bind_has_the_next_key) {
   EXPECT_NE(now, last);
 }
 
-TEST_F(Windows, send_with_invalidate_closes_the_window_and_says_so) {
+TEST_F(Windows, send_with_invalidate_invalidates_the_window_and_reports_its_key) {
   bind(1, key);
   host.work();
   host.side.completions();
@@ -271,7 +271,7 @@ TEST_F(Windows, send_with_invalidate_closes_the_window_and_says_so) {
   EXPECT_EQ(completions[0].invalidated_rkey, key);
 }
 
-TEST_F(Windows, duplicate_of_a_send_with_invalidate_does_not_close_the_window_bound_anew) {
+TEST_F(Windows, duplicate_send_with_invalidate_does_not_invalidate_a_rebound_window) {
   bind(1, key);
   host.work();
   host.side.receive(9, LoneHost::kGuard, 512);
@@ -283,7 +283,7 @@ TEST_F(Windows, duplicate_of_a_send_with_invalidate_does_not_close_the_window_bo
   EXPECT_TRUE(opens(key));
 }
 
-TEST_F(Windows, send_that_invalidates_what_it_may_not_is_refused) {
+TEST_F(Windows, send_with_an_invalid_invalidation_key_is_rejected) {
   const uint32_t kKeys[] = {key, host.side.region->rkey(), 0x12345678};  // not bound; a region; unknown
   for (const uint32_t wrong : kKeys) {
     LoneHost other(options());
@@ -298,7 +298,7 @@ TEST_F(Windows, send_that_invalidates_what_it_may_not_is_refused) {
   }
 }
 
-TEST_F(Windows, send_with_invalidate_without_a_receive_is_not_ready_and_leaves_the_window_open) {
+TEST_F(Windows, send_with_invalidate_without_a_receive_keeps_the_window_valid) {
   bind(1, key);
   host.work();
   EXPECT_EQ(host.receive(send_inv(0, key)), Lines{"RC_ACK 0 2c"});
@@ -356,7 +356,7 @@ TEST(WindowsBetweenHosts, sender_invalidates_the_window_of_its_peer) {
   EXPECT_EQ(completions[0].status, IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST(WindowsBetweenHosts, window_of_a_queue_pair_that_is_destroyed_opens_nothing) {
+TEST(WindowsBetweenHosts, destroying_the_queue_pair_unbinds_its_window) {
   TwoHostsOptions options;
   options.access |= IBV_ACCESS_MW_BIND;
   TwoHosts hosts(options);

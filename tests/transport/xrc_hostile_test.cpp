@@ -50,14 +50,14 @@ class HostileXrc : public testing::Test {
   std::unique_ptr<QueuePair> target_, initiator_;
 };
 
-TEST_F(HostileXrc, honest_packets_are_taken_whatever_the_reserved_bits_say) {
+TEST_F(HostileXrc, reserved_bits_of_the_xrc_header_are_ignored) {
   Packet packet = request(Opcode::kXrcSendOnly, 0, 10);
   packet.xrc_eth->reserved = 0xff;
   EXPECT_EQ(host_.receive(packet), Lines{"XRC_ACK 0 1f"});
   EXPECT_EQ(completion_lines(host_.side), Lines{"1 SUCCESS 10"});
 }
 
-TEST_F(HostileXrc, unknown_queues_and_those_of_another_domain_are_an_invalid_request) {
+TEST_F(HostileXrc, unknown_queue_or_queue_of_another_domain_is_an_invalid_request) {
   const uint32_t numbers[] = {0, 0xffffff, srq_->number(), srq_->xrc_number() ^ 1, foreign_->xrc_number()};
   uint64_t refused = 0;
   for (const uint32_t number : numbers) {
@@ -79,7 +79,7 @@ TEST_F(HostileXrc, unknown_queues_and_those_of_another_domain_are_an_invalid_req
   EXPECT_EQ(host_.receive(request(Opcode::kXrcSendOnly, 0, 10)), Lines{"XRC_ACK 0 1f"});
 }
 
-TEST_F(HostileXrc, a_message_stays_with_its_queue) {
+TEST_F(HostileXrc, queue_change_within_a_message_is_an_invalid_request) {
   EXPECT_EQ(host_.receive(request(Opcode::kXrcSendFirst, 0, 256)), Lines{"XRC_ACK 0 1f"});
   EXPECT_EQ(host_.receive(request(Opcode::kXrcSendLast, 1, 10).with_xrc_srq(Srqn{second_->xrc_number()})),
             Lines{"XRC_ACK 1 61"});
@@ -87,7 +87,7 @@ TEST_F(HostileXrc, a_message_stays_with_its_queue) {
   EXPECT_EQ(completion_lines(host_.side), Lines{"1 WR_FLUSH_ERR"});
 }
 
-TEST_F(HostileXrc, large_packets_in_the_middle_are_placed_only_in_the_queue_that_they_name) {
+TEST_F(HostileXrc, middle_packet_with_another_queue_is_not_placed) {
   connect_again(IBV_MTU_1024);
   ASSERT_EQ(host_.receive(request(Opcode::kXrcWriteFirst, 0, 1024)
                               .with_reth(host_.side.address(LoneHost::kGuard),
@@ -100,7 +100,7 @@ TEST_F(HostileXrc, large_packets_in_the_middle_are_placed_only_in_the_queue_that
   EXPECT_EQ(host_.side.memory, before);
 }
 
-TEST_F(HostileXrc, what_comes_too_early_or_again_is_not_asked_for_its_queue) {
+TEST_F(HostileXrc, queue_number_of_duplicate_and_early_packets_is_not_checked) {
   EXPECT_EQ(host_.receive(request(Opcode::kXrcSendOnly, 0, 10)), Lines{"XRC_ACK 0 1f"});
   EXPECT_EQ(host_.receive(request(Opcode::kXrcSendOnly, 0, 10).with_xrc_srq(Srqn{1})), Lines{"XRC_ACK 0 1f"});
   EXPECT_EQ(host_.receive(request(Opcode::kXrcSendOnly, 5, 10).with_xrc_srq(Srqn{1})), Lines{"XRC_ACK 1 60"});
@@ -108,7 +108,7 @@ TEST_F(HostileXrc, what_comes_too_early_or_again_is_not_asked_for_its_queue) {
   EXPECT_EQ(target_->state(), IBV_QPS_RTS);
 }
 
-TEST_F(HostileXrc, opcodes_of_rc_and_of_the_other_end_are_counted_and_change_nothing) {
+TEST_F(HostileXrc, opcodes_of_rc_and_of_the_other_role_are_counted_and_dropped) {
   const auto towards = [](Packet packet, const QueuePair& qp) {
     packet.bth.destination_qp = Qpn{qp.qp_num()};
     return packet;
@@ -136,7 +136,7 @@ TEST_F(HostileXrc, opcodes_of_rc_and_of_the_other_end_are_counted_and_change_not
     EXPECT_EQ(qp->state(), IBV_QPS_RTS);
 }
 
-TEST_F(HostileXrc, what_is_wrong_with_an_rc_request_is_wrong_with_one_of_xrc) {
+TEST_F(HostileXrc, invalid_requests_get_a_fatal_nak) {
   const uint64_t outside = host_.side.address(LoneHost::kGuard) + 8192;
   const struct {
     const char* name;
@@ -168,7 +168,7 @@ TEST_F(HostileXrc, what_is_wrong_with_an_rc_request_is_wrong_with_one_of_xrc) {
   }
 }
 
-TEST_F(HostileXrc, fatal_naks_end_the_initiators_request) {
+TEST_F(HostileXrc, fatal_nak_fails_the_request_of_the_initiator) {
   ASSERT_EQ(
       send_xrc(host_.side, *initiator_, {.request = {.offset = LoneHost::kGuard, .length = 10}, .srq = 5}),
       0);

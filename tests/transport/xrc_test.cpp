@@ -64,7 +64,7 @@ class Xrc : public testing::Test {
   std::vector<std::unique_ptr<QueuePair>> from_, to_;
 };
 
-TEST_F(Xrc, every_request_packet_names_the_queue_and_no_answer_does) {
+TEST_F(Xrc, request_packets_contain_the_queue_number_and_responses_do_not) {
   give(0, 1, 1);
   size_t requests = 0, answers = 0;
   hosts_.watch = [&](const Packet& packet, char direction) {
@@ -94,7 +94,7 @@ struct OnTheWire {
   Lines wire;
 };
 
-TEST_F(Xrc, every_operation_has_its_packets_and_completes) {
+TEST_F(Xrc, every_operation_sends_its_packets_and_completes) {
   const OnTheWire rows[] = {
       {"SEND", IBV_WR_SEND, 10, true, {"> XRC_SEND_ONLY 0", "< XRC_ACK 0 ack"}},
       {"long SEND",
@@ -178,7 +178,7 @@ TEST_F(Xrc, every_operation_has_its_packets_and_completes) {
   EXPECT_EQ(hosts_.b.completions().size(), 0U);
 }
 
-TEST_F(Xrc, a_window_cannot_be_a_targets_so_send_with_invalidate_is_refused) {
+TEST_F(Xrc, send_with_invalidate_is_rejected) {
   give(0, 1, 2);
   sends(0, 0, {.opcode = IBV_WR_SEND_WITH_INV, .length = 10});
   sends(1, 0, {.opcode = IBV_WR_SEND_WITH_INV, .length = 300});
@@ -190,7 +190,7 @@ TEST_F(Xrc, a_window_cannot_be_a_targets_so_send_with_invalidate_is_refused) {
   for (const ibv_wc& wc : done) EXPECT_EQ(wc.status, IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_F(Xrc, targets_share_a_queue_and_a_target_serves_several) {
+TEST_F(Xrc, targets_share_a_queue_and_a_target_uses_several_queues) {
   give(0, 1, 3);
   give(1, 4, 3);
   for (const size_t who : {0U, 1U}) {
@@ -211,7 +211,7 @@ TEST_F(Xrc, targets_share_a_queue_and_a_target_serves_several) {
   }
 }
 
-TEST_F(Xrc, empty_queue_is_receiver_not_ready_until_somebody_posts) {
+TEST_F(Xrc, empty_queue_causes_rnr_naks_until_a_post) {
   give(1, 1, 1);
   sends(0, 0, {.length = 600});
   sends(0, 1, {.length = 10});
@@ -236,7 +236,7 @@ TEST_F(Xrc, limit_event_names_the_queue) {
 }
 
 // The protection domain is that of the shared receive queue, the access flags are those of the target.
-TEST_F(Xrc, memory_is_that_of_the_named_queues_domain) {
+TEST_F(Xrc, memory_belongs_to_the_protection_domain_of_the_named_queue) {
   Side other;
   other.pd = must(hosts_.b.device->allocate_pd());
   std::vector<uint8_t> bytes(1000, 3);
@@ -264,7 +264,7 @@ TEST_F(Xrc, memory_is_that_of_the_named_queues_domain) {
   EXPECT_EQ(hosts_.b.counter("naks_access_sent"), 2U);
 }
 
-TEST_F(Xrc, what_the_target_does_not_allow_is_refused) {
+TEST_F(Xrc, operation_that_the_target_does_not_permit_is_rejected) {
   for (QueuePair* qp : {from_[0].get(), to_[0].get()}) move_to(*qp, IBV_QPS_RESET);
   connect_to(*from_[0], IBV_QPT_XRC_SEND, must(hosts_.b.device->query_gid(1)), to_[0]->qp_num(),
              {.sq_psn = 0x1000});
@@ -279,7 +279,7 @@ TEST_F(Xrc, what_the_target_does_not_allow_is_refused) {
   EXPECT_EQ(done[1].status, IBV_WC_REM_INV_REQ_ERR);
 }
 
-TEST_F(Xrc, lost_repeated_and_overtaking_packets_change_nothing) {
+TEST_F(Xrc, requests_complete_once_with_lost_duplicate_and_delayed_packets) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(seed);
     for (size_t i = 0; i < 2; ++i) {
@@ -347,7 +347,7 @@ TEST_F(Xrc, lost_repeated_and_overtaking_packets_change_nothing) {
   EXPECT_GT(hosts_.b.counter("requests_out_of_order"), 0U);
 }
 
-TEST_F(Xrc, target_in_error_flushes_the_message_under_way_and_leaves_the_queue_to_the_others) {
+TEST_F(Xrc, target_in_error_flushes_only_the_request_of_its_started_message) {
   give(0, 1, 2);
   hosts_.lose = [](const std::string& line) { return line == "> XRC_SEND_LAST 1"; };
   sends(0, 0, {.length = 300});
@@ -363,7 +363,7 @@ TEST_F(Xrc, target_in_error_flushes_the_message_under_way_and_leaves_the_queue_t
   EXPECT_EQ(completion_lines_of(*cqs_[0]), Lines{"2 SUCCESS 30"});
 }
 
-TEST_F(Xrc, reset_of_a_target_leaves_the_queues_completions) {
+TEST_F(Xrc, reset_of_a_target_keeps_the_completions_of_the_queue) {
   give(0, 1, 1);
   sends(0, 0, {.length = 30});
   hosts_.run(1ms);
@@ -371,7 +371,7 @@ TEST_F(Xrc, reset_of_a_target_leaves_the_queues_completions) {
   EXPECT_EQ(completion_lines_of(*cqs_[0]), Lines{"1 SUCCESS 30"});
 }
 
-TEST_F(Xrc, queue_that_goes_away_in_the_midst_of_a_message_ends_the_targets_that_it_served) {
+TEST_F(Xrc, destroying_a_queue_during_a_message_moves_the_target_to_error) {
   give(0, 1, 1);
   give(1, 2, 1);
   hosts_.lose = [](const std::string& line) { return line == "> XRC_SEND_MIDDLE 1"; };
@@ -392,7 +392,7 @@ TEST_F(Xrc, queue_that_goes_away_in_the_midst_of_a_message_ends_the_targets_that
   EXPECT_EQ(completion_lines_of(*cqs_[1]), Lines{"2 SUCCESS 10"});
 }
 
-TEST_F(Xrc, read_is_answered_again_after_its_queue_has_gone) {
+TEST_F(Xrc, duplicate_read_is_answered_after_its_queue_was_destroyed) {
   hosts_.lose = [done = false](const std::string& line) mutable {
     return !done && line == "< XRC_READ_RESP_LAST 2" && (done = true);
   };
@@ -421,7 +421,7 @@ TEST_F(Xrc, domain_is_busy_while_queues_or_targets_use_it) {
   must(destroy(domain_));
 }
 
-TEST_F(Xrc, domain_that_goes_first_leaves_its_queues_and_targets_at_work) {
+TEST_F(Xrc, queues_and_targets_work_after_the_domain_object_is_deleted) {
   domain_.reset();
   give(0, 1, 1);
   sends(0, 0, {.length = 30});
@@ -429,7 +429,7 @@ TEST_F(Xrc, domain_that_goes_first_leaves_its_queues_and_targets_at_work) {
   EXPECT_EQ(completion_lines_of(*cqs_[0]), Lines{"1 SUCCESS 30"});
 }
 
-TEST_F(Xrc, overflow_of_a_queues_completions_ends_the_target_that_lost_one) {
+TEST_F(Xrc, cq_overflow_moves_only_the_affected_target_to_error) {
   auto small = must(hosts_.b.device->create_cq(1));
   const auto srq = make_xrc_srq(hosts_.b, *domain_, *small);
   for (uint64_t i = 1; i <= 2; ++i) ASSERT_EQ(receive(hosts_.b, *srq, i, 1000 * i, 100), 0);
@@ -444,7 +444,7 @@ TEST_F(Xrc, overflow_of_a_queues_completions_ends_the_target_that_lost_one) {
   EXPECT_EQ(to_[1]->state(), IBV_QPS_RTS);
 }
 
-TEST_F(Xrc, what_is_not_there_cannot_be_posted_to_or_made) {
+TEST_F(Xrc, invalid_posts_and_creation_parameters_are_rejected) {
   EXPECT_EQ(send_xrc(hosts_.b, *to_[0], {.request = {.length = 10}, .srq = srqs_[0]->xrc_number()}), EINVAL);
   EXPECT_EQ(receive(hosts_.b, *to_[0], 1, 0, 10), EINVAL);
   EXPECT_EQ(receive(hosts_.a, *from_[0], 1, 0, 10), EINVAL);
@@ -471,7 +471,7 @@ TEST_F(Xrc, what_is_not_there_cannot_be_posted_to_or_made) {
             "belong to the same device");
 }
 
-TEST_F(Xrc, query_tells_what_each_end_is_and_has) {
+TEST_F(Xrc, query_returns_type_and_attributes_of_initiator_and_target) {
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
   int mark = 0;
@@ -493,7 +493,7 @@ TEST_F(Xrc, query_tells_what_each_end_is_and_has) {
   EXPECT_EQ(attr.rq_psn, 100U);
 }
 
-TEST_F(Xrc, initiator_whose_peer_is_gone_runs_out_of_retries_and_flushes_the_rest) {
+TEST_F(Xrc, missing_target_exhausts_the_retries_and_flushes_later_requests) {
   to_[0].reset();
   sends(0, 0, {.length = 10});
   sends(0, 0, {.length = 10});
@@ -505,7 +505,7 @@ TEST_F(Xrc, initiator_whose_peer_is_gone_runs_out_of_retries_and_flushes_the_res
   EXPECT_EQ(from_[0]->state(), IBV_QPS_ERR);
 }
 
-TEST_F(Xrc, both_ends_drain_and_go_on) {
+TEST_F(Xrc, initiator_and_target_drain_and_resume) {
   give(0, 1, 1);
   for (const auto& [side, qp, type] : {std::tuple{&hosts_.a, from_[0].get(), IBV_QPT_XRC_SEND},
                                        std::tuple{&hosts_.b, to_[0].get(), IBV_QPT_XRC_RECV}}) {
