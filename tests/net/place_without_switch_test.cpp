@@ -12,7 +12,7 @@
 namespace roci {
 namespace {
 
-class PlaceWithoutSwitch : public test::NetTest {
+class SlotWithoutSwitch : public test::NetTest {
  protected:
   void SetUp() override {
     NetTest::SetUp();
@@ -50,8 +50,7 @@ class PlaceWithoutSwitch : public test::NetTest {
   std::filesystem::path folder_;
 };
 
-TEST_F(PlaceWithoutSwitch,
-       is_refused_where_the_network_has_another_description_than_the_program_was_started_with) {
+TEST_F(SlotWithoutSwitch, take_fails_when_the_network_has_another_description) {
   setenv(kNetDescriptionVariable, description_id(config_).c_str(), 1);
   EXPECT_TRUE(NetSlot::take(folder_));
   NetConfig other = config_;
@@ -65,7 +64,7 @@ TEST_F(PlaceWithoutSwitch,
   EXPECT_TRUE(NetSlot::take(folder_)) << "any description";
 }
 
-TEST_F(PlaceWithoutSwitch, has_a_whole_description_at_any_time) {
+TEST_F(SlotWithoutSwitch, description_file_is_complete_at_any_time) {
   std::atomic<bool> stop{false};
   std::thread others{[&] {
     while (!stop.load()) {
@@ -83,7 +82,7 @@ TEST_F(PlaceWithoutSwitch, has_a_whole_description_at_any_time) {
     EXPECT_FALSE(entry.path().filename().string().starts_with("net.yaml.")) << entry.path();
 }
 
-TEST_F(PlaceWithoutSwitch, is_the_lowest_free_one_and_needs_no_switch_process) {
+TEST_F(SlotWithoutSwitch, take_returns_the_lowest_free_slot_without_a_switch_process) {
   ASSERT_FALSE(config_.needs_switch());
   auto first = NetSlot::take(folder_);
   ASSERT_TRUE(first) << first.error().message;
@@ -99,7 +98,7 @@ TEST_F(PlaceWithoutSwitch, is_the_lowest_free_one_and_needs_no_switch_process) {
   EXPECT_EQ((*NetSlot::take(folder_))->number(), 0U) << "free again";
 }
 
-TEST_F(PlaceWithoutSwitch, is_free_when_its_process_is_killed) {
+TEST_F(SlotWithoutSwitch, slot_is_free_after_its_process_is_killed) {
   const auto other = other_process();
   ASSERT_TRUE(other->done());
   EXPECT_EQ((*NetSlot::take(folder_))->number(), 1U);
@@ -107,7 +106,7 @@ TEST_F(PlaceWithoutSwitch, is_free_when_its_process_is_killed) {
   EXPECT_EQ((*NetSlot::take(folder_))->number(), 0U);
 }
 
-TEST_F(PlaceWithoutSwitch, processes_share_one_memory_that_ends_with_the_last) {
+TEST_F(SlotWithoutSwitch, processes_share_one_memory_until_the_last_exits) {
   const auto files_before = files_of_shared_memory();
   ino_t shared = 0;
   {
@@ -132,7 +131,7 @@ TEST_F(PlaceWithoutSwitch, processes_share_one_memory_that_ends_with_the_last) {
   EXPECT_NE(memory_of(getpid(), 0), shared);
 }
 
-TEST_F(PlaceWithoutSwitch, there_is_none_when_all_are_taken) {
+TEST_F(SlotWithoutSwitch, take_fails_when_all_slots_are_in_use) {
   std::vector<std::unique_ptr<NetSlot>> places;
   for (int i = 0; i < 3; ++i) {
     auto place = NetSlot::take(folder_);
@@ -144,14 +143,14 @@ TEST_F(PlaceWithoutSwitch, there_is_none_when_all_are_taken) {
   EXPECT_EQ(more.error().code, EUSERS);
 }
 
-TEST_F(PlaceWithoutSwitch, files_that_earlier_processes_left_mean_nothing) {
+TEST_F(SlotWithoutSwitch, ignores_slot_files_of_exited_processes) {
   for (const char* name : {"0", "1", "2"}) std::ofstream{folder_ / kShmSlotFolder / name} << "4711\n";
   auto place = NetSlot::take(folder_);
   ASSERT_TRUE(place) << place.error().message;
   EXPECT_EQ((*place)->number(), 0U);
 }
 
-TEST_F(PlaceWithoutSwitch, memory_that_a_process_names_and_is_none_is_an_error) {
+TEST_F(SlotWithoutSwitch, take_fails_when_a_process_publishes_an_invalid_descriptor) {
   // The process has the slot, but its descriptor refers to another file.
   const test::Child other{[this] {
     auto lock = ProcessLock::take(place_file(0));
@@ -165,7 +164,7 @@ TEST_F(PlaceWithoutSwitch, memory_that_a_process_names_and_is_none_is_an_error) 
   EXPECT_NE(place.error().message.find("network 'default'"), std::string::npos) << place.error().message;
 }
 
-TEST_F(PlaceWithoutSwitch, waits_for_the_exit_of_a_process_that_has_no_descriptors_any_more) {
+TEST_F(SlotWithoutSwitch, take_waits_for_a_process_that_is_exiting) {
   // The kernel closes the descriptors of a killed process first, and then releases its locks one by one.
   const test::Child other{[this] {
     auto lock = ProcessLock::take(place_file(0));
@@ -180,7 +179,7 @@ TEST_F(PlaceWithoutSwitch, waits_for_the_exit_of_a_process_that_has_no_descripto
   EXPECT_NE(memory_of(getpid(), (*place)->number()), 0U);
 }
 
-TEST_F(PlaceWithoutSwitch, what_earlier_processes_left_is_removed_with_the_first_of_the_next) {
+TEST_F(SlotWithoutSwitch, first_process_removes_crash_notices_of_earlier_processes) {
   const auto left = folder_ / kNetCrashNotices / "place1.4711";
   std::filesystem::create_directories(left.parent_path());
   std::ofstream{left} << "x";
@@ -194,7 +193,7 @@ TEST_F(PlaceWithoutSwitch, what_earlier_processes_left_is_removed_with_the_first
   EXPECT_TRUE(std::filesystem::exists(left));
 }
 
-TEST_F(PlaceWithoutSwitch, description_that_needs_a_switch_gets_a_port_into_it) {
+TEST_F(SlotWithoutSwitch, take_requires_a_running_switch_when_the_description_needs_one) {
   const auto described = [](auto change) {
     NetConfig config;
     change(config);

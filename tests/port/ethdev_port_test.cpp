@@ -56,7 +56,7 @@ bool send(Port& from, Port& to, rte_mbuf* frame, std::vector<rte_mbuf*>& arrived
   return false;
 }
 
-TEST(RingPair, moves_frames_both_ways_in_order_and_gives_every_buffer_back) {
+TEST(RingPair, transfers_frames_both_ways_in_order_and_frees_all_buffers) {
   auto pool = make_pool(512);
   {
     auto pair = make_ring_pair("pair", pool, 1500, 64);
@@ -81,7 +81,7 @@ TEST(RingPair, moves_frames_both_ways_in_order_and_gives_every_buffer_back) {
   EXPECT_EQ(pool->in_use(), 0U);
 }
 
-TEST(RingPair, keeps_its_queues_apart_and_counts_them_together) {
+TEST(RingPair, separates_queues_and_sums_their_statistics) {
   auto pool = make_pool(512);
   {
     auto pair = make_ring_pair("pair", pool, 1500, 64, 3);
@@ -107,7 +107,7 @@ TEST(RingPair, keeps_its_queues_apart_and_counts_them_together) {
   EXPECT_EQ(pool->in_use(), 0U);
 }
 
-TEST(RingPair, refuses_what_does_not_fit_and_the_caller_keeps_it) {
+TEST(RingPair, rejects_frames_beyond_capacity_and_leaves_them_to_the_caller) {
   auto pool = make_pool(512);
   {
     auto pair = make_ring_pair("pair", pool, 1500, 16);
@@ -200,7 +200,7 @@ TEST(RingPair, keeps_order_and_ownership_under_random_load) {
   EXPECT_EQ(pool->in_use(), 0U);
 }
 
-TEST(RingPair, many_can_be_opened_and_closed) {
+TEST(RingPair, more_pairs_than_dpdk_ports_can_be_opened_one_after_another) {
   auto pool = make_pool(64);
   // More than DPDK's number of ports, opened one after the other.
   for (int i = 0; i < 40; ++i) {
@@ -210,7 +210,7 @@ TEST(RingPair, many_can_be_opened_and_closed) {
   EXPECT_EQ(rte_eth_dev_count_avail(), 0);
 }
 
-TEST(EthdevPort, device_that_does_not_exist_is_named) {
+TEST(EthdevPort, open_rejects_invalid_devices_with_the_reason) {
   auto pool = make_pool(600);
   EXPECT_NE(error_of(config_for("net_nonsense0", pool)).find("net_nonsense0 cannot be opened"),
             std::string::npos);
@@ -222,14 +222,14 @@ TEST(EthdevPort, device_that_does_not_exist_is_named) {
   EXPECT_NE(error_of(config_for("net_null0", nullptr)).find("pool"), std::string::npos);
 }
 
-TEST(EthdevPort, interface_that_does_not_exist_is_named) {
+TEST(EthdevPort, open_reports_a_missing_or_unspecified_interface) {
   auto pool = make_pool(600);
   EXPECT_NE(error_of(config_for("net_af_packet0,iface=nothere0", pool)).find("\"nothere0\" does not exist"),
             std::string::npos);
   EXPECT_NE(error_of(config_for("net_af_packet0", pool)).find("iface="), std::string::npos);
 }
 
-TEST(EthdevPort, memif_mistakes_are_named) {
+TEST(EthdevPort, open_reports_invalid_memif_arguments) {
   auto pool = make_pool(600);
   EXPECT_NE(error_of(config_for("net_memif0,role=client,socket-abstract=no,socket=/nonexistent/x.sock", pool))
                 .find("\"/nonexistent\""),
@@ -240,7 +240,7 @@ TEST(EthdevPort, memif_mistakes_are_named) {
             std::string::npos);
 }
 
-TEST(EthdevPort, impossible_mtu_says_what_is_possible) {
+TEST(EthdevPort, open_rejects_an_invalid_mtu_with_the_limit) {
   auto pool = make_pool(600);
   EXPECT_NE(error_of(config_for("net_null0", pool, 40)).find("68 to "), std::string::npos);
   EXPECT_NE(
@@ -248,7 +248,7 @@ TEST(EthdevPort, impossible_mtu_says_what_is_possible) {
       std::string::npos);
 }
 
-TEST(EthdevPort, same_device_twice_is_an_error_until_the_first_is_closed) {
+TEST(EthdevPort, rejects_a_second_open_until_the_first_port_is_closed) {
   auto pool = make_pool(600);
   auto first = EthdevPort::open(config_for("net_null0", pool));
   ASSERT_TRUE(first) << first.error().message;
@@ -267,7 +267,7 @@ std::string memif_device(int number, const std::string& role) {
 // Both ends of one socket in this process. The pool's buffers are smaller than the frames.
 class Memif : public ::testing::TestWithParam<uint16_t> {};
 
-TEST_P(Memif, carries_frames_of_the_mtu_in_chains_both_ways) {
+TEST_P(Memif, transfers_chained_frames_up_to_the_mtu_both_ways) {
   const uint16_t mtu = GetParam();
   auto pool = make_pool(4000, 2048);
   {
@@ -300,14 +300,14 @@ TEST_P(Memif, carries_frames_of_the_mtu_in_chains_both_ways) {
 }
 INSTANTIATE_TEST_SUITE_P(Mtus, Memif, ::testing::Values(1500, 4200, 9000));
 
-TEST(MemifPort, client_without_a_server_says_so_after_its_timeout) {
+TEST(MemifPort, client_reports_a_missing_server_after_its_timeout) {
   auto pool = make_pool(2000);
   EthdevConfig config = config_for(memif_device(1, "client"), pool);
   config.connect_timeout = 40ms;
   EXPECT_NE(error_of(config).find("the memif server does not listen"), std::string::npos);
 }
 
-TEST(MemifPort, client_connects_again_when_its_server_comes_back) {
+TEST(MemifPort, client_reconnects_after_both_ends_restart) {
   auto pool = make_pool(4000);
   auto server = EthdevPort::open(config_for(memif_device(0, "server"), pool));
   ASSERT_TRUE(server) << server.error().message;

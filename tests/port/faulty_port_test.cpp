@@ -94,7 +94,7 @@ class FaultyPortTest : public testing::Test {
   Nanos now_{0};
 };
 
-TEST_F(FaultyPortTest, without_faults_everything_comes_through_unchanged_and_at_once) {
+TEST_F(FaultyPortTest, without_faults_frames_pass_unchanged_and_without_delay) {
   make({});
   const std::vector<Seen> seen = carry(1000);
   ASSERT_EQ(seen.size(), 1000U);
@@ -107,7 +107,7 @@ TEST_F(FaultyPortTest, without_faults_everything_comes_through_unchanged_and_at_
   EXPECT_EQ(port_->next_arrival(), kNever);
 }
 
-TEST_F(FaultyPortTest, loses_as_many_as_it_was_asked_to_and_the_rest_keeps_its_order) {
+TEST_F(FaultyPortTest, drops_frames_at_the_configured_rate_and_keeps_order) {
   for (const double loss : {0.001, 0.01, 0.5}) {
     make({.loss = loss});
     const std::vector<uint32_t> arrived = numbers(carry(kFrames));
@@ -120,7 +120,7 @@ TEST_F(FaultyPortTest, loses_as_many_as_it_was_asked_to_and_the_rest_keeps_its_o
   EXPECT_EQ(port_->counters().lost, 1000U);
 }
 
-TEST_F(FaultyPortTest, spoils_as_many_as_it_was_asked_to_behind_the_ethernet_header) {
+TEST_F(FaultyPortTest, corrupts_frames_at_the_configured_rate_after_the_ethernet_header) {
   for (const double corruption : {0.002, 0.1, 1.0}) {
     make({.corruption = corruption});
     const std::vector<Seen> seen = carry(20'000);
@@ -146,7 +146,7 @@ TEST_F(FaultyPortTest, spoils_as_many_as_it_was_asked_to_behind_the_ethernet_hea
   }
 }
 
-TEST_F(FaultyPortTest, a_seed_does_the_same_again_and_another_one_something_else) {
+TEST_F(FaultyPortTest, same_seed_repeats_faults_and_another_seed_differs) {
   const PortFaults faults{.loss = 0.1, .corruption = 0.1, .delay = 3us};
   make(faults, 3);
   const std::vector<Seen> first = carry(3000);
@@ -156,7 +156,7 @@ TEST_F(FaultyPortTest, a_seed_does_the_same_again_and_another_one_something_else
   EXPECT_NE(carry(3000), first);
 }
 
-TEST_F(FaultyPortTest, which_frames_are_spoilt_does_not_depend_on_which_are_lost) {
+TEST_F(FaultyPortTest, choice_of_corrupted_frames_is_independent_of_loss) {
   make({.corruption = 0.1});
   const std::vector<Seen> spoilt = carry(3000);
   make({.loss = 0.5});
@@ -171,7 +171,7 @@ TEST_F(FaultyPortTest, which_frames_are_spoilt_does_not_depend_on_which_are_lost
   }
 }
 
-TEST_F(FaultyPortTest, delays_every_frame_by_exactly_what_it_was_asked_to) {
+TEST_F(FaultyPortTest, delays_each_frame_by_exactly_the_configured_delay) {
   make({.delay = 12'345ns});
   const std::vector<Seen> seen = carry(2000);
   ASSERT_EQ(seen.size(), 2000U);
@@ -182,7 +182,7 @@ TEST_F(FaultyPortTest, delays_every_frame_by_exactly_what_it_was_asked_to) {
   EXPECT_EQ(port_->counters().delayed, 2000U);
 }
 
-TEST_F(FaultyPortTest, a_delay_that_becomes_shorter_lets_nobody_overtake) {
+TEST_F(FaultyPortTest, reduced_delay_does_not_reorder_frames) {
   make({.delay = 50us});
   send(0);
   std::vector<Seen> seen = receive(2us);
@@ -198,7 +198,7 @@ TEST_F(FaultyPortTest, a_delay_that_becomes_shorter_lets_nobody_overtake) {
   EXPECT_EQ(receive(200us)[0].at, 101us) << "no delay any more";
 }
 
-TEST_F(FaultyPortTest, holds_only_so_many_frames_and_counts_those_beyond) {
+TEST_F(FaultyPortTest, limits_delayed_frames_and_counts_the_excess) {
   make({.delay = 1s});
   constexpr uint32_t kMore = 100;
   for (uint32_t i = 0; i < FaultyPort::kMaxHeld + kMore; ++i) {
@@ -209,7 +209,7 @@ TEST_F(FaultyPortTest, holds_only_so_many_frames_and_counts_those_beyond) {
   EXPECT_EQ(port_->counters().delay_full, kMore);
 }
 
-TEST_F(FaultyPortTest, doubles_as_many_as_it_was_asked_to_one_behind_the_other) {
+TEST_F(FaultyPortTest, duplicates_frames_at_the_configured_rate_back_to_back) {
   make({.duplication = 0.01});
   const std::vector<Seen> seen = carry(kFrames);
   expect_rate(port_->counters().duplicated, kFrames, 0.01);
@@ -221,7 +221,7 @@ TEST_F(FaultyPortTest, doubles_as_many_as_it_was_asked_to_one_behind_the_other) 
   }
 }
 
-TEST_F(FaultyPortTest, lets_up_to_four_overtake_a_frame_that_is_late_and_loses_none) {
+TEST_F(FaultyPortTest, reorders_frames_within_the_maximum_distance_without_loss) {
   make({.reordering = 0.01});
   std::vector<uint32_t> seen = numbers(carry(kFrames));
   EXPECT_FALSE(std::ranges::is_sorted(seen));
@@ -239,7 +239,7 @@ TEST_F(FaultyPortTest, lets_up_to_four_overtake_a_frame_that_is_late_and_loses_n
   for (uint32_t i = 0; i < kFrames; ++i) ASSERT_EQ(seen[i], i);
 }
 
-TEST_F(FaultyPortTest, a_late_frame_that_nobody_overtakes_comes_all_the_same) {
+TEST_F(FaultyPortTest, delivers_a_held_frame_after_the_maximum_wait) {
   make({.reordering = 1});
   send(0);
   const std::vector<Seen> seen = receive(1ms);
@@ -248,7 +248,7 @@ TEST_F(FaultyPortTest, a_late_frame_that_nobody_overtakes_comes_all_the_same) {
   EXPECT_EQ(port_->counters().reordered, 0U) << "it was late, and in its place";
 }
 
-TEST_F(FaultyPortTest, down_loses_everything_in_both_directions_and_says_so) {
+TEST_F(FaultyPortTest, link_down_drops_and_counts_frames_in_both_directions) {
   make({.down = true});
   EXPECT_FALSE(port_->link_up());
   EXPECT_TRUE(carry(100).empty());
@@ -264,7 +264,7 @@ TEST_F(FaultyPortTest, down_loses_everything_in_both_directions_and_says_so) {
   EXPECT_EQ(numbers(receive(now_ + 1ms)), std::vector<uint32_t>{5});
 }
 
-TEST_F(FaultyPortTest, what_was_on_its_way_when_the_wire_went_down_arrives) {
+TEST_F(FaultyPortTest, delivers_delayed_frames_after_link_down) {
   make({.delay = 10us});
   send(1);
   EXPECT_TRUE(receive(2us).empty());
@@ -275,7 +275,7 @@ TEST_F(FaultyPortTest, what_was_on_its_way_when_the_wire_went_down_arrives) {
   EXPECT_EQ(seen[0].at, 11us);
 }
 
-TEST_F(FaultyPortTest, behind_a_burst_of_lost_frames_are_others) {
+TEST_F(FaultyPortTest, rx_burst_continues_past_lost_frames) {
   make({.loss = 0.99});
   // All frames arrive at the same time, and the port is polled once: after an empty result a poller would stop.
   std::vector<rte_mbuf*> frames;
@@ -305,7 +305,7 @@ class SharedSource final : public BorrowedPort {
   rte_mbuf* frame_;
 };
 
-TEST_F(FaultyPortTest, spoils_a_copy_when_the_frame_is_not_its_own) {
+TEST_F(FaultyPortTest, corrupts_a_copy_of_a_shared_frame_or_drops_it_without_a_pool) {
   make({});
   const std::vector<uint8_t> sent = test::roce_bytes({.number = 9});
   rte_mbuf* shared = test::to_mbuf(*pool_, sent);

@@ -26,7 +26,7 @@ struct Event {
   }
 };
 
-TEST(MemifGate, nobody_is_inside_while_the_interrupt_thread_does_anything) {
+TEST(MemifGate, excludes_queue_users_while_the_interrupt_thread_runs_a_handler) {
   ASSERT_TRUE(start_eal());
   std::array<MemifGate::QueueUser, 2> visitors;
   std::array<std::atomic<bool>, 2> inside{};
@@ -62,7 +62,7 @@ TEST(MemifGate, nobody_is_inside_while_the_interrupt_thread_does_anything) {
   EXPECT_GT(visits, 100U) << "the gate is open most of the time";
 }
 
-TEST(MemifGate, is_open_again_for_those_who_come_after_all_have_gone) {
+TEST(MemifGate, reopens_for_new_users_after_all_users_were_removed) {
   ASSERT_TRUE(start_eal());
   for (int round = 0; round < 3; ++round) {
     MemifGate::QueueUser user;

@@ -4,7 +4,7 @@
 namespace roci {
 namespace {
 
-TEST_F(NeighborsTest, nonsense_about_a_neighbour_is_not_believed) {
+TEST_F(NeighborsTest, ignores_invalid_and_conflicting_arp_replies) {
   NeighborRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
   sink_->clear();
   arp_reply(0s, MacAddress{});
@@ -22,7 +22,7 @@ TEST_F(NeighborsTest, nonsense_about_a_neighbour_is_not_believed) {
   EXPECT_EQ(host().use(*ref, 0s), Resolution::kPending);
 }
 
-TEST_F(NeighborsTest, answers_arp_requests_by_broadcast_and_unicast) {
+TEST_F(NeighborsTest, replies_to_broadcast_and_unicast_arp_requests) {
   for (const MacAddress& to : {MacAddress::broadcast(), kMac}) {
     EXPECT_TRUE(receive_arp({ArpOperation::kRequest, kPeerMac, kPeer, MacAddress{}, kIp}, 0s, to));
     const auto sent = sent_arp();
@@ -43,7 +43,7 @@ TEST_F(NeighborsTest, answers_arp_requests_by_broadcast_and_unicast) {
   EXPECT_TRUE(sink_->frames.empty());
 }
 
-TEST_F(NeighborsTest, works_inside_its_vlan) {
+TEST_F(NeighborsTest, resolves_addresses_within_its_vlan) {
   config_.vlan_id = 42;
   host().resolve(kPeer, 0s);
   const auto sent = sent_arp();
@@ -115,7 +115,7 @@ TEST_F(NeighborsTest, advertisements_follow_rfc_4861_7_2_5) {
   }
 }
 
-TEST_F(NeighborsTest, answers_neighbour_solicitations) {
+TEST_F(NeighborsTest, replies_to_neighbor_solicitations) {
   NeighborMessage ask;
   ask.source = kPeer6;
   ask.destination = kIp6.solicited_node();
@@ -146,7 +146,7 @@ TEST_F(NeighborsTest, answers_neighbour_solicitations) {
   EXPECT_TRUE(sink_->frames.empty());
 }
 
-TEST_F(NeighborsTest, answers_ping_for_its_own_addresses_only) {
+TEST_F(NeighborsTest, replies_to_ping_for_its_own_addresses_only) {
   const std::vector<uint8_t> body = {0x12, 0x34, 0, 1, 'h', 'e', 'l', 'l', 'o'};
   const auto ping = [&](const IpAddress& from, const IpAddress& to, const MacAddress& mac) {
     sink_->clear();
@@ -175,7 +175,7 @@ TEST_F(NeighborsTest, answers_ping_for_its_own_addresses_only) {
   EXPECT_EQ(ping(*IpAddress::parse("10.0.0.255"), kIp, kMac), 0U);
 }
 
-TEST_F(NeighborsTest, answers_ping_that_arrives_in_several_segments) {
+TEST_F(NeighborsTest, replies_to_ping_in_several_segments) {
   std::vector<uint8_t> body(1400, 7);
   std::vector<uint8_t> bytes(1600);
   bytes.resize(build_echo({kMac, kPeerMac, 0}, {false, kPeer, kIp, 0, body}, bytes));
@@ -194,7 +194,7 @@ TEST_F(NeighborsTest, answers_ping_that_arrives_in_several_segments) {
 }
 
 // Another worker of the host responds. Expects that this one learns the same and sends nothing.
-TEST_F(NeighborsTest, one_that_does_not_answer_learns_all_the_same) {
+TEST_F(NeighborsTest, learns_neighbors_when_replies_are_disabled) {
   config_.answers = false;
   EXPECT_TRUE(receive_arp({ArpOperation::kRequest, kPeerMac, kPeer, MacAddress{}, kIp}, 0s));
   NeighborMessage question;

@@ -40,7 +40,7 @@ struct Model {
   }
 };
 
-TEST(NeighborTable, behaves_like_the_naive_model_under_random_operations) {
+TEST(NeighborTable, matches_reference_model_under_random_operations) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Rng rng{seed};
     const auto capacity = static_cast<uint32_t>(rng.between(1, 40));
@@ -97,7 +97,7 @@ TEST(NeighborTable, behaves_like_the_naive_model_under_random_operations) {
   }
 }
 
-TEST(NeighborTable, reference_keeps_its_entry_and_lets_it_go) {
+TEST(NeighborTable, reference_prevents_eviction_until_it_is_released) {
   NeighborTable table(2);
   Neighbor* first = table.insert(ip(1));
   first->state = NeighborState::kReachable;
@@ -114,7 +114,7 @@ TEST(NeighborTable, reference_keeps_its_entry_and_lets_it_go) {
   EXPECT_EQ(table.find(ip(1)), nullptr);
 }
 
-TEST(NeighborTable, new_entry_in_an_old_place_has_a_new_version) {
+TEST(NeighborTable, entry_in_a_reused_slot_has_a_new_version) {
   NeighborTable table(1);
   const uint32_t before = table.insert(ip(1))->version;
   EXPECT_NE(table.insert(ip(2))->version, before);

@@ -5,7 +5,7 @@
 namespace roci {
 namespace {
 
-TEST_F(NeighborsTest, asks_by_broadcast_and_resolves_on_the_answer) {
+TEST_F(NeighborsTest, sends_broadcast_request_and_resolves_on_reply) {
   EXPECT_EQ(host().next_deadline(), kNever);
   const Lookup first = host().resolve(kPeer, 5ms);
   EXPECT_EQ(first.result, Resolution::kPending);
@@ -33,7 +33,7 @@ TEST_F(NeighborsTest, asks_by_broadcast_and_resolves_on_the_answer) {
 }
 
 // After 30 ms, then twice as long each time, at most one second.
-TEST_F(NeighborsTest, asks_seven_times_ever_later_then_fails_and_asks_again_after_the_hold) {
+TEST_F(NeighborsTest, fails_after_seven_requests_and_retries_after_the_hold_time) {
   NeighborRef ref = host().hold(*host().resolve(kPeer, 1s).entry);
   uint64_t generation = host().generation();
   EXPECT_EQ(run_until(60s), (std::vector<Nanos>{1'030ms, 1'090ms, 1'210ms, 1'450ms, 1'930ms, 2'890ms}));
@@ -101,7 +101,7 @@ TEST_F(NeighborsTest, acknowledged_traffic_replaces_probes) {
 }
 
 // Every message from the neighbor in every state of its entry.
-TEST_F(NeighborsTest, messages_against_states_follow_the_table) {
+TEST_F(NeighborsTest, state_transitions_follow_the_message_table) {
   enum Start { kAbsent, kIncomplete, kReachable, kProbing, kFailed, kStatic };
   enum Message { kReply, kReplyOther, kRequest, kRequestOther, kGratuitous, kGratuitousOther, kForOthers };
   struct Row {
@@ -184,7 +184,7 @@ TEST_F(NeighborsTest, messages_against_states_follow_the_table) {
   }
 }
 
-TEST_F(NeighborsTest, groups_and_broadcasts_need_no_question) {
+TEST_F(NeighborsTest, resolves_group_broadcast_and_own_addresses_without_a_request) {
   const std::pair<const char*, const char*> rows[] = {
       {"239.1.2.3", "01:00:5e:01:02:03"},       {"ff02::5", "33:33:00:00:00:05"},
       {"255.255.255.255", "ff:ff:ff:ff:ff:ff"}, {"10.0.0.255", "ff:ff:ff:ff:ff:ff"},
@@ -198,7 +198,7 @@ TEST_F(NeighborsTest, groups_and_broadcasts_need_no_question) {
   EXPECT_TRUE(sink_->frames.empty());
 }
 
-TEST_F(NeighborsTest, other_subnets_are_reached_through_the_gateway_or_not_at_all) {
+TEST_F(NeighborsTest, resolves_other_subnets_through_the_gateway_or_fails_without_one) {
   const IpAddress far = *IpAddress::parse("192.168.7.7");
   const IpAddress far6 = *IpAddress::parse("2001:db8::7");
   EXPECT_EQ(host().resolve(far, 0s).result, Resolution::kFailed);
@@ -216,7 +216,7 @@ TEST_F(NeighborsTest, other_subnets_are_reached_through_the_gateway_or_not_at_al
   EXPECT_EQ(host().resolve(*IpAddress::parse("fe80::9"), 0s).entry->address, *IpAddress::parse("fe80::9"));
 }
 
-TEST_F(NeighborsTest, full_table_drops_the_oldest_but_never_one_in_use_or_static) {
+TEST_F(NeighborsTest, full_table_evicts_the_oldest_entry_except_held_and_static_ones) {
   config_.capacity = 4;
   config_.static_entries = {{kPeer, kPeerMac}};
   const auto address = [](uint32_t n) { return IpAddress::from_v4(0x0a000010 + n); };
@@ -236,7 +236,7 @@ TEST_F(NeighborsTest, full_table_drops_the_oldest_but_never_one_in_use_or_static
 
 // More peers are in use than the table's capacity. Expects that the table grows and held entries keep their
 // addresses.
-TEST_F(NeighborsTest, table_grows_with_the_neighbours_in_use) {
+TEST_F(NeighborsTest, table_grows_with_the_neighbors_in_use) {
   config_.capacity = 4;
   const auto address = [](uint32_t n) { return IpAddress::from_v4(0x0a000010 + n); };
   std::vector<NeighborRef> held;
@@ -256,7 +256,7 @@ TEST_F(NeighborsTest, table_grows_with_the_neighbours_in_use) {
   EXPECT_EQ(host().stats().table_full, 0U);
 }
 
-TEST_F(NeighborsTest, questions_and_answers_are_rate_limited_apart) {
+TEST_F(NeighborsTest, requests_and_replies_have_separate_rate_limits) {
   config_.solicitations_per_second = 100;
   config_.replies_per_second = 50;
   for (uint32_t n = 0; n < 100; ++n) host().resolve(IpAddress::from_v4(0x0a000010 + n), 0s);
@@ -271,7 +271,7 @@ TEST_F(NeighborsTest, questions_and_answers_are_rate_limited_apart) {
   EXPECT_EQ(sink_->frames.size(), 50U);
 }
 
-TEST_F(NeighborsTest, lack_of_buffers_delays_a_question_and_does_not_count_as_asked) {
+TEST_F(NeighborsTest, request_without_a_buffer_is_delayed_and_is_not_an_attempt) {
   sink_->dry = true;
   NeighborRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
   run_until(10ms);
@@ -281,7 +281,7 @@ TEST_F(NeighborsTest, lack_of_buffers_delays_a_question_and_does_not_count_as_as
   EXPECT_EQ(host().use(*ref, 3'500ms), Resolution::kFailed);
 }
 
-TEST_F(NeighborsTest, bad_settings_are_named) {
+TEST_F(NeighborsTest, invalid_settings_are_rejected_with_the_reason) {
   const auto expect = [&](std::string_view part) {
     EXPECT_NE(creation_error().find(part), std::string::npos) << creation_error();
   };
@@ -314,7 +314,7 @@ TEST_F(NeighborsTest, bad_settings_are_named) {
 }
 
 // Two hosts with random frame loss: finally both have resolved each other, and no buffer is lost.
-TEST_F(NeighborsTest, two_hosts_find_each_other_over_a_lossy_wire) {
+TEST_F(NeighborsTest, resolved_addresses_are_correct_over_a_lossy_link) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng{seed};
     CollectingSink sinks[2] = {CollectingSink(pool_), CollectingSink(pool_)};
@@ -352,7 +352,7 @@ TEST_F(NeighborsTest, two_hosts_find_each_other_over_a_lossy_wire) {
   }
 }
 
-TEST_F(NeighborsTest, random_frames_do_no_harm) {
+TEST_F(NeighborsTest, random_frames_keep_the_table_bounded_and_own_addresses_unchanged) {
   Rng rng{11};
   config_.capacity = 16;
   std::vector<NeighborRef> held;

@@ -51,7 +51,7 @@ class ShmDirectTest : public test::ShmNetworkTest {
   Nanos now_ = 1s;
 };
 
-TEST_F(ShmDirectTest, direct_frames_arrive_unchanged_and_in_order_with_others) {
+TEST_F(ShmDirectTest, direct_and_copied_frames_arrive_unchanged_and_in_order) {
   std::vector<Bytes> sent;
   for (uint32_t number = 0; number < 30; ++number) {
     sent.push_back(roce(40 + number * 140, number));
@@ -67,7 +67,7 @@ TEST_F(ShmDirectTest, direct_frames_arrive_unchanged_and_in_order_with_others) {
   EXPECT_EQ(ports_[1]->stats().rx_packets, 30U);
 }
 
-TEST_F(ShmDirectTest, buffers_that_are_staged_together_arrive_in_the_order_in_which_they_were_taken) {
+TEST_F(ShmDirectTest, staged_buffers_arrive_in_allocation_order) {
   std::vector<Bytes> sent;
   std::vector<rte_mbuf*> staged;
   for (uint32_t number = 0; number < 64; ++number) {
@@ -79,7 +79,7 @@ TEST_F(ShmDirectTest, buffers_that_are_staged_together_arrive_in_the_order_in_wh
   EXPECT_EQ(receive_all(1, now_), sent);
 }
 
-TEST_F(ShmDirectTest, a_frame_behind_a_buffer_that_was_not_sent_waits_for_it) {
+TEST_F(ShmDirectTest, frame_after_an_unsent_buffer_waits_for_it) {
   const Bytes first = roce(500, 1), second = roce(500, 2);
   rte_mbuf* const staged = direct(first);
   send_all({test::to_mbuf(*pool_, second)});
@@ -88,7 +88,7 @@ TEST_F(ShmDirectTest, a_frame_behind_a_buffer_that_was_not_sent_waits_for_it) {
   EXPECT_EQ(receive_all(1, now_), (std::vector<Bytes>{first, second}));
 }
 
-TEST_F(ShmDirectTest, a_buffer_that_is_freed_sends_nothing) {
+TEST_F(ShmDirectTest, freed_buffer_sends_nothing) {
   const Bytes kept = roce(500, 1);
   rte_pktmbuf_free(direct(roce(500, 0)));
   rte_mbuf* const canceled = direct(roce(4000, 0));
@@ -100,7 +100,7 @@ TEST_F(ShmDirectTest, a_buffer_that_is_freed_sends_nothing) {
   EXPECT_EQ(ports_[1]->shm_stats().malformed, 0U);
 }
 
-TEST_F(ShmDirectTest, a_frame_behind_a_buffer_that_is_freed_arrives) {
+TEST_F(ShmDirectTest, frame_after_a_freed_buffer_is_delivered) {
   const Bytes other = roce(500, 1);
   rte_mbuf* const staged = direct(roce(500, 0));
   send_all({test::to_mbuf(*pool_, other)});
@@ -109,7 +109,7 @@ TEST_F(ShmDirectTest, a_frame_behind_a_buffer_that_is_freed_arrives) {
   EXPECT_EQ(receive_all(1, now_), (std::vector<Bytes>{other, other}));
 }
 
-TEST_F(ShmDirectTest, there_is_no_buffer_without_a_receiver_for_ourselves_or_beyond_the_mtu) {
+TEST_F(ShmDirectTest, returns_no_buffer_for_an_invalid_destination_or_length) {
   EXPECT_EQ(ports_[0]->take_direct(mac(0), 100, now_).outcome, Outcome::kUnavailable);
   EXPECT_EQ(ports_[0]->take_direct(mac(7), 100, now_).outcome, Outcome::kUnavailable);
   EXPECT_EQ(ports_[0]->take_direct(mac(1), kMtu + 19, now_).outcome, Outcome::kUnavailable);
@@ -119,7 +119,7 @@ TEST_F(ShmDirectTest, there_is_no_buffer_without_a_receiver_for_ourselves_or_bey
   EXPECT_EQ(ports_[0]->take_direct(mac(2), 100, now_).outcome, Outcome::kUnavailable);
 }
 
-TEST_F(ShmDirectTest, a_full_ring_has_no_buffer_until_the_receiver_reads_or_has_not_read_for_long) {
+TEST_F(ShmDirectTest, full_ring_reports_full_then_unavailable_after_the_timeout) {
   const Bytes bytes = roce(4000, 1);
   const auto size = static_cast<uint32_t>(bytes.size());
   uint32_t sent = 0;
@@ -140,7 +140,7 @@ TEST_F(ShmDirectTest, a_full_ring_has_no_buffer_until_the_receiver_reads_or_has_
   EXPECT_EQ(receive_all(1, now_), std::vector<Bytes>{bytes});
 }
 
-TEST_F(ShmDirectTest, the_payload_of_a_long_packet_is_received_where_the_sender_wrote_it) {
+TEST_F(ShmDirectTest, payload_of_a_long_packet_is_received_in_place) {
   const Bytes bytes = roce(4000, 1);
   send_all({direct(bytes)});
   std::array<rte_mbuf*, 8> burst{};
@@ -155,7 +155,7 @@ TEST_F(ShmDirectTest, the_payload_of_a_long_packet_is_received_where_the_sender_
   EXPECT_EQ(unread(), 0U);
 }
 
-TEST_F(ShmDirectTest, headers_of_a_packet_in_place_are_the_receivers_own) {
+TEST_F(ShmDirectTest, headers_of_an_in_place_packet_are_copied) {
   const Bytes bytes = roce(4000, 1);
   send_all({direct(bytes)});
   std::array<rte_mbuf*, 8> burst{};
@@ -168,7 +168,7 @@ TEST_F(ShmDirectTest, headers_of_a_packet_in_place_are_the_receivers_own) {
   rte_pktmbuf_free(burst[0]);
 }
 
-TEST_F(ShmDirectTest, a_packet_that_is_held_outlives_its_room) {
+TEST_F(ShmDirectTest, held_packet_remains_valid_after_its_ring_space_is_overwritten) {
   const Bytes bytes = roce(4000, 1), brief = roce(64, 2);
   send_all({direct(bytes), direct(brief)});
   std::array<rte_mbuf*, 8> burst{};
@@ -186,7 +186,7 @@ TEST_F(ShmDirectTest, a_packet_that_is_held_outlives_its_room) {
   rte_pktmbuf_free(held_brief);
 }
 
-TEST_F(ShmDirectTest, what_is_no_packet_with_its_headers_in_front_is_copied) {
+TEST_F(ShmDirectTest, frames_of_other_protocols_or_with_long_headers_are_copied) {
   Bytes other = roce(4000, 1);
   other[12] = 0x88, other[13] = 0xb5;  // different EtherType
   Bytes port = roce(4000, 1);
@@ -204,7 +204,7 @@ TEST_F(ShmDirectTest, what_is_no_packet_with_its_headers_in_front_is_copied) {
   }
 }
 
-TEST_F(ShmDirectTest, direct_frames_are_marked_as_others_are) {
+TEST_F(ShmDirectTest, direct_frames_are_ecn_marked_above_the_threshold) {
   ports_.clear();
   ShmPortConfig marking = config(0, 3);
   marking.marks = true;
@@ -225,7 +225,7 @@ TEST_F(ShmDirectTest, direct_frames_are_marked_as_others_are) {
 }
 
 // Random order of sending, freeing and receiving. All sent frames must arrive once, unchanged and in order.
-TEST_F(ShmDirectTest, matches_a_queue_through_many_wraps) {
+TEST_F(ShmDirectTest, matches_a_fifo_model_through_many_ring_wraps) {
   Rng rng{11};
   std::deque<Bytes> model;
   std::vector<rte_mbuf*> staged;

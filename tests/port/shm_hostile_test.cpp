@@ -20,7 +20,7 @@ using test::scribble_ring;
 using test::scribble_slots;
 using test::Scribbler;
 
-TEST(ShmHostile, reader_and_writer_stay_inside_a_ring_that_changes_under_them) {
+TEST(ShmHostile, reader_and_writer_stay_within_a_concurrently_modified_ring) {
   constexpr uint32_t kSize = 32 * 1024;
   const test::GuardedMemory memory{kSize};
   const auto control = std::make_unique<ShmRingControl>();
@@ -114,7 +114,7 @@ class ShmHostilePort : public test::ShmNetworkTest {
   }
 };
 
-TEST_F(ShmHostilePort, ports_survive_a_process_that_writes_anything_anywhere) {
+TEST_F(ShmHostilePort, ports_tolerate_random_writes_by_another_process) {
   open_ports(2, kMembers);
   ports_[1]->receive_in_place();
   Nanos now = 1s;
@@ -156,7 +156,7 @@ TEST_F(ShmHostilePort, ports_survive_a_process_that_writes_anything_anywhere) {
   EXPECT_EQ(ports_[1]->shm_stats().malformed, malformed);
 }
 
-TEST_F(ShmHostilePort, switch_and_its_process_survive_a_process_that_writes_anything_anywhere) {
+TEST_F(ShmHostilePort, switch_and_member_ports_tolerate_random_writes_by_another_process) {
   ShmSwitch hub(segment_);
   std::array<std::unique_ptr<Port>, 2> switch_ports;
   for (uint32_t slot = 0; slot < 2; ++slot)

@@ -98,7 +98,7 @@ TEST_F(ShmPeersTest, address_without_a_process_is_absent) {
   EXPECT_TRUE(ports_[0]->is_absent(mac(1)));
 }
 
-TEST_F(ShmPeersTest, exit_is_reported_once_and_what_the_process_left_is_received) {
+TEST_F(ShmPeersTest, exit_is_reported_once_after_its_crash_notices_are_received) {
   const auto owner = ports_[0]->owner_of(1);
   EXPECT_EQ(owner.pid, getpid());
   EXPECT_EQ(ports_[0]->take_exit(), std::nullopt);
@@ -118,7 +118,7 @@ TEST_F(ShmPeersTest, exit_is_reported_once_and_what_the_process_left_is_received
   EXPECT_EQ(ports_[0]->next_arrival(), kNever);
 }
 
-TEST_F(ShmPeersTest, exit_of_a_process_that_left_nothing_is_reported_at_once) {
+TEST_F(ShmPeersTest, exit_without_crash_notices_is_reported_at_once) {
   ports_[0]->note_exit(1, ports_[0]->owner_of(1).incarnation, {left_frame(1)});
   EXPECT_EQ(receive_all(0, now_).size(), 1U);
   EXPECT_EQ(ports_[0]->take_exit(), std::nullopt);
@@ -129,7 +129,7 @@ TEST_F(ShmPeersTest, exit_of_a_process_that_left_nothing_is_reported_at_once) {
   EXPECT_EQ(ports_[0]->next_arrival(), now_ + ShmPort::kExitDelay);
 }
 
-TEST_F(ShmPeersTest, left_frames_of_several_exits_stay_in_order) {
+TEST_F(ShmPeersTest, crash_notices_of_several_exits_stay_in_order) {
   ports_[0]->note_exit(1, 1, {left_frame(1), left_frame(2), left_frame(3)});
   EXPECT_EQ(receive(0, 1, now_), std::vector<Bytes>{left_frame(1)});
   ports_[0]->note_exit(2, 1, {left_frame(4)});
@@ -140,7 +140,7 @@ TEST_F(ShmPeersTest, left_frames_of_several_exits_stay_in_order) {
   EXPECT_FALSE(ports_[0]->take_exit());
 }
 
-TEST_F(ShmPeersTest, left_frames_come_after_those_that_the_process_has_sent) {
+TEST_F(ShmPeersTest, crash_notices_are_received_after_sent_frames) {
   std::vector<Bytes> expected;
   for (uint32_t number = 0; number < 40; ++number) {
     rte_mbuf* const frame = roce_to(1, mac(0), 100, number);
@@ -153,7 +153,7 @@ TEST_F(ShmPeersTest, left_frames_come_after_those_that_the_process_has_sent) {
   EXPECT_EQ(receive_all(0, now_), expected);
 }
 
-TEST_F(ShmPeersTest, late_report_of_an_exit_does_not_make_the_next_owner_absent) {
+TEST_F(ShmPeersTest, late_exit_report_does_not_make_the_next_owner_absent) {
   const auto before = ports_[0]->owner_of(1);
   ports_.pop_back();
   ports_.push_back(open(config(1, 3)));
@@ -165,7 +165,7 @@ TEST_F(ShmPeersTest, late_report_of_an_exit_does_not_make_the_next_owner_absent)
   EXPECT_EQ(receive_all(1, now_).size(), 1U);
 }
 
-TEST_F(ShmPeersTest, each_owner_of_a_slot_is_another_process) {
+TEST_F(ShmPeersTest, each_owner_of_a_slot_has_its_own_process_number) {
   const uint16_t before = ports_[0]->process_of(mac(1));
   EXPECT_NE(before, 0U);
   EXPECT_EQ(ports_[0]->process_of(MacAddress::local(999)), 0U);
@@ -176,7 +176,7 @@ TEST_F(ShmPeersTest, each_owner_of_a_slot_is_another_process) {
   EXPECT_NE(ports_[0]->process_of(mac(1)), before);
 }
 
-TEST_F(ShmPeersTest, owner_that_leaves_late_does_not_free_the_slot_of_the_next_owner) {
+TEST_F(ShmPeersTest, late_close_by_the_previous_owner_does_not_free_the_slot) {
   auto next = open(config(1, 3));
   const uint16_t process = ports_[0]->process_of(mac(1));
   ports_[1] = std::move(next);  // the previous owner closes its port
@@ -209,7 +209,7 @@ TEST_F(ShmPeersTest, contact_is_reported_once_for_each_owner) {
   EXPECT_EQ(met_by_0, (std::vector{1U, 1U}));
 }
 
-TEST_F(ShmPeersTest, frames_read_after_the_exit_of_their_sender_are_no_contact_with_its_successor) {
+TEST_F(ShmPeersTest, frames_of_an_exited_sender_report_no_contact_with_its_successor) {
   std::vector<uint32_t> met;
   ports_[0]->set_contact_listener(std::make_unique<Listener>(met));
   for (uint32_t number = 0; number < 40; ++number)
@@ -229,7 +229,7 @@ TEST_F(ShmPeersTest, frames_read_after_the_exit_of_their_sender_are_no_contact_w
 }
 
 // With real threads: after a lost wake-up the test would not end.
-TEST_F(ShmPeersTest, thread_that_waits_is_woken_by_each_frame) {
+TEST_F(ShmPeersTest, waiting_thread_is_woken_by_frames) {
   constexpr uint64_t kFrames = 2000;
   std::atomic<uint64_t> received{0};
   std::thread receiver{[&] {
@@ -293,7 +293,7 @@ TEST_F(ShmPeersTest, acknowledgment_wakes_only_a_receiver_that_waits_for_it) {
   receive_all(1, now_);
 }
 
-TEST_F(ShmPeersTest, process_that_changes_positions_does_not_keep_a_receiver_awake) {
+TEST_F(ShmPeersTest, corrupted_ring_position_does_not_keep_a_receiver_awake) {
   PortWakeup& receiver = *ports_[1]->wakeup();
   segment_->control(0, 1).head.store(64);
   EXPECT_TRUE(receiver.has_frames());

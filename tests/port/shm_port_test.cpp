@@ -54,7 +54,7 @@ class ShmPortTest : public test::ShmNetworkTest {
   Nanos now_ = 1s;
 };
 
-TEST_F(ShmPortTest, delivers_unicast_to_its_address_alone_and_unchanged) {
+TEST_F(ShmPortTest, delivers_unicast_frames_unchanged_to_their_destination_only) {
   open_ports(3, 3);
   for (uint32_t number = 1; number <= 50; ++number) {
     rte_mbuf* const frame = roce_to(0, mac(1 + number % 2), number * 80, number);
@@ -71,7 +71,7 @@ TEST_F(ShmPortTest, delivers_unicast_to_its_address_alone_and_unchanged) {
   EXPECT_EQ(ports_[1]->stats().rx_bytes + ports_[2]->stats().rx_bytes, ports_[0]->stats().tx_bytes);
 }
 
-TEST_F(ShmPortTest, copies_frames_of_several_segments_whole) {
+TEST_F(ShmPortTest, copies_frames_of_several_segments_completely) {
   open_ports(2, 2);
   rte_mbuf* const frame = make_frame(*pool_, 4000, 3, 700);
   *rte_pktmbuf_mtod(frame, MacAddress*) = mac(1);
@@ -80,7 +80,7 @@ TEST_F(ShmPortTest, copies_frames_of_several_segments_whole) {
   EXPECT_EQ(receive_all(1, now_), std::vector<Bytes>{sent});
 }
 
-TEST_F(ShmPortTest, delivers_group_frames_to_all_others) {
+TEST_F(ShmPortTest, delivers_group_frames_to_all_other_ports) {
   open_ports(3, 4);  // slot 3 has no owner
   ASSERT_EQ(send(1, roce_to(1, MacAddress::broadcast(), 100), now_), 1);
   EXPECT_EQ(receive_all(0, now_).size(), 1U);
@@ -101,14 +101,14 @@ TEST_F(ShmPortTest, counts_frames_for_addresses_without_a_process) {
   EXPECT_EQ(ports_[0]->shm_stats().no_receiver, 4U) << "its process has left";
 }
 
-TEST_F(ShmPortTest, drops_frames_that_exceed_the_mtu) {
+TEST_F(ShmPortTest, drops_frames_longer_than_the_mtu_or_too_short) {
   open_ports(2, 2);
   ASSERT_EQ(send(0, make_frame(*pool_, kMtu + 15, 1), now_), 1);
   ASSERT_EQ(send(0, make_frame(*pool_, 13, 1), now_), 1);
   EXPECT_EQ(ports_[0]->stats().tx_dropped, 2U);
 }
 
-TEST_F(ShmPortTest, answers_arp_for_present_slots_only) {
+TEST_F(ShmPortTest, replies_to_arp_for_present_slots_only) {
   open_ports(2, 3);
   ASSERT_EQ(send(0, arp_request(0, ip4(1)), now_), 1);
   ASSERT_EQ(send(0, arp_request(0, ip4(2)), now_), 1);   // the slot has no owner
@@ -125,7 +125,7 @@ TEST_F(ShmPortTest, answers_arp_for_present_slots_only) {
   EXPECT_TRUE(receive_all(1, now_).empty()) << "a request is for no process";
 }
 
-TEST_F(ShmPortTest, answers_neighbor_solicitations_for_present_slots_only) {
+TEST_F(ShmPortTest, replies_to_neighbor_solicitations_for_present_slots_only) {
   open_ports(2, 3);
   ASSERT_EQ(send(0, solicitation(0, ip6(1)), now_), 1);
   ASSERT_EQ(send(0, solicitation(0, IpAddress::link_local(mac(1))), now_), 1);
@@ -144,7 +144,7 @@ TEST_F(ShmPortTest, answers_neighbor_solicitations_for_present_slots_only) {
   EXPECT_TRUE(receive_all(1, now_).empty());
 }
 
-TEST_F(ShmPortTest, refuses_frames_for_a_full_ring_and_drops_them_after_its_patience) {
+TEST_F(ShmPortTest, rejects_frames_for_a_full_ring_and_drops_them_after_the_timeout) {
   open_ports(3, 3);
   EXPECT_GT(fill(now_), kShmRingBytes / 5000);
   EXPECT_EQ(ports_[0]->stats().tx_refused, 1U);
@@ -165,7 +165,7 @@ TEST_F(ShmPortTest, refuses_frames_for_a_full_ring_and_drops_them_after_its_pati
   EXPECT_EQ(receive_all(1, now_).size(), 1U);
 }
 
-TEST_F(ShmPortTest, drops_nothing_for_a_reader_that_frees) {
+TEST_F(ShmPortTest, drops_no_frame_while_the_receiver_reads) {
   open_ports(2, 2);
   uint64_t sent = fill(now_), received = 0;
   for (int round = 0; round < 20; ++round) {
@@ -180,7 +180,7 @@ TEST_F(ShmPortTest, drops_nothing_for_a_reader_that_frees) {
   EXPECT_EQ(ports_[0]->shm_stats().ring_full, 0U);
 }
 
-TEST_F(ShmPortTest, receives_from_senders_in_turn_when_each_fills_a_burst) {
+TEST_F(ShmPortTest, serves_senders_round_robin_when_each_fills_a_burst) {
   open_ports(4, 8);
   constexpr uint32_t kReceiver = 2;
   for (const uint32_t from : {0U, 1U, 3U})
@@ -197,7 +197,7 @@ TEST_F(ShmPortTest, receives_from_senders_in_turn_when_each_fills_a_burst) {
 }
 
 // The receiving thread frees buffers: it must return even if the sender does not stop.
-TEST_F(ShmPortTest, returns_from_receiving_when_all_frames_are_dropped) {
+TEST_F(ShmPortTest, receive_returns_when_all_frames_are_dropped) {
   ports_.push_back(open(config(0, 2)));
   auto small = config(1, 2);
   small.mtu = 500;
@@ -211,7 +211,7 @@ TEST_F(ShmPortTest, returns_from_receiving_when_all_frames_are_dropped) {
   EXPECT_EQ(ports_[1]->next_arrival(), kNever);
 }
 
-TEST_F(ShmPortTest, marks_capable_frames_above_kmax_and_none_below_kmin) {
+TEST_F(ShmPortTest, marks_all_ecn_capable_frames_from_kmax_and_none_below_at_pmax_0) {
   auto marking = config(0, 2);
   marking.marks = true;
   marking.kmin = 10'000;
@@ -262,7 +262,7 @@ TEST_F(ShmPortTest, marks_some_frames_between_kmin_and_kmax) {
   receive_all(1, now_);
 }
 
-TEST_F(ShmPortTest, adds_a_telemetry_hop_once_however_often_the_frame_is_refused) {
+TEST_F(ShmPortTest, adds_one_telemetry_hop_to_a_frame_that_was_rejected_repeatedly) {
   auto telemetry = config(0, 2);
   telemetry.telemetry_port = kIntPort;
   telemetry.rate = BitsPerSec{25'000'000'000};
@@ -286,7 +286,7 @@ TEST_F(ShmPortTest, adds_a_telemetry_hop_once_however_often_the_frame_is_refused
   EXPECT_TRUE(ipv4_checksum_is_right(got[0]));
 }
 
-TEST_F(ShmPortTest, leaves_telemetry_alone_without_a_port_for_it) {
+TEST_F(ShmPortTest, adds_no_telemetry_hop_without_a_telemetry_port) {
   open_ports(2, 2);
   ASSERT_EQ(send(0, with_telemetry(7), now_), 1);
   const auto got = receive_all(1, now_);
@@ -294,7 +294,7 @@ TEST_F(ShmPortTest, leaves_telemetry_alone_without_a_port_for_it) {
   EXPECT_EQ(parse_int(got[0], static_cast<uint32_t>(got[0].size()), kIntPort).hop_count, 0U);
 }
 
-TEST_F(ShmPortTest, new_owner_gets_nothing_that_was_for_its_predecessor) {
+TEST_F(ShmPortTest, new_owner_receives_no_frames_for_the_previous_owner) {
   open_ports(2, 2);
   for (int i = 0; i < 5; ++i) ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
   ports_.pop_back();
@@ -304,7 +304,7 @@ TEST_F(ShmPortTest, new_owner_gets_nothing_that_was_for_its_predecessor) {
   EXPECT_EQ(receive_all(1, now_).size(), 1U);
 }
 
-TEST_F(ShmPortTest, slots_and_mtus_out_of_range_are_named) {
+TEST_F(ShmPortTest, open_rejects_slots_and_mtus_out_of_range) {
   auto wrong = config(3, 3);
   const auto slot = ShmPort::open(segment_, wrong);
   ASSERT_FALSE(slot);

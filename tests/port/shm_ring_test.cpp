@@ -92,7 +92,7 @@ class ShmRingTest : public testing::Test {
   std::unique_ptr<ShmRingReader> reader_;
 };
 
-TEST_F(ShmRingTest, delivers_frames_in_order_and_unchanged_over_many_turns) {
+TEST_F(ShmRingTest, delivers_frames_in_order_and_unchanged_over_many_wraps) {
   Rng rng{11};
   std::deque<Frame> model;
   uint64_t written = 0, refused = 0, tag = 0;
@@ -136,7 +136,7 @@ TEST_F(ShmRingTest, unpublished_frame_is_not_visible) {
   EXPECT_FALSE(reader_->has_more());
 }
 
-TEST_F(ShmRingTest, full_ring_refuses_until_the_reader_frees) {
+TEST_F(ShmRingTest, full_ring_rejects_frames_until_the_reader_releases_space) {
   uint64_t tag = 0;
   while (write(frame(5000, tag))) ++tag;
   EXPECT_EQ(tag, kBytes / shm_record_bytes(5000));
@@ -154,7 +154,7 @@ TEST_F(ShmRingTest, full_ring_refuses_until_the_reader_frees) {
   expect_to_work();
 }
 
-TEST_F(ShmRingTest, room_is_told_as_reserve_finds_it) {
+TEST_F(ShmRingTest, has_space_agrees_with_reserve) {
   Rng rng{5};
   for (int round = 0; round < 20'000; ++round) {
     const auto bytes = static_cast<uint32_t>(rng.between(kShmLeastFrame, kShmMostFrame));
@@ -164,7 +164,7 @@ TEST_F(ShmRingTest, room_is_told_as_reserve_finds_it) {
   }
 }
 
-TEST_F(ShmRingTest, drained_ring_restarts_at_its_beginning) {
+TEST_F(ShmRingTest, light_traffic_uses_only_the_start_of_the_ring) {
   uint64_t highest = 0;
   for (uint64_t tag = 0; tag < 1000; ++tag) {
     const Frame sent = frame(1500, tag);
@@ -204,7 +204,7 @@ TEST_F(ShmRingTest, new_writer_continues_after_its_predecessor) {
   EXPECT_EQ(reader_->malformed(), 0U);
 }
 
-TEST_F(ShmRingTest, positions_continue_beyond_their_largest_value) {
+TEST_F(ShmRingTest, positions_wrap_at_their_largest_value) {
   open_at(uint64_t{0} - 10 * kShmRecordAlign);
   std::deque<Frame> model;
   for (uint64_t tag = 0; tag < 20; ++tag) {
@@ -219,7 +219,7 @@ TEST_F(ShmRingTest, positions_continue_beyond_their_largest_value) {
   EXPECT_EQ(reader_->malformed() + writer_->refused(), 0U);
 }
 
-TEST_F(ShmRingTest, refuses_tail_out_of_range) {
+TEST_F(ShmRingTest, rejects_tail_out_of_range) {
   for (const uint64_t ahead :
        {uint64_t{kBytes} + 64, uint64_t{1} << 40, uint64_t{0} - 64, uint64_t{1} << 63}) {
     SCOPED_TRACE(ahead);
@@ -229,7 +229,7 @@ TEST_F(ShmRingTest, refuses_tail_out_of_range) {
   }
 }
 
-TEST_F(ShmRingTest, refuses_misaligned_tail) {
+TEST_F(ShmRingTest, rejects_misaligned_tail) {
   for (const uint64_t ahead : {1, 13, 63, 65, 8191}) {
     SCOPED_TRACE(ahead);
     open_at(4096);
@@ -241,7 +241,7 @@ TEST_F(ShmRingTest, refuses_misaligned_tail) {
   expect_refused();
 }
 
-TEST_F(ShmRingTest, refuses_record_with_a_length_that_no_frame_has) {
+TEST_F(ShmRingTest, rejects_record_with_an_invalid_length) {
   for (const uint32_t bytes : {0U, 1U, 13U, kShmMostFrame + 1, kBytes, UINT32_MAX, UINT32_MAX - 15}) {
     SCOPED_TRACE(bytes);
     open_at(0);
@@ -250,12 +250,12 @@ TEST_F(ShmRingTest, refuses_record_with_a_length_that_no_frame_has) {
   }
 }
 
-TEST_F(ShmRingTest, refuses_record_that_ends_behind_the_published_bytes) {
+TEST_F(ShmRingTest, rejects_record_that_ends_after_the_published_bytes) {
   forge(1500, ShmRecord::kFrame, shm_record_bytes(1500) - kShmRecordAlign);
   expect_refused();
 }
 
-TEST_F(ShmRingTest, refuses_record_that_ends_behind_the_ring) {
+TEST_F(ShmRingTest, rejects_record_that_ends_after_the_ring) {
   for (const uint32_t left : {64U, 128U, 1472U}) {
     SCOPED_TRACE(left);
     open_at(kBytes - left);
@@ -264,7 +264,7 @@ TEST_F(ShmRingTest, refuses_record_that_ends_behind_the_ring) {
   }
 }
 
-TEST_F(ShmRingTest, refuses_record_of_unknown_kind) {
+TEST_F(ShmRingTest, rejects_record_of_unknown_kind) {
   for (const uint32_t kind : {0U, 3U, 0x100U, UINT32_MAX}) {
     SCOPED_TRACE(kind);
     open_at(0);
@@ -273,7 +273,7 @@ TEST_F(ShmRingTest, refuses_record_of_unknown_kind) {
   }
 }
 
-TEST_F(ShmRingTest, refuses_padding_with_a_wrong_length) {
+TEST_F(ShmRingTest, rejects_padding_with_a_wrong_length) {
   for (const uint32_t bytes : {0U, 1U, 4000U, 4095U, 4160U, kBytes, UINT32_MAX}) {
     SCOPED_TRACE(bytes);
     open_at(kBytes - 4096);
@@ -285,7 +285,7 @@ TEST_F(ShmRingTest, refuses_padding_with_a_wrong_length) {
   expect_refused();  // the record is valid, but not completely published
 }
 
-TEST_F(ShmRingTest, padding_alone_is_passed_over) {
+TEST_F(ShmRingTest, padding_without_a_following_record_is_skipped) {
   open_at(kBytes - 4096);
   forge(4096, ShmRecord::kPadding, 4096);
   EXPECT_TRUE(reader_->front().empty());
@@ -294,7 +294,7 @@ TEST_F(ShmRingTest, padding_alone_is_passed_over) {
   EXPECT_EQ(control_.head.load(), kBytes);
 }
 
-TEST_F(ShmRingTest, refuses_padding_after_padding) {
+TEST_F(ShmRingTest, rejects_padding_after_padding) {
   open_at(0);
   forge(kBytes, ShmRecord::kPadding, kBytes);
   EXPECT_TRUE(reader_->front().empty());
@@ -322,7 +322,7 @@ TEST_F(ShmRingTest, writer_ignores_head_out_of_range) {
   expect_to_work();
 }
 
-TEST_F(ShmRingTest, new_writer_counts_the_ring_as_full_until_head_is_valid) {
+TEST_F(ShmRingTest, new_writer_treats_the_ring_as_full_until_head_is_valid) {
   control_.head.store(12345);
   open_writer();
   EXPECT_EQ(writer_->reserve(100), nullptr);

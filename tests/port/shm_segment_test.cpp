@@ -15,7 +15,7 @@ namespace {
 
 std::string path_of_descriptor(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-TEST(ShmSegmentTest, opened_by_descriptor_is_the_same_memory) {
+TEST(ShmSegmentTest, open_by_descriptor_maps_the_same_memory) {
   const auto made = ShmSegment::create();
   ASSERT_TRUE(made) << made.error().message;
   const auto opened = ShmSegment::open(path_of_descriptor((*made)->fd()));
@@ -26,14 +26,14 @@ TEST(ShmSegmentTest, opened_by_descriptor_is_the_same_memory) {
   EXPECT_EQ((*made)->ring(kShmSlots - 1, kShmSlots - 1)[kShmRingBytes - 1], std::byte{5});
 }
 
-TEST(ShmSegmentTest, can_neither_shrink_nor_grow) {
+TEST(ShmSegmentTest, size_cannot_be_changed) {
   const auto made = ShmSegment::create();
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_NE(ftruncate((*made)->fd(), 4096), 0);
   EXPECT_NE(ftruncate((*made)->fd(), off_t{1} << 40), 0);
 }
 
-TEST(ShmSegmentTest, allocates_pages_when_they_are_written) {
+TEST(ShmSegmentTest, unwritten_pages_are_not_allocated) {
   const auto made = ShmSegment::create();
   ASSERT_TRUE(made) << made.error().message;
   struct stat found {};
@@ -42,7 +42,7 @@ TEST(ShmSegmentTest, allocates_pages_when_they_are_written) {
   EXPECT_LT(found.st_blocks * 512, 8 << 20);
 }
 
-TEST(ShmSegmentTest, anything_else_is_refused) {
+TEST(ShmSegmentTest, open_rejects_files_that_are_not_a_valid_segment) {
   const test::Folder folder;
   EXPECT_FALSE(ShmSegment::open((folder.path() / "none").string()));
   const auto file = (folder.path() / "file").string();

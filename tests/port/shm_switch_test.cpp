@@ -83,7 +83,7 @@ TEST_F(ShmSwitchTest, delivers_to_the_process_of_the_port) {
   EXPECT_TRUE(receive_all(0, now_).empty());
 }
 
-TEST_F(ShmSwitchTest, refuses_frames_for_a_full_ring_and_drops_none) {
+TEST_F(ShmSwitchTest, rejects_frames_for_a_full_ring_and_drops_none) {
   uint32_t sent = 0;
   while (from_switch(1, roce_to(0, mac(1), 4000, sent), now_) == 1) ++sent;
   EXPECT_GT(sent, kShmRingBytes / 5000);
@@ -122,7 +122,7 @@ TEST_F(ShmSwitchTest, drops_frames_for_a_slot_without_a_process) {
   EXPECT_EQ(receive_all(0, now_).size(), 1U);
 }
 
-TEST_F(ShmSwitchTest, new_switch_continues_with_the_processes_of_the_last_one) {
+TEST_F(ShmSwitchTest, new_switch_serves_the_processes_of_the_previous_switch) {
   EXPECT_TRUE(ports_[0]->link_up());
   switch_ports_.clear();
   switch_.reset();
@@ -137,7 +137,7 @@ TEST_F(ShmSwitchTest, new_switch_continues_with_the_processes_of_the_last_one) {
   EXPECT_EQ(receive_all(1, now_).size(), 1U);
 }
 
-TEST_F(ShmSwitchTest, full_ring_to_the_switch_is_refused_longer_than_to_a_process) {
+TEST_F(ShmSwitchTest, full_ring_to_the_switch_has_a_longer_timeout_than_to_a_process) {
   while (send(0, roce_to(0, mac(1), 4000), now_) == 1) continue;
   EXPECT_EQ(send(0, roce_to(0, mac(1), 4000), now_ + ShmPort::kFullTimeout), 0);
   EXPECT_EQ(send(0, roce_to(0, mac(1), 4000), now_ + ShmPort::kSwitchFullTimeout - Nanos{1}), 0);
@@ -159,7 +159,7 @@ TEST_F(ShmSwitchTest, invalid_ports_are_rejected_with_the_reason) {
   EXPECT_NE(refused({"shm0", 0, kMtu, pool_}).find("already has a port"), std::string::npos);
 }
 
-class PeersBehindShmSwitch : public ShmSwitchTest {
+class PeersThroughShmSwitch : public ShmSwitchTest {
  protected:
   struct Polls {
     bool by_switch, by_peer;
@@ -172,7 +172,7 @@ class PeersBehindShmSwitch : public ShmSwitchTest {
   }
 };
 
-TEST_F(PeersBehindShmSwitch, time_that_the_switch_or_the_peer_had_no_processor_is_lost) {
+TEST_F(PeersThroughShmSwitch, time_without_polls_of_the_switch_or_the_peer_is_lost) {
   for (const Polls polls : {Polls{false, true}, Polls{true, false}}) {
     Nanos before{0};
     for (int i = 0; i < 20; ++i) before = step(1ms, {true, true}).lost;
@@ -186,7 +186,7 @@ TEST_F(PeersBehindShmSwitch, time_that_the_switch_or_the_peer_had_no_processor_i
   }
 }
 
-TEST_F(PeersBehindShmSwitch, address_beyond_an_uplink_loses_the_time_of_the_switch) {
+TEST_F(PeersThroughShmSwitch, address_beyond_an_uplink_loses_the_time_of_the_switch) {
   const MacAddress beyond = MacAddress::local(999);
   ports_[0]->time_of(beyond, now_);
   at_switch(0, now_);
@@ -195,7 +195,7 @@ TEST_F(PeersBehindShmSwitch, address_beyond_an_uplink_loses_the_time_of_the_swit
   EXPECT_FALSE(ports_[0]->is_absent(beyond));
 }
 
-TEST_F(PeersBehindShmSwitch, exit_is_reported_when_the_switch_has_delivered_the_frames_of_the_peer) {
+TEST_F(PeersThroughShmSwitch, exit_is_reported_after_the_switch_delivered_the_peers_frames) {
   Nanos noted{0};
   // Polls every millisecond. The switch delivers a frame of the peer after 40, 80 and 120 ms. Returns the delay until
   // the exit is reported.
@@ -223,7 +223,7 @@ TEST_F(PeersBehindShmSwitch, exit_is_reported_when_the_switch_has_delivered_the_
 }
 
 // The next owner of the slot uses the same address.
-TEST_F(PeersBehindShmSwitch, report_of_an_exit_is_not_delayed_for_longer_than_half_a_second) {
+TEST_F(PeersThroughShmSwitch, exit_report_is_delayed_by_at_most_the_maximum_exit_delay) {
   step(Nanos{0}, {true, true});
   ports_[0]->note_exit(1, ports_[0]->owner_of(1).incarnation, {});
   const Nanos noted = now_;
@@ -236,7 +236,7 @@ TEST_F(PeersBehindShmSwitch, report_of_an_exit_is_not_delayed_for_longer_than_ha
   EXPECT_LE(now_ - noted, ShmPort::kMaxExitDelay + 1ms);
 }
 
-TEST_F(PeersBehindShmSwitch, peer_is_busy_while_frames_wait_for_the_switch_or_for_the_peer) {
+TEST_F(PeersThroughShmSwitch, peer_is_busy_while_frames_wait_for_the_switch_or_for_the_peer) {
   step(Nanos{0}, {true, true});
   EXPECT_FALSE(ports_[0]->is_busy(mac(1), now_));
   ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
@@ -271,7 +271,7 @@ class Drain : public Poller {
   Port& port_;
 };
 
-TEST_F(ShmSwitchTest, thread_of_a_runner_sleeps_until_a_frame_wakes_it) {
+TEST_F(ShmSwitchTest, runner_thread_sleeps_until_a_frame_wakes_it) {
   Drain drain(*switch_ports_[0]);
   RealtimeRunner runner{{{.name = "switch",
                           .pollers = {&drain},

@@ -58,7 +58,7 @@ class SimLinkTest : public testing::Test {
   std::shared_ptr<MbufPool> pool_;
 };
 
-TEST_F(SimLinkTest, a_frame_arrives_after_its_time_on_the_line_and_the_delay) {
+TEST_F(SimLinkTest, frame_arrives_after_serialization_time_and_delay) {
   SimLinkConfig config;
   config.a_to_b = {.rate = 10_Gbps, .delay = 1us};
   SimLink link{config, pool_};
@@ -71,7 +71,7 @@ TEST_F(SimLinkTest, a_frame_arrives_after_its_time_on_the_line_and_the_delay) {
   drain(link.b());
 }
 
-TEST_F(SimLinkTest, frames_back_to_back_take_as_long_as_their_bits_to_the_nanosecond) {
+TEST_F(SimLinkTest, back_to_back_frames_arrive_at_line_rate_to_the_nanosecond) {
   SimLinkConfig config;
   config.a_to_b = {.rate = 10_Gbps, .delay = 7ns};
   SimLink link{config, pool_};
@@ -85,7 +85,7 @@ TEST_F(SimLinkTest, frames_back_to_back_take_as_long_as_their_bits_to_the_nanose
   }
 }
 
-TEST_F(SimLinkTest, an_infinite_rate_and_no_delay_deliver_at_once_and_in_order) {
+TEST_F(SimLinkTest, link_without_rate_and_delay_delivers_at_once_in_order) {
   SimLink link{SimLinkConfig{}, pool_};
   for (uint32_t i = 0; i < 100; ++i) ASSERT_TRUE(send(link.b(), frame(i, 1024), 3ns));
   const auto seen = drain(link.a());
@@ -96,7 +96,7 @@ TEST_F(SimLinkTest, an_infinite_rate_and_no_delay_deliver_at_once_and_in_order) 
   }
 }
 
-TEST_F(SimLinkTest, the_transmit_queue_refuses_the_byte_too_many_and_takes_again_when_a_frame_has_left) {
+TEST_F(SimLinkTest, full_transmit_queue_rejects_frames_until_a_frame_has_left) {
   SimLinkConfig config;
   config.a_to_b = {.rate = 1_Gbps, .delay = 0ns, .queue = Bytes{3 * 122}};
   SimLink link{config, pool_};
@@ -116,7 +116,7 @@ TEST_F(SimLinkTest, the_transmit_queue_refuses_the_byte_too_many_and_takes_again
   EXPECT_EQ(drain(link.b()).size(), 5U);
 }
 
-TEST_F(SimLinkTest, a_frame_bigger_than_the_queue_goes_when_it_is_alone) {
+TEST_F(SimLinkTest, frame_larger_than_the_queue_is_accepted_when_the_queue_is_empty) {
   SimLinkConfig config;
   config.a_to_b = {.rate = 1_Gbps, .queue = Bytes{10}};
   SimLink link{config, pool_};
@@ -126,7 +126,7 @@ TEST_F(SimLinkTest, a_frame_bigger_than_the_queue_goes_when_it_is_alone) {
   EXPECT_TRUE(send(link.a(), second, 1168ns));
 }
 
-TEST_F(SimLinkTest, a_frame_beyond_the_mtu_is_dropped_and_counted) {
+TEST_F(SimLinkTest, frame_longer_than_the_mtu_is_dropped_and_counted) {
   SimLinkConfig config;
   config.mtu = 1500;
   SimLink link{config, pool_};
@@ -137,7 +137,7 @@ TEST_F(SimLinkTest, a_frame_beyond_the_mtu_is_dropped_and_counted) {
   EXPECT_EQ(drain(link.b()).size(), 1U);
 }
 
-TEST_F(SimLinkTest, two_tags_of_any_kind_do_not_count_against_the_mtu) {
+TEST_F(SimLinkTest, up_to_two_tags_do_not_count_toward_the_mtu) {
   SimLinkConfig config;
   config.mtu = 1500;
   SimLink link{config, pool_};
@@ -162,7 +162,7 @@ TEST_F(SimLinkTest, two_tags_of_any_kind_do_not_count_against_the_mtu) {
   EXPECT_EQ(drain(link.b()).size(), 3U);
 }
 
-TEST_F(SimLinkTest, tells_how_many_frames_had_arrived_when_somebody_last_looked) {
+TEST_F(SimLinkTest, waiting_reports_frames_arrived_at_the_last_poll) {
   SimLinkConfig config;
   config.a_to_b = {.rate = 10_Gbps};
   SimLink link{config, pool_};
@@ -185,7 +185,7 @@ void expect_rate(uint64_t hits, uint64_t tries, double p) {
   EXPECT_NEAR(static_cast<double>(hits), n * p, 4 * std::sqrt(n * p * (1 - p))) << "of " << tries;
 }
 
-TEST_F(SimLinkTest, each_fault_happens_as_often_as_asked) {
+TEST_F(SimLinkTest, each_fault_occurs_at_the_configured_rate) {
   SimLinkConfig config;
   config.seed = 42;
   config.a_to_b.rate = 100_Gbps;
@@ -230,7 +230,7 @@ TEST_F(SimLinkTest, each_fault_happens_as_often_as_asked) {
   EXPECT_EQ(link.stats(SimLink::kBToA).accepted, 0U);
 }
 
-TEST_F(SimLinkTest, the_same_seed_gives_the_same_frames_at_the_same_nanoseconds) {
+TEST_F(SimLinkTest, same_seed_reproduces_frames_and_arrival_times) {
   const auto run = [this](uint64_t seed) {
     SimLinkConfig config;
     config.seed = seed;
@@ -250,7 +250,7 @@ TEST_F(SimLinkTest, the_same_seed_gives_the_same_frames_at_the_same_nanoseconds)
   EXPECT_NE(first, run(6));
 }
 
-TEST_F(SimLinkTest, corruption_spares_the_ethernet_header_and_reaches_everything_behind_it) {
+TEST_F(SimLinkTest, corruption_affects_all_bytes_after_the_ethernet_header_only) {
   SimLinkConfig config;
   config.a_to_b.faults = {.corruption = 1, .corruption_bits = 3};
   SimLink link{config, pool_};
@@ -273,7 +273,7 @@ TEST_F(SimLinkTest, corruption_spares_the_ethernet_header_and_reaches_everything
   for (size_t k = 0; k < original.size(); ++k) EXPECT_EQ(touched[k], k >= 14) << "byte " << k;
 }
 
-TEST_F(SimLinkTest, a_mark_leaves_the_header_checksum_and_the_icrc_right) {
+TEST_F(SimLinkTest, marking_keeps_header_checksum_and_icrc_valid) {
   SimLinkConfig config;
   config.a_to_b.faults.marking = 1;
   SimLink link{config, pool_};
@@ -301,7 +301,7 @@ TEST_F(SimLinkTest, a_mark_leaves_the_header_checksum_and_the_icrc_right) {
   EXPECT_EQ(link.stats(SimLink::kAToB).marked, 8U) << "two of four codepoints change";
 }
 
-TEST_F(SimLinkTest, a_script_does_exactly_what_it_says_to_exact_frames) {
+TEST_F(SimLinkTest, script_applies_faults_to_selected_frames) {
   SimLinkConfig config;
   config.a_to_b = {.rate = 0_Gbps, .delay = 100ns};
   SimLink link{config, pool_};
@@ -325,7 +325,7 @@ TEST_F(SimLinkTest, a_script_does_exactly_what_it_says_to_exact_frames) {
   EXPECT_EQ(seen[4].bytes, damaged);
 }
 
-TEST_F(SimLinkTest, a_shared_frame_is_snapshot_and_never_changed) {
+TEST_F(SimLinkTest, shared_frame_is_copied_and_not_modified) {
   SimLinkConfig config;
   config.a_to_b = {.delay = 1us};
   config.a_to_b.faults.corruption = 1;
@@ -349,7 +349,7 @@ TEST_F(SimLinkTest, a_shared_frame_is_snapshot_and_never_changed) {
   }
 }
 
-TEST_F(SimLinkTest, a_chained_frame_arrives_whole_and_faults_reach_its_last_segment) {
+TEST_F(SimLinkTest, chained_frame_arrives_whole_and_faults_reach_its_last_segment) {
   SimLink link{SimLinkConfig{}, pool_};
   const auto original = test::roce_bytes({.payload = 256});
   const auto cut = original.begin() + 60;
@@ -365,7 +365,7 @@ TEST_F(SimLinkTest, a_chained_frame_arrives_whole_and_faults_reach_its_last_segm
   EXPECT_EQ(seen[0].bytes, expected);
 }
 
-TEST_F(SimLinkTest, without_buffers_for_copies_a_duplicate_is_counted_and_the_frame_arrives) {
+TEST_F(SimLinkTest, duplicate_without_a_buffer_is_counted_and_the_frame_arrives) {
   auto tiny = MbufPool::create("tiny", 1, 2048);
   ASSERT_TRUE(tiny) << tiny.error().message;
   std::vector<rte_mbuf*> hold;
@@ -383,7 +383,7 @@ TEST_F(SimLinkTest, without_buffers_for_copies_a_duplicate_is_counted_and_the_fr
   for (rte_mbuf* m : hold) rte_pktmbuf_free(m);
 }
 
-TEST_F(SimLinkTest, a_destroyed_link_frees_what_is_in_flight) {
+TEST_F(SimLinkTest, destruction_frees_frames_in_flight) {
   SimLinkConfig config;
   config.a_to_b = {.rate = 1_Gbps, .delay = 1s};
   SimLink link{config, pool_};
@@ -437,7 +437,7 @@ class Receiver : public Poller {
   Port& port_;
 };
 
-TEST_F(SimLinkTest, under_a_virtual_runner_a_greedy_sender_fills_the_line_exactly) {
+TEST_F(SimLinkTest, saturating_sender_reaches_exact_line_rate_in_virtual_time) {
   SimLinkConfig config;
   config.a_to_b = {.rate = 10_Gbps, .delay = 5us, .queue = 2_KiB};
   SimLink link{config, pool_};
@@ -456,7 +456,7 @@ TEST_F(SimLinkTest, under_a_virtual_runner_a_greedy_sender_fills_the_line_exactl
 
 // Many flows between ports with four queues. Each flow must arrive in one queue, in order. All queues are used. Other
 // frames than RoCEv2 arrive in queue 0.
-TEST_F(SimLinkTest, several_queues_share_the_flows) {
+TEST_F(SimLinkTest, each_flow_arrives_in_one_queue_in_order) {
   SimLinkConfig config;
   config.queues = {1, 4};
   config.a_to_b.delay = 1us;

@@ -26,7 +26,7 @@ double share(Aqm& aqm, uint64_t queue, Ecn ecn, AqmVerdict wanted) {
   return static_cast<double>(count) / kPackets;
 }
 
-TEST(Aqm, marks_and_drops_as_often_as_the_curves_say) {
+TEST(Aqm, mark_and_drop_probabilities_follow_the_curves) {
   Aqm aqm(both_profiles(), 100_Gbps, kSeed);
   for (uint64_t kib = 0; kib <= 450; kib += 25) {
     const uint64_t queue = kib << 10;
@@ -40,7 +40,7 @@ TEST(Aqm, marks_and_drops_as_often_as_the_curves_say) {
   }
 }
 
-TEST(Aqm, marking_on_departure_follows_the_same_curve_and_drops_stay_on_arrival) {
+TEST(Aqm, dequeue_marking_follows_the_curve_and_drops_stay_at_enqueue) {
   AqmConfig config = both_profiles();
   config.mark_at = AqmConfig::MarkAt::kDequeue;
   Aqm aqm(config, 100_Gbps, kSeed);
@@ -56,7 +56,7 @@ TEST(Aqm, marking_on_departure_follows_the_same_curve_and_drops_stay_on_arrival)
   EXPECT_EQ(share(aqm, 150 << 10, Ecn::kNotEct, AqmVerdict::kDrop), 1);
 }
 
-TEST(Aqm, the_ends_of_the_curves_are_exact_to_the_byte) {
+TEST(Aqm, curve_thresholds_are_exact_to_the_byte) {
   AqmConfig config;
   config.mark = {.kmin = Bytes{1000}, .kmax = Bytes{2000}, .pmax = 0};
   config.drop = {.kmin = Bytes{3000}, .kmax = Bytes{3000}};  // step at K
@@ -75,13 +75,13 @@ TEST(Aqm, the_ends_of_the_curves_are_exact_to_the_byte) {
   EXPECT_EQ(share(aqm, 2000, Ecn::kEct0, AqmVerdict::kMark), 1);
 }
 
-TEST(Aqm, without_curves_everything_passes) {
+TEST(Aqm, all_packets_pass_without_curves) {
   Aqm aqm({}, 100_Gbps, kSeed);
   EXPECT_EQ(share(aqm, UINT64_MAX / 2, Ecn::kEct0, AqmVerdict::kPass), 1);
   EXPECT_EQ(share(aqm, UINT64_MAX / 2, Ecn::kNotEct, AqmVerdict::kPass), 1);
 }
 
-TEST(Aqm, an_average_follows_slowly_and_decays_while_the_queue_is_empty) {
+TEST(Aqm, average_queue_follows_by_its_weight_and_decays_while_empty) {
   AqmConfig config;
   config.weight = 0.25;
   config.mark = {.kmin = Bytes{5000}, .kmax = Bytes{5000}};
@@ -100,7 +100,7 @@ TEST(Aqm, an_average_follows_slowly_and_decays_while_the_queue_is_empty) {
   EXPECT_EQ(aqm.on_arrival(10'000, Ecn::kEct0, 172us), AqmVerdict::kMark);
 }
 
-TEST(Aqm, the_same_seed_makes_the_same_choices) {
+TEST(Aqm, same_seed_makes_the_same_decisions) {
   Aqm one(both_profiles(), 100_Gbps, 7), other(both_profiles(), 100_Gbps, 7);
   for (int i = 0; i < 1000; ++i) {
     EXPECT_EQ(one.on_arrival(250 << 10, Ecn::kEct0, Nanos{i}),

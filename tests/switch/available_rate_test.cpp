@@ -52,7 +52,7 @@ class Loop {
   Nanos now_{0};
 };
 
-TEST(AvailableRate, flows_get_equal_parts_of_the_line_and_the_queue_goes_away) {
+TEST(AvailableRate, flows_share_the_line_equally_and_the_queue_drains) {
   Loop loop({.line = 10_Gbps, .rtt = 50us}, 50us);
   for (const uint32_t flows : {2U, 8U, 64U, 5U, 1U}) {
     loop.run(20ms, flows);
@@ -61,7 +61,7 @@ TEST(AvailableRate, flows_get_equal_parts_of_the_line_and_the_queue_goes_away) {
   }
 }
 
-TEST(AvailableRate, it_is_stable_with_half_and_twice_the_delay_that_it_was_told) {
+TEST(AvailableRate, rate_is_stable_at_half_and_twice_the_configured_delay) {
   for (const Nanos delay : {25us, 100us}) {
     Loop loop({.line = 10_Gbps, .rtt = 50us}, delay);
     loop.run(40ms, 10);
@@ -71,7 +71,7 @@ TEST(AvailableRate, it_is_stable_with_half_and_twice_the_delay_that_it_was_told)
   }
 }
 
-TEST(AvailableRate, what_other_classes_send_is_not_given_away) {
+TEST(AvailableRate, excludes_bandwidth_used_by_other_classes) {
   Loop loop({.line = 10_Gbps, .share = 0, .rtt = 50us}, 50us);
   loop.run(20ms, 3, 4e9);
   EXPECT_NEAR(loop.gbps() * 3, 6, 0.2);
@@ -79,7 +79,7 @@ TEST(AvailableRate, what_other_classes_send_is_not_given_away) {
   EXPECT_NEAR(loop.gbps() * 3, 10, 0.2);
 }
 
-TEST(AvailableRate, the_guaranteed_share_is_given_although_others_fill_the_line) {
+TEST(AvailableRate, guaranteed_share_is_available_when_other_classes_fill_the_line) {
   AvailableRate rate({.line = 10_Gbps, .share = 0.25, .rtt = 50us});
   uint64_t others = 0;
   for (Nanos now = 1us; now < 5ms; now += 1us) {
@@ -89,7 +89,7 @@ TEST(AvailableRate, the_guaranteed_share_is_given_although_others_fill_the_line)
   EXPECT_NEAR(static_cast<double>(rate.rate().value()), 2.5e9, 0.1e9);
 }
 
-TEST(AvailableRate, a_flow_after_a_long_silence_may_have_the_whole_line) {
+TEST(AvailableRate, line_rate_is_available_after_a_long_silence) {
   Loop loop({.line = 10_Gbps, .rtt = 50us}, 50us);
   loop.run(20ms, 64);
   EXPECT_LT(loop.gbps(), 0.2);
@@ -97,14 +97,14 @@ TEST(AvailableRate, a_flow_after_a_long_silence_may_have_the_whole_line) {
   EXPECT_NEAR(loop.gbps(), 10, 0.01);
 }
 
-TEST(AvailableRate, nobody_is_told_less_than_can_be_said) {
+TEST(AvailableRate, rate_is_not_below_the_smallest_representable_value) {
   AvailableRate rate({.line = 10_Gbps, .rtt = 50us});
   for (Nanos now = 1us; now < 50ms; now += 1us) rate.arrived(5000, 100'000'000, 0, now);
   EXPECT_EQ(rate.rate().value(), 100'000U);
 }
 
 // Half of the line is in use and the queue is empty: 0.4 * 5 Gb/s per round trip.
-TEST(AvailableRate, a_change_is_what_may_be_had_more_since_the_sample_before) {
+TEST(AvailableRate, change_reports_the_rate_added_since_the_last_sample) {
   AvailableRate rate({.line = 10_Gbps, .rtt = 50us});
   for (Nanos now = 1us; now <= 1ms; now += 1us) rate.arrived(625, 0, 0, now);
   (void)rate.take_change(1ms);
@@ -112,7 +112,7 @@ TEST(AvailableRate, a_change_is_what_may_be_had_more_since_the_sample_before) {
   EXPECT_EQ(rate.take_change(1ms + 25us), 0) << "all of it has just been given";
 }
 
-TEST(AvailableRate, a_queue_asks_for_less) {
+TEST(AvailableRate, queue_yields_a_negative_rate_change) {
   AvailableRate rate({.line = 10_Gbps, .rtt = 50us});
   for (Nanos now = 1us; now <= 1ms; now += 1us) rate.arrived(1250, 62'500, 0, now);
   (void)rate.take_change(1ms);

@@ -7,7 +7,7 @@ using test::FrameSpec;
 
 class BridgeTest : public SwitchTest {};
 
-TEST_F(BridgeTest, an_unknown_destination_is_flooded_and_a_known_one_is_not) {
+TEST_F(BridgeTest, unknown_destination_is_flooded_and_known_destination_is_not) {
   make(ports(4));
   say(0, 1);  // the switch has not learned any address
   EXPECT_EQ(counts(), (Counts{0, 1, 1, 1}));
@@ -18,7 +18,7 @@ TEST_F(BridgeTest, an_unknown_destination_is_flooded_and_a_known_one_is_not) {
   EXPECT_EQ(switch_->counters(0).flooded, 1U);
 }
 
-TEST_F(BridgeTest, broadcast_and_multicast_go_to_all_but_the_sender) {
+TEST_F(BridgeTest, broadcast_and_multicast_are_forwarded_to_all_other_ports) {
   make(ports(3));
   introduce({0, 1, 2});
   say(0, MacAddress::broadcast());
@@ -27,7 +27,7 @@ TEST_F(BridgeTest, broadcast_and_multicast_go_to_all_but_the_sender) {
   EXPECT_EQ(counts(), (Counts{1, 0, 1}));
 }
 
-TEST_F(BridgeTest, a_frame_comes_out_as_it_went_in) {
+TEST_F(BridgeTest, forwards_frames_unchanged) {
   make(ports(3));
   introduce({0, 1});
   FrameSpec spec;
@@ -43,7 +43,7 @@ TEST_F(BridgeTest, a_frame_comes_out_as_it_went_in) {
   EXPECT_EQ(got[0], bytes);
 }
 
-TEST_F(BridgeTest, a_frame_that_is_inserted_comes_in_as_others_do) {
+TEST_F(BridgeTest, inserted_frame_is_forwarded_like_a_received_frame) {
   make(ports(3));
   introduce({0, 1});
   const auto bytes = test::roce_bytes({.destination = host_mac(1), .source = host_mac(0)});
@@ -55,7 +55,7 @@ TEST_F(BridgeTest, a_frame_that_is_inserted_comes_in_as_others_do) {
   EXPECT_TRUE(heard(2).empty());
 }
 
-TEST_F(BridgeTest, inserted_frames_have_a_bound_and_go_with_the_switch) {
+TEST_F(BridgeTest, inserted_frames_are_limited_and_freed_with_the_switch) {
   make(ports(3));
   size_t most = 0;
   for (;; ++most) {
@@ -68,7 +68,7 @@ TEST_F(BridgeTest, inserted_frames_have_a_bound_and_go_with_the_switch) {
   EXPECT_EQ(most, 256U);
 }
 
-TEST_F(BridgeTest, every_flooded_frame_is_memory_of_its_own) {
+TEST_F(BridgeTest, each_flooded_copy_has_its_own_buffer) {
   make(ports(3));
   say(0, MacAddress::broadcast());
   rte_mbuf *a = nullptr, *b = nullptr;
@@ -82,7 +82,7 @@ TEST_F(BridgeTest, every_flooded_frame_is_memory_of_its_own) {
   rte_pktmbuf_free(b);
 }
 
-TEST_F(BridgeTest, an_address_is_forgotten_exactly_when_its_age_is_reached) {
+TEST_F(BridgeTest, address_expires_exactly_at_the_ageing_time) {
   SwitchConfig config = ports(3);
   config.mac_ageing = 10s;
   make(config);
@@ -95,7 +95,7 @@ TEST_F(BridgeTest, an_address_is_forgotten_exactly_when_its_age_is_reached) {
   EXPECT_EQ(counts(), (Counts{1, 0, 1})) << "flooded again";
 }
 
-TEST_F(BridgeTest, a_frame_keeps_its_senders_address_young) {
+TEST_F(BridgeTest, received_frame_refreshes_its_source_address) {
   SwitchConfig config = ports(3);
   config.mac_ageing = 10s;
   make(config);
@@ -107,7 +107,7 @@ TEST_F(BridgeTest, a_frame_keeps_its_senders_address_young) {
   EXPECT_EQ(counts(), (Counts{1, 0, 0}));
 }
 
-TEST_F(BridgeTest, a_host_that_moves_is_followed_with_its_first_frame) {
+TEST_F(BridgeTest, moved_host_is_relearned_with_its_first_frame) {
   make(ports(3));
   introduce({0, 1});
   // The address of 0 moved to port 2.
@@ -119,7 +119,7 @@ TEST_F(BridgeTest, a_host_that_moves_is_followed_with_its_first_frame) {
   EXPECT_EQ(counts(), (Counts{0, 0, 1}));
 }
 
-TEST_F(BridgeTest, a_full_table_learns_nothing_new_keeps_what_it_has_and_recovers_by_age) {
+TEST_F(BridgeTest, full_table_keeps_its_entries_and_learns_again_after_ageing) {
   SwitchConfig config = ports(3);
   config.mac_table_size = 2;
   config.mac_ageing = 10s;
@@ -141,7 +141,7 @@ TEST_F(BridgeTest, a_full_table_learns_nothing_new_keeps_what_it_has_and_recover
   EXPECT_EQ(counts(), (Counts{0, 0, 1}));
 }
 
-TEST_F(BridgeTest, vlans_are_separate_networks_with_separate_addresses) {
+TEST_F(BridgeTest, addresses_are_learned_per_vlan) {
   make(ports(3));
   introduce({0, 1}, 10);
   say(0, 1, {.vlan = 10});
@@ -150,7 +150,7 @@ TEST_F(BridgeTest, vlans_are_separate_networks_with_separate_addresses) {
   EXPECT_EQ(counts(), (Counts{0, 1, 1}));
 }
 
-TEST_F(BridgeTest, a_vlan_reaches_only_its_member_ports) {
+TEST_F(BridgeTest, vlan_frames_reach_member_ports_only) {
   SwitchConfig config = ports(4);
   config.ports[0].vlan = 10;
   config.ports[1].vlan = 10;
@@ -189,7 +189,7 @@ TEST_F(BridgeTest, a_vlan_reaches_only_its_member_ports) {
   EXPECT_EQ(dropped(3, DropReason::kNotMember), 1U);
 }
 
-TEST_F(BridgeTest, a_priority_tag_keeps_its_priority_when_it_gets_a_vlan) {
+TEST_F(BridgeTest, priority_tag_keeps_its_priority_when_a_vlan_is_assigned) {
   SwitchConfig config = ports(2);
   config.ports[0].vlan = 10;
   make(config);
@@ -199,7 +199,7 @@ TEST_F(BridgeTest, a_priority_tag_keeps_its_priority_when_it_gets_a_vlan) {
   EXPECT_EQ(view(got[0]).vlan().tci.get(), 0x6000 | 10);
 }
 
-TEST_F(BridgeTest, what_a_bridge_may_not_forward_is_dropped_and_counted_by_reason) {
+TEST_F(BridgeTest, frames_that_may_not_be_forwarded_are_dropped_and_counted) {
   make(ports(2));
   send(0, std::vector<uint8_t>(5, 0xff));
   send(0, std::vector<uint8_t>(13, 0));
@@ -225,7 +225,7 @@ TEST_F(BridgeTest, what_a_bridge_may_not_forward_is_dropped_and_counted_by_reaso
   EXPECT_EQ(switch_->counters(0).rx_packets, 8U);
 }
 
-TEST_F(BridgeTest, a_vlan_with_no_other_port_has_no_egress) {
+TEST_F(BridgeTest, frame_in_a_vlan_without_another_port_is_dropped) {
   SwitchConfig config = ports(2);
   config.ports[1].all_tagged = false;
   make(config);
@@ -233,7 +233,7 @@ TEST_F(BridgeTest, a_vlan_with_no_other_port_has_no_egress) {
   EXPECT_EQ(dropped(0, DropReason::kNoEgress), 1U);
 }
 
-TEST_F(BridgeTest, a_frame_too_long_for_its_egress_is_dropped_there) {
+TEST_F(BridgeTest, frame_longer_than_the_egress_mtu_is_dropped) {
   SwitchConfig config = ports(2);
   std::vector<Port*> ends;
   const std::array<uint16_t, 2> mtus{4200, 1500};
@@ -249,7 +249,7 @@ TEST_F(BridgeTest, a_frame_too_long_for_its_egress_is_dropped_there) {
   EXPECT_EQ(dropped(1, DropReason::kTooLong), 1U);
 }
 
-TEST_F(BridgeTest, chains_of_tiny_segments_and_shared_memory_pass_too) {
+TEST_F(BridgeTest, chain_of_small_segments_is_forwarded_with_an_inserted_tag) {
   SwitchConfig config = ports(2);
   config.ports[1].vlan = 9;  // the switch must insert a VLAN tag
   make(config);
@@ -275,7 +275,7 @@ TEST_F(BridgeTest, chains_of_tiny_segments_and_shared_memory_pass_too) {
   EXPECT_TRUE(icrc_is_right(got[0]));
 }
 
-TEST_F(BridgeTest, a_batch_keeps_its_order) {
+TEST_F(BridgeTest, burst_is_forwarded_in_order) {
   make(ports(2));
   introduce({0, 1});
   for (uint32_t i = 0; i < 200; ++i)
@@ -286,7 +286,7 @@ TEST_F(BridgeTest, a_batch_keeps_its_order) {
   for (uint32_t i = 0; i < 200; ++i) EXPECT_EQ(view(got[i]).psn().value(), i);
 }
 
-TEST_F(BridgeTest, random_bytes_never_crash_or_leak) {
+TEST_F(BridgeTest, random_frames_cause_no_crash_or_leak) {
   SwitchConfig config = ports(3);
   config.ports[1].vlan = 2;
   config.interfaces = {{.name = "i1",

@@ -10,7 +10,7 @@ auto error_of(const std::string& text) { return test::switch_text_error(text); }
 
 constexpr const char* kPorts = "ports: [{name: a, rate: 10Gbps}, {name: b, rate: 100Gbps}]\n";
 
-TEST(ClassConfig, lengths_are_bytes_or_times_at_the_rate_of_each_port) {
+TEST(ClassConfig, queue_lengths_are_bytes_or_times_at_the_rate_of_each_port) {
   const auto config = read(std::string(kPorts) +
                            "classes:\n"
                            "  - {class: 3, mark: {kmin: 20us, kmax: 80us, pmax: 0.1}, drop: {kmin: 150KiB}, "
@@ -33,7 +33,7 @@ TEST(ClassConfig, lengths_are_bytes_or_times_at_the_rate_of_each_port) {
   EXPECT_TRUE(config->ports[0].classes[0].aqm.mark.never());
 }
 
-TEST(ClassConfig, a_port_says_otherwise_for_itself) {
+TEST(ClassConfig, port_settings_override_switch_settings) {
   const auto config = read(
       "classes: [{class: 1, weight: 7, mark: {kmin: 1KiB}}]\n"
       "ports:\n"
@@ -48,7 +48,7 @@ TEST(ClassConfig, a_port_says_otherwise_for_itself) {
   EXPECT_EQ(config->ports[1].watchdog.detect, kNever);
 }
 
-TEST(ClassConfig, classes_of_frames_and_the_buffer) {
+TEST(ClassConfig, reads_classifier_buffer_and_seed) {
   const auto config =
       read(std::string(kPorts) +
            "classify: {trust: pcp, untagged: 2, dscp: [{dscp: 26, class: 3}], pcp: [{pcp: 1, class: 0}]}\n"
@@ -65,7 +65,7 @@ TEST(ClassConfig, classes_of_frames_and_the_buffer) {
   EXPECT_EQ(config->seed, 99U);
 }
 
-TEST(ClassConfig, a_lossless_class_must_fit_and_mark_before_it_pauses) {
+TEST(ClassConfig, lossless_class_must_fit_the_queue_and_mark_before_it_pauses) {
   const auto with = [](const std::string& more) {
     return error_of("classes: [{class: 3, " + more + "}]\nports: [{name: a, queue: 100KiB}]\n");
   };
@@ -82,7 +82,7 @@ TEST(ClassConfig, a_lossless_class_must_fit_and_mark_before_it_pauses) {
   EXPECT_NE(with("lossless: {xoff: 60KiB, xon: 50KiB}").find("headroom"), std::string::npos);
 }
 
-TEST(ClassConfig, telemetry_of_a_switch_and_of_its_ports) {
+TEST(ClassConfig, reads_and_validates_telemetry_of_switch_and_ports) {
   const auto config = read(
       "telemetry: {udp_port: 5201, switch_id: 9, domain: 3, full: true, hops: 5, when: interval, interval: "
       "10us, "
@@ -111,7 +111,7 @@ TEST(ClassConfig, telemetry_of_a_switch_and_of_its_ports) {
             std::string::npos);
 }
 
-TEST(ClassConfig, a_class_of_ldcp_that_others_share_is_warned_of) {
+TEST(ClassConfig, warns_when_an_ldcp_class_is_shared) {
   const std::string curves = "classes: [{class: 3, mark: {kmin: 60KiB}, drop: {kmin: 30KiB}}]\n";
   const auto shared = read(kPorts + curves);
   ASSERT_TRUE(shared) << shared.error().message;
@@ -133,7 +133,7 @@ TEST(ClassConfig, a_class_of_ldcp_that_others_share_is_warned_of) {
   EXPECT_TRUE(warnings(*wred).empty()) << "one curve is no LDCP";
 }
 
-TEST(ClassConfig, the_priorities_of_l3qcn) {
+TEST(ClassConfig, l3qcn_sets_notification_defaults_of_classes_5_and_7) {
   using Notify = ClassConfig::Notify;
   const auto config = read(std::string(kPorts) +
                            "l3qcn: true\n"
@@ -156,7 +156,7 @@ TEST(ClassConfig, the_priorities_of_l3qcn) {
   EXPECT_NE(error_of(std::string(kPorts) + "l3qcn: true\n").find("l3 requires cnm_port"), std::string::npos);
 }
 
-TEST(ClassConfig, a_shaper_towards_another_switch) {
+TEST(ClassConfig, reads_and_validates_shapers) {
   const std::string shaper =
       std::string(kPorts) + "cnm_port: 4999\nshapers: [{prefix: 10.2.0.0/16, class: 5, ";
   const auto config =
@@ -183,7 +183,7 @@ TEST(ClassConfig, a_shaper_towards_another_switch) {
             std::string::npos);
 }
 
-TEST(ClassConfig, mistakes_are_named) {
+TEST(ClassConfig, invalid_settings_are_rejected_with_the_reason) {
   const auto with = [](const std::string& more) {
     return error_of("classes: [{class: 3, " + more + "}]\nports: [{name: a}]\n");
   };

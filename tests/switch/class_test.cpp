@@ -33,7 +33,7 @@ class ClassTest : public SwitchTest {
   }
 };
 
-TEST_F(ClassTest, frames_are_classified_by_dscp_or_by_the_priority_of_their_tag) {
+TEST_F(ClassTest, frames_are_classified_by_dscp_or_by_pcp) {
   SwitchConfig config = ports(2);
   config.classifier.by_dscp[26] = 5;
   config.classifier.by_pcp[4] = 2;
@@ -65,7 +65,7 @@ TEST_F(ClassTest, frames_are_classified_by_dscp_or_by_the_priority_of_their_tag)
   EXPECT_EQ(count(1), untagged + 1) << "no tag";
 }
 
-TEST_F(ClassTest, shares_are_those_of_the_weights) {
+TEST_F(ClassTest, bandwidth_shares_follow_the_weights) {
   SwitchConfig config = ports(2);
   config.ports[1].rate = 1_Gbps;
   config.ports[1].queue = 64_KiB;
@@ -87,7 +87,7 @@ TEST_F(ClassTest, shares_are_those_of_the_weights) {
   }
 }
 
-TEST_F(ClassTest, shares_hold_for_frames_of_unlike_length) {
+TEST_F(ClassTest, bandwidth_shares_are_independent_of_frame_length) {
   SwitchConfig config = ports(2);
   config.ports[1].rate = 1_Gbps;
   config.ports[1].queue = 1_MiB;
@@ -122,7 +122,7 @@ TEST_F(ClassTest, shares_hold_for_frames_of_unlike_length) {
   EXPECT_NEAR(a / (a + b), 0.25, 0.005);
 }
 
-TEST_F(ClassTest, what_a_class_does_not_use_the_others_have) {
+TEST_F(ClassTest, unused_bandwidth_is_available_to_other_classes) {
   SwitchConfig config = ports(2);
   config.ports[1].rate = 1_Gbps;
   config.ports[1].classes[0].weight = 9;
@@ -135,7 +135,7 @@ TEST_F(ClassTest, what_a_class_does_not_use_the_others_have) {
   EXPECT_NEAR(bits, 1e7 * kFrame / (kFrame + 24), 1e5) << "the whole line";
 }
 
-TEST_F(ClassTest, a_strict_class_waits_for_one_frame_at_most) {
+TEST_F(ClassTest, strict_class_waits_for_at_most_one_frame) {
   SwitchConfig config = ports(2);
   config.ports[1].rate = 1_Gbps;
   config.ports[1].classes[6].strict = true;
@@ -214,7 +214,7 @@ class MarkingTest : public ClassTest {
   static double confidence(double p) { return 2.576 * std::sqrt(p * (1 - p) / kPackets); }
 };
 
-TEST_F(MarkingTest, a_port_marks_as_often_as_its_curve_says_at_every_depth) {
+TEST_F(MarkingTest, mark_probability_follows_the_curve_at_each_queue_depth) {
   AqmConfig aqm;
   aqm.mark = {.kmin = Bytes{20 * kFrame}, .kmax = Bytes{60 * kFrame}, .pmax = 0.5};
   for (const auto at : {AqmConfig::MarkAt::kEnqueue, AqmConfig::MarkAt::kDequeue}) {
@@ -228,7 +228,7 @@ TEST_F(MarkingTest, a_port_marks_as_often_as_its_curve_says_at_every_depth) {
   }
 }
 
-TEST_F(MarkingTest, a_port_drops_what_is_not_ecn_capable_as_often_as_its_curve_says) {
+TEST_F(MarkingTest, drop_probability_of_non_ect_packets_follows_the_curve) {
   AqmConfig aqm;
   aqm.mark = {.kmin = Bytes{5 * kFrame}, .kmax = Bytes{5 * kFrame}};
   aqm.drop = {.kmin = Bytes{20 * kFrame}, .kmax = Bytes{60 * kFrame}, .pmax = 0.5};
@@ -240,7 +240,7 @@ TEST_F(MarkingTest, a_port_drops_what_is_not_ecn_capable_as_often_as_its_curve_s
   }
 }
 
-TEST_F(MarkingTest, marked_packets_are_whole) {
+TEST_F(MarkingTest, marked_packets_have_ce_and_a_valid_icrc) {
   SwitchConfig config = ports(2);
   config.ports[1].classes[0].aqm.mark = {.kmin = Bytes{0}, .kmax = Bytes{0}};
   make(config);
@@ -255,7 +255,7 @@ TEST_F(MarkingTest, marked_packets_are_whole) {
   EXPECT_EQ(switch_->counters(1).classes[0].marked, 3U);
 }
 
-TEST_F(ClassTest, new_curves_hold_from_the_next_frame_on_and_lose_nothing) {
+TEST_F(ClassTest, changed_curves_apply_from_the_next_frame_without_loss) {
   SwitchConfig config = ports(2);
   config.ports[1].rate = 1_Gbps;
   make(config);
@@ -275,7 +275,7 @@ TEST_F(ClassTest, new_curves_hold_from_the_next_frame_on_and_lose_nothing) {
   EXPECT_FALSE(switch_->configure_marking(1, classes));
 }
 
-TEST_F(ClassTest, one_port_cannot_have_the_whole_buffer) {
+TEST_F(ClassTest, one_port_cannot_use_the_whole_buffer) {
   SwitchConfig config = ports(3);
   for (size_t i = 1; i < 3; ++i) config.ports[i].rate = BitsPerSec{1000};
   config.buffer = {.size = Bytes{100 * kFrame}, .alpha = 1};

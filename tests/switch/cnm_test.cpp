@@ -23,7 +23,7 @@ class QcnTest : public SwitchTest {
   uint64_t events(CnmEvent event) { return switch_->cnm_counts().of(event); }
 };
 
-TEST_F(QcnTest, answers_the_source_of_a_sampled_frame_with_its_tags) {
+TEST_F(QcnTest, sends_cnm_with_the_tags_of_the_sampled_frame_to_its_source) {
   SwitchConfig config = ports(2);
   config.ports[1].rate = 1_Mbps;
   config.ports[1].classes[kClass] = qcn_class();
@@ -55,7 +55,7 @@ TEST_F(QcnTest, answers_the_source_of_a_sampled_frame_with_its_tags) {
   EXPECT_EQ(events(CnmEvent::kNoCongestion), 1U);
 }
 
-TEST_F(QcnTest, a_frame_without_a_cn_tag_is_not_answered) {
+TEST_F(QcnTest, frame_without_cn_tag_causes_no_cnm) {
   SwitchConfig config = ports(2);
   config.ports[1].rate = 1_Mbps;
   config.ports[1].classes[kClass] = qcn_class();
@@ -73,7 +73,7 @@ TEST_F(QcnTest, a_frame_without_a_cn_tag_is_not_answered) {
   EXPECT_EQ(events(CnmEvent::kSent), 0U);
 }
 
-TEST_F(QcnTest, at_the_edge_of_the_domain_frames_lose_their_cn_tag_and_are_answered_with_it) {
+TEST_F(QcnTest, domain_edge_removes_cn_tags_and_returns_them_in_cnms) {
   SwitchConfig config = ports(2);
   config.ports[1].rate = 1_Gbps;
   config.ports[1].keeps_cn_tags = false;
@@ -93,7 +93,7 @@ TEST_F(QcnTest, at_the_edge_of_the_domain_frames_lose_their_cn_tag_and_are_answe
   EXPECT_EQ(parse_cnm_frame(answers[0]).link.tags.flow, 77);
 }
 
-TEST_F(QcnTest, a_cn_tag_in_front_of_another_tag_is_none) {
+TEST_F(QcnTest, cn_tag_before_a_vlan_tag_is_ignored) {
   SwitchConfig config = ports(2);
   config.ports[1].keeps_cn_tags = false;
   make(config);
@@ -109,7 +109,7 @@ TEST_F(QcnTest, a_cn_tag_in_front_of_another_tag_is_none) {
   EXPECT_EQ(events(CnmEvent::kTagRemoved), 0U);
 }
 
-TEST_F(QcnTest, cnms_are_limited) {
+TEST_F(QcnTest, cnm_rate_is_limited) {
   SwitchConfig config = ports(2);
   config.notify.rate = 1000;
   config.ports[1].rate = 1_Mbps;
@@ -130,7 +130,7 @@ TEST_F(QcnTest, cnms_are_limited) {
   EXPECT_EQ(heard(0).size(), 5U) << "1,000 a second";
 }
 
-TEST_F(QcnTest, a_cnm_is_not_answered_and_a_source_that_is_not_known_is_not_searched_for) {
+TEST_F(QcnTest, sends_no_cnm_for_a_sampled_cnm_or_to_an_unknown_source) {
   SwitchConfig config = ports(3);
   config.mac_table_size = 1;
   config.ports[1].rate = 1_Mbps;
@@ -155,7 +155,7 @@ TEST_F(QcnTest, a_cnm_is_not_answered_and_a_source_that_is_not_known_is_not_sear
   EXPECT_EQ(heard(0).size() + heard(2).size(), 0U);
 }
 
-TEST_F(QcnTest, a_marked_packet_with_a_cn_tag_has_ce) {
+TEST_F(QcnTest, packet_with_cn_tag_is_marked_with_ce) {
   SwitchConfig config = ports(2);
   config.ports[1].classes[kClass].aqm.mark = {.kmin = Bytes{0}, .kmax = Bytes{0}};
   make(config);

@@ -71,9 +71,9 @@ class CnpTest : public SwitchTest {
   uint64_t events(CnpEvent event) { return switch_->cnp_counts().of(event); }
 };
 
-class CnpOfBothVersions : public CnpTest, public testing::WithParamInterface<bool> {};
+class CnpIpVersionTest : public CnpTest, public testing::WithParamInterface<bool> {};
 
-TEST_P(CnpOfBothVersions, is_what_the_receiver_would_have_sent) {
+TEST_P(CnpIpVersionTest, cnp_has_the_contents_of_a_receivers_cnp) {
   const bool ipv6 = GetParam();
   make_congested(bridge());
   for (uint32_t i = 0; i < 5; ++i) put(0, data(0, i, true, ipv6));
@@ -92,10 +92,10 @@ TEST_P(CnpOfBothVersions, is_what_the_receiver_would_have_sent) {
   EXPECT_EQ(switch_->sender_counts().of(SenderEvent::kFromPacket), 1U);
 }
 
-INSTANTIATE_TEST_SUITE_P(, CnpOfBothVersions, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(, CnpIpVersionTest, testing::Bool(),
                          [](const auto& value) { return value.param ? "ipv6" : "ipv4"; });
 
-TEST_F(CnpTest, below_the_threshold_nobody_is_told) {
+TEST_F(CnpTest, sends_no_cnp_below_the_threshold) {
   make_congested(bridge());
   // The first frame is sent; the second is all that waits: 1,070 bytes.
   put(0, data(0, 0, true));
@@ -108,7 +108,7 @@ TEST_F(CnpTest, below_the_threshold_nobody_is_told) {
   EXPECT_EQ(cnps(0).size(), 1U);
 }
 
-TEST_F(CnpTest, in_its_vlan_and_with_a_priority_where_it_is_tagged) {
+TEST_F(CnpTest, cnp_has_the_vlan_of_the_flow_and_a_priority) {
   SwitchConfig config = bridge();
   make_congested(config);
   introduce({0, 2}, 0x0000 | 9);
@@ -124,7 +124,7 @@ TEST_F(CnpTest, in_its_vlan_and_with_a_priority_where_it_is_tagged) {
   EXPECT_EQ(got[0].vlan_tags[0].tci, 6 << 13 | 9);
 }
 
-TEST_F(CnpTest, a_flow_is_told_once_in_the_spacing) {
+TEST_F(CnpTest, sends_at_most_one_cnp_per_flow_and_spacing_interval) {
   SwitchConfig config = bridge();
   config.cnp.spacing = 50us;
   make_congested(config);
@@ -141,7 +141,7 @@ TEST_F(CnpTest, a_flow_is_told_once_in_the_spacing) {
   EXPECT_GT(events(CnpEvent::kSpaced), 100U);
 }
 
-TEST_F(CnpTest, no_more_than_the_rate_of_a_port) {
+TEST_F(CnpTest, cnp_rate_of_a_port_is_limited) {
   SwitchConfig config = bridge();
   config.cnp.rate = 1000;
   config.cnp.spacing = Nanos{0};
@@ -154,7 +154,7 @@ TEST_F(CnpTest, no_more_than_the_rate_of_a_port) {
   EXPECT_GT(events(CnpEvent::kLimited), 30U);
 }
 
-TEST_F(CnpTest, who_is_not_known_is_not_told_until_its_acks_come_by) {
+TEST_F(CnpTest, unknown_sender_receives_cnps_after_its_acks_are_observed) {
   make_congested(bridge());
   for (uint32_t psn = 0; psn < 40; ++psn) {
     put(0, data(0, psn, false));
@@ -171,7 +171,7 @@ TEST_F(CnpTest, who_is_not_known_is_not_told_until_its_acks_come_by) {
   EXPECT_EQ(switch_->sender_counts().of(SenderEvent::kFromAcks), 1U);
 }
 
-TEST_F(CnpTest, datagrams_say_who_sent_them) {
+TEST_F(CnpTest, cnp_for_datagrams_is_sent_to_the_source_qp_of_the_deth) {
   make_congested(bridge());
   for (uint32_t i = 0; i < 4; ++i) {
     Packet packet = data(0, i, false, false, Opcode::kUdSendOnly);
@@ -184,7 +184,7 @@ TEST_F(CnpTest, datagrams_say_who_sent_them) {
   EXPECT_EQ(got[0].bth.destination_qp, Qpn{0x77});
 }
 
-TEST_F(CnpTest, what_is_no_data_leads_to_nothing) {
+TEST_F(CnpTest, acks_mads_and_multicast_cause_no_cnp) {
   make_congested(bridge());
   for (uint32_t i = 0; i < 10; ++i) {
     Packet ack = make_packet(Opcode::kRcAcknowledge).to(Qpn{0x200}, Psn{i});
@@ -206,7 +206,7 @@ TEST_F(CnpTest, what_is_no_data_leads_to_nothing) {
 }
 
 // Host 0 sends nine of ten frames.
-TEST_F(CnpTest, the_heaviest_flow_is_told_first_and_then_the_next) {
+TEST_F(CnpTest, notifies_the_heaviest_flow_first_and_then_the_next) {
   make_congested(bridge(CnpConfig::Choice::kHeaviest));
   std::vector<size_t> order;
   for (uint32_t i = 0; i < 30; ++i) {
@@ -219,7 +219,7 @@ TEST_F(CnpTest, the_heaviest_flow_is_told_first_and_then_the_next) {
   EXPECT_EQ(order, (std::vector<size_t>{0, 1}));
 }
 
-TEST_F(CnpTest, a_flow_through_the_router_is_answered_by_a_route) {
+TEST_F(CnpTest, cnp_for_a_routed_flow_is_routed_to_the_sender) {
   SwitchConfig config = bridge();
   config.interfaces = {{.name = "a", .vlan = 1, .addresses = {net("10.0.0.254/24")}},
                        {.name = "b", .vlan = 2, .addresses = {net("10.2.0.254/24")}}};
@@ -254,7 +254,7 @@ class SuppressionTest : public CnpTest {
   }
 };
 
-TEST_F(SuppressionTest, a_receivers_cnp_for_a_flow_just_told_does_not_go_on) {
+TEST_F(SuppressionTest, drops_receiver_cnp_for_a_recently_notified_flow) {
   make_congested(bridge());
   for (uint32_t i = 0; i < 4; ++i) put(0, data(0, i, true));
   settle();
@@ -270,7 +270,7 @@ TEST_F(SuppressionTest, a_receivers_cnp_for_a_flow_just_told_does_not_go_on) {
   EXPECT_EQ(cnps(0).size(), 1U) << "and later this one's";
 }
 
-TEST_F(SuppressionTest, a_receivers_cnp_counts_for_the_spacing) {
+TEST_F(SuppressionTest, receiver_cnp_counts_toward_the_spacing) {
   make_congested(bridge());
   receiver_says();
   ASSERT_EQ(cnps(0).size(), 1U);
@@ -280,7 +280,7 @@ TEST_F(SuppressionTest, a_receivers_cnp_counts_for_the_spacing) {
   EXPECT_GT(events(CnpEvent::kSpaced), 0U);
 }
 
-TEST_F(SuppressionTest, can_be_switched_off) {
+TEST_F(SuppressionTest, suppression_can_be_disabled) {
   SwitchConfig config = bridge();
   config.cnp.suppress = false;
   make_congested(config);
@@ -290,7 +290,7 @@ TEST_F(SuppressionTest, can_be_switched_off) {
   EXPECT_EQ(cnps(0).size(), 2U);
 }
 
-TEST_F(CnpTest, more_flows_than_the_table_holds_are_bounded) {
+TEST_F(CnpTest, sends_cnps_only_for_flows_that_fit_the_table) {
   SwitchConfig config = bridge();
   config.senders.flows = 4;
   config.cnp.spacing = 1s;
@@ -317,7 +317,7 @@ senders: {flows: 100, ageing: 1s}
 cnp: {spacing: 4us, rate: 5000, suppress: false}
 )";
 
-TEST(CnpConfigText, is_read) {
+TEST(CnpConfigText, reads_cnp_settings) {
   const auto config = test::read_switch_text(kConfig);
   ASSERT_TRUE(config) << config.error().message;
   const ClassConfig& c = config->ports[0].classes[7];
@@ -333,7 +333,7 @@ TEST(CnpConfigText, is_read) {
   EXPECT_TRUE(sends_cnps(*config));
 }
 
-TEST(CnpConfigText, what_cannot_work_is_one_sentence) {
+TEST(CnpConfigText, invalid_settings_are_rejected_with_the_reason) {
   const std::string start = "ports: [{name: a}]\n";
   const auto error = [&](const std::string& more) { return test::switch_text_error(start + more); };
   EXPECT_NE(error("cnp: {spacing: 2s}").find("spacing must be 0 to 1 s"), std::string::npos);

@@ -189,7 +189,7 @@ class CnpThreeTiers : public SwitchTest, public testing::WithParamInterface<Case
   Nanos round_trip_{0};
 };
 
-TEST_P(CnpThreeTiers, the_switch_is_heard_half_a_round_trip_before_the_receiver) {
+TEST_P(CnpThreeTiers, switch_cnp_arrives_half_a_round_trip_before_receiver_cnp) {
   build(false);
   begin();
   wait(GetParam().delay * 14 + 100us);
@@ -201,7 +201,7 @@ TEST_P(CnpThreeTiers, the_switch_is_heard_half_a_round_trip_before_the_receiver)
   EXPECT_GE(earlier, round_trip_ / 2) << "round trip " << round_trip_.count() << " ns";
 }
 
-TEST_P(CnpThreeTiers, and_the_receivers_does_not_come_as_well) {
+TEST_P(CnpThreeTiers, switch_suppresses_receiver_cnps) {
   build(true);
   begin();
   wait(GetParam().delay * 14 + 100us);

@@ -101,7 +101,7 @@ class EcmpTest : public SwitchTest {
   }
 };
 
-TEST_F(EcmpTest, flows_are_shared_out_evenly_and_each_keeps_its_way_and_its_order) {
+TEST_F(EcmpTest, flows_are_distributed_evenly_and_keep_path_and_order) {
   constexpr size_t kHops = 4;
   constexpr uint32_t kFlows = 2000;
   make_known(kHops, with_known_hops(kHops));
@@ -137,7 +137,7 @@ TEST_F(EcmpTest, flows_are_shared_out_evenly_and_each_keeps_its_way_and_its_orde
   EXPECT_EQ(switch_->counters(0).rerouted, 0U);
 }
 
-TEST_F(EcmpTest, packets_with_telemetry_go_the_way_of_those_without_also_where_it_is_not_known) {
+TEST_F(EcmpTest, packets_with_telemetry_take_their_flows_path_without_switch_int) {
   make_known(4, with_known_hops(4));
   for (uint32_t i = 0; i < 200; ++i) {
     const size_t way = way_of(flow(i));
@@ -154,7 +154,7 @@ TEST_F(EcmpTest, packets_with_telemetry_go_the_way_of_those_without_also_where_i
   }
 }
 
-TEST_F(EcmpTest, ipv6_flows_are_shared_out_alike) {
+TEST_F(EcmpTest, ipv6_flows_are_distributed_over_next_hops) {
   SwitchConfig config = with_hops(2);
   config.interfaces[0].addresses = {net("fd01::1/64")};
   config.interfaces[1].addresses = {net("fd02::1/64")};
@@ -172,7 +172,7 @@ TEST_F(EcmpTest, ipv6_flows_are_shared_out_alike) {
   EXPECT_GE(std::min(got[1], got[2]), 30U);
 }
 
-TEST_F(EcmpTest, a_second_tier_uses_all_of_its_paths_for_what_one_path_of_the_first_brings) {
+TEST_F(EcmpTest, second_tier_path_choice_is_independent_of_the_first_tier) {
   constexpr uint32_t kFlows = 4000;
   // Egress ports of all flows for one switch. They do not depend on the switches before it.
   const auto ways = [&](const std::string& name, std::optional<uint64_t> seed) {
@@ -208,7 +208,7 @@ TEST_F(EcmpTest, a_second_tier_uses_all_of_its_paths_for_what_one_path_of_the_fi
   EXPECT_EQ(one, same) << "the seed alone decides";
 }
 
-TEST_F(EcmpTest, the_first_packets_wait_for_the_next_hop_of_their_flow_and_leave_in_order) {
+TEST_F(EcmpTest, packets_wait_for_resolution_of_their_next_hop_and_leave_in_order) {
   make(with_hops(2));
   for (uint32_t i = 0; i < 20; ++i) {
     FrameSpec spec = flow(i);
@@ -229,7 +229,7 @@ TEST_F(EcmpTest, the_first_packets_wait_for_the_next_hop_of_their_flow_and_leave
   EXPECT_EQ(switch_->counters(0).rerouted, 0U);
 }
 
-TEST_F(EcmpTest, what_has_waited_leaves_before_what_comes_with_the_answer) {
+TEST_F(EcmpTest, waiting_packets_leave_before_packets_received_with_the_arp_reply) {
   // The next hop is at port 0, so its ARP reply is processed before the packets of the same round.
   SwitchConfig config = with_hops(1);
   config.ports[0].vlan = 20;
@@ -251,7 +251,7 @@ TEST_F(EcmpTest, what_has_waited_leaves_before_what_comes_with_the_answer) {
   EXPECT_EQ(packets_at(0), (std::vector<uint32_t>{0, 1, 2, 3, 4, 5}));
 }
 
-TEST_F(EcmpTest, flows_of_a_next_hop_that_never_answers_go_to_the_others_and_those_of_others_stay) {
+TEST_F(EcmpTest, flows_of_an_unresolved_next_hop_move_and_other_flows_stay) {
   make(with_hops(3));
   for (uint32_t i = 0; i < 60; ++i) {
     FrameSpec spec = flow(i);
@@ -285,7 +285,7 @@ TEST_F(EcmpTest, flows_of_a_next_hop_that_never_answers_go_to_the_others_and_tho
   expect_way(second, 2);
 }
 
-TEST_F(EcmpTest, a_next_hop_that_stops_answering_loses_its_flows_without_a_packet_waiting) {
+TEST_F(EcmpTest, flows_of_a_next_hop_that_stops_replying_move_without_waiting) {
   make(with_hops(2));
   for (uint32_t i = 0; i < 20; ++i) send_flow(flow(i));
   answer_arp(1);
@@ -307,7 +307,7 @@ TEST_F(EcmpTest, a_next_hop_that_stops_answering_loses_its_flows_without_a_packe
   EXPECT_EQ(switch_->counters(0).dropped(), 0U);
 }
 
-TEST_F(EcmpTest, when_no_next_hop_answers_packets_are_given_up) {
+TEST_F(EcmpTest, packets_are_dropped_when_no_next_hop_replies) {
   make(with_hops(3));
   for (uint32_t i = 0; i < 30; ++i) send_flow(flow(i));
   wait(20s);
@@ -350,7 +350,7 @@ class EcmpWorkersTest : public EcmpTest {
   }
 };
 
-TEST_F(EcmpWorkersTest, a_flow_keeps_to_one_path_whichever_workers_port_it_comes_in_by) {
+TEST_F(EcmpWorkersTest, flow_keeps_one_path_regardless_of_the_ingress_worker) {
   constexpr uint32_t kFlows = 200;
   make_known(kHops, with_workers(with_known_hops(kHops)));
   ASSERT_EQ(switch_->worker_count(), 2U);
@@ -366,7 +366,7 @@ TEST_F(EcmpWorkersTest, a_flow_keeps_to_one_path_whichever_workers_port_it_comes
 
 // Hosts 2 to 4 reply, host 1 does not. Each worker sends its own requests, and both process each reply, whichever
 // port it arrives at. So both fail the same next hop and move its flows to the same ports.
-TEST_F(EcmpWorkersTest, workers_agree_on_who_is_silent_and_where_its_flows_go) {
+TEST_F(EcmpWorkersTest, workers_agree_on_failed_next_hops_and_replacement_paths) {
   constexpr uint32_t kFlows = 60;
   make(with_workers(with_hops(kHops)));
   for (uint32_t i = 0; i < kFlows; ++i) {
@@ -419,7 +419,7 @@ TEST_F(EcmpWorkersTest, workers_agree_on_who_is_silent_and_where_its_flows_go) {
   }
 }
 
-TEST_F(EcmpTest, a_full_table_of_routes_is_a_switch_and_one_more_is_an_error) {
+TEST_F(EcmpTest, accepts_the_maximum_number_of_routes_and_rejects_one_more) {
   SwitchConfig config = with_known_hops(2);
   config.routes.clear();
   for (uint32_t i = 0; i < kMaxRoutes; ++i)
@@ -441,7 +441,7 @@ interfaces:
   - {name: right, vlan: 20, addresses: [10.0.2.1/24, 10.0.3.1/32, "fd02::1/64"]}
 )";
 
-TEST(EcmpConfig, a_route_has_one_next_hop_or_a_list) {
+TEST(EcmpConfig, route_accepts_one_next_hop_or_a_list) {
   const auto config = test::read_switch_text(kText + R"(
 ecmp_seed: 7
 routes:
@@ -455,7 +455,7 @@ routes:
   EXPECT_EQ(test::read_switch_text(kText + "ecmp_seed: auto\n")->ecmp_seed, std::nullopt);
 }
 
-TEST(EcmpConfig, what_cannot_be_is_one_sentence) {
+TEST(EcmpConfig, invalid_routes_are_rejected_with_the_reason) {
   std::string many;
   for (int i = 0; i < 65; ++i) many += (i == 0 ? "10.0.2." : ", 10.0.2.") + std::to_string(2 + i);
   const std::pair<std::string, const char*> rows[] = {
@@ -489,7 +489,7 @@ TEST(EcmpConfig, what_cannot_be_is_one_sentence) {
   EXPECT_NE(switch_text_error(kText + "ecmp_seed: x\n"), "");
 }
 
-TEST(EcmpConfig, interfaces_have_so_many_addresses) {
+TEST(EcmpConfig, number_of_interface_addresses_is_limited) {
   SwitchConfig config{.name = "s1", .ports = {{.name = "p"}}};
   config.interfaces = {{.name = "i"}};
   for (uint32_t i = 0; i <= kMaxOwnAddresses; ++i)

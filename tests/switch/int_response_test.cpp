@@ -19,7 +19,7 @@ using To = TelemetryConfig::Respond::To;
 constexpr uint16_t kIntPort = 5201;
 constexpr uint8_t kDscp = 26;
 
-TEST(RotatingBloom, remembers_for_one_to_two_periods_and_no_longer) {
+TEST(RotatingBloom, retains_keys_for_one_to_two_periods) {
   Rng rng(1);
   RotatingBloom bloom(100ns);
   for (int i = 0; i < 1000; ++i) {
@@ -33,7 +33,7 @@ TEST(RotatingBloom, remembers_for_one_to_two_periods_and_no_longer) {
   }
 }
 
-TEST(RotatingBloom, is_wrong_as_rarely_as_it_says) {
+TEST(RotatingBloom, false_positive_rate_is_as_calculated) {
   Rng rng(2);
   RotatingBloom bloom(1s);
   for (int i = 0; i < 5000; ++i) bloom.note(rng.next(), 0ns);
@@ -104,7 +104,7 @@ class IntResponseTest : public SwitchTest {
   Nanos link_begin_{0};
 };
 
-TEST_F(IntResponseTest, the_sender_of_a_subscribed_packet_hears_of_the_hop_at_once) {
+TEST_F(IntResponseTest, sends_hop_values_to_the_sender_of_a_subscribed_packet) {
   begin(responding());
   const uint64_t before = switch_->counters(1).tx_bytes;
   const size_t bytes = subscribed(data(0)).size();
@@ -140,7 +140,7 @@ TEST_F(IntResponseTest, the_sender_of_a_subscribed_packet_hears_of_the_hop_at_on
   EXPECT_EQ(events(IntResponseEvent::kSent), 1U);
 }
 
-TEST_F(IntResponseTest, nobody_hears_who_has_not_subscribed) {
+TEST_F(IntResponseTest, sends_no_response_without_subscription) {
   begin(responding());
   for (uint32_t i = 0; i < 5; ++i) send(0, subscribed(data(i), 0));
   for (uint32_t i = 0; i < 5; ++i) send(0, encode_packet(data(i)));
@@ -148,7 +148,7 @@ TEST_F(IntResponseTest, nobody_hears_who_has_not_subscribed) {
   EXPECT_TRUE(responses(0).empty());
 }
 
-TEST_F(IntResponseTest, a_dscp_subscribes_too) {
+TEST_F(IntResponseTest, configured_dscp_subscribes_packets) {
   SwitchConfig config = responding();
   config.telemetry.respond.dscp.set(kDscp);
   begin(config);
@@ -157,7 +157,7 @@ TEST_F(IntResponseTest, a_dscp_subscribes_too) {
   EXPECT_EQ(responses(0).size(), 1U);
 }
 
-TEST_F(IntResponseTest, so_does_a_source_that_wants_responses) {
+TEST_F(IntResponseTest, telemetry_source_subscribes_packets_when_configured) {
   SwitchConfig config = responding();
   config.telemetry.wants_response = true;
   config.ports[0].telemetry = TelemetryRole::kSource;
@@ -167,14 +167,14 @@ TEST_F(IntResponseTest, so_does_a_source_that_wants_responses) {
   EXPECT_EQ(responses(0).size(), 1U);
 }
 
-TEST_F(IntResponseTest, below_the_level_nobody_hears) {
+TEST_F(IntResponseTest, sends_no_response_below_the_queue_threshold) {
   begin(responding());
   for (uint32_t i = 0; i < 3; ++i) send(0, subscribed(data(i)));  // two wait: 2,180 bytes
   wait(1ms);
   EXPECT_TRUE(responses(0).empty());
 }
 
-TEST_F(IntResponseTest, a_sender_is_left_alone_for_the_spacing_and_no_longer_than_twice_that) {
+TEST_F(IntResponseTest, responses_to_a_sender_are_one_to_two_spacings_apart) {
   begin(responding());
   std::vector<Nanos> at;
   for (uint32_t i = 0; i < 4; ++i) send(0, subscribed(data(i)));
@@ -193,7 +193,7 @@ TEST_F(IntResponseTest, a_sender_is_left_alone_for_the_spacing_and_no_longer_tha
   EXPECT_GT(events(IntResponseEvent::kSpaced), 100U);
 }
 
-TEST_F(IntResponseTest, the_receiver_hears_where_the_algorithm_is_there) {
+TEST_F(IntResponseTest, sends_responses_to_the_receiver_when_configured) {
   begin(responding(To::kReceiver));
   for (uint32_t i = 0; i < 5; ++i) send(0, subscribed(data(i)));
   wait(1ms);
@@ -206,7 +206,7 @@ TEST_F(IntResponseTest, the_receiver_hears_where_the_algorithm_is_there) {
   EXPECT_TRUE(responses(0).empty());
 }
 
-TEST_F(IntResponseTest, through_the_router_it_goes_back_by_a_route) {
+TEST_F(IntResponseTest, response_for_a_routed_packet_is_routed_to_the_sender) {
   SwitchConfig config = responding();
   config.interfaces = {{.name = "a", .vlan = 1, .addresses = {net("10.0.0.254/24")}},
                        {.name = "b", .vlan = 2, .addresses = {net("10.2.0.254/24")}}};
@@ -228,7 +228,7 @@ TEST_F(IntResponseTest, through_the_router_it_goes_back_by_a_route) {
   EXPECT_EQ(got[0].destination_mac, host_mac(0));
 }
 
-TEST_F(IntResponseTest, an_unknown_sender_hears_nothing) {
+TEST_F(IntResponseTest, sends_no_response_to_an_unknown_sender) {
   begin(responding());
   for (uint32_t i = 0; i < 5; ++i) {
     Packet packet = data(i);
@@ -241,7 +241,7 @@ TEST_F(IntResponseTest, an_unknown_sender_hears_nothing) {
   EXPECT_GT(events(IntResponseEvent::kUnknownSender), 0U);
 }
 
-TEST(IntResponseConfig, is_read_and_what_cannot_work_is_one_sentence) {
+TEST(IntResponseConfig, reads_settings_and_rejects_invalid_values) {
   const std::string start = "ports: [{name: a}]\ntelemetry: {udp_port: 5201, switch_id: 1, respond: ";
   const auto config =
       test::read_switch_text(start + "{above: 10KB, spacing: 3us, rate: 7, to: receiver, dscp: [26]}}");

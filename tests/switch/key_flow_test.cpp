@@ -19,7 +19,7 @@ KeyFlow flow(uint32_t i) {
 }
 const auto kAny = [](const KeyFlow&) { return true; };
 
-TEST(CnpPacer, is_due_at_once_and_then_every_so_many_bytes_while_there_is_congestion) {
+TEST(CnpPacer, is_due_at_the_onset_of_congestion_and_then_once_per_sample) {
   CnpPacer pacer({.threshold = 10_KiB, .sample = 100_KiB}, 1);
   EXPECT_FALSE(pacer.is_due(1000, 10'239));
   EXPECT_TRUE(pacer.is_due(1000, 10'240));
@@ -53,7 +53,7 @@ TEST(FlowSketch, few_flows_are_counted_exactly) {
 }
 
 // 10,000 small flows and three heavy ones of 5 % each. Expects the heavy ones, in order.
-TEST(FlowSketch, elephants_are_found_among_mice) {
+TEST(FlowSketch, finds_heavy_flows_among_many_small_flows) {
   FlowSketch sketch(2'000'000);
   Rng rng(5);
   for (int i = 0; i < 100'000; ++i) {
@@ -74,7 +74,7 @@ TEST(FlowSketch, elephants_are_found_among_mice) {
   EXPECT_EQ(told, (std::vector{flow(1).flow, flow(2).flow, flow(3).flow}));
 }
 
-TEST(FlowSketch, what_was_long_ago_counts_no_more) {
+TEST(FlowSketch, discounts_old_traffic) {
   FlowSketch sketch(100'000);
   for (int i = 0; i < 1000; ++i) sketch.add(flow(1), 1000);
   for (int i = 0; i < 1000; ++i) sketch.add(flow(2), 1000);
@@ -82,7 +82,7 @@ TEST(FlowSketch, what_was_long_ago_counts_no_more) {
   EXPECT_LT(sketch.bytes_of(flow(1).flow), 1000U);
 }
 
-TEST(FlowSketch, nobody_is_found_where_nobody_may_be) {
+TEST(FlowSketch, heaviest_returns_none_without_an_eligible_flow) {
   FlowSketch sketch(1000);
   EXPECT_EQ(sketch.heaviest(kAny), nullptr);
   sketch.add(flow(1), 100);

@@ -23,7 +23,7 @@ class L3CnmAuthTest : public L3QcnTest {
   }
 };
 
-TEST_F(L3CnmAuthTest, who_has_the_key_believes_what_is_signed_with_it) {
+TEST_F(L3CnmAuthTest, accepts_cnms_signed_with_the_configured_key) {
   build(with_key(tor_a()), with_key(spine()), tor_b());
   congest();
   const auto got = heard(0);
@@ -32,7 +32,7 @@ TEST_F(L3CnmAuthTest, who_has_the_key_believes_what_is_signed_with_it) {
   EXPECT_EQ(events(tor_a_, CnmEvent::kTranslated), 2U);
 }
 
-TEST_F(L3CnmAuthTest, what_is_not_signed_or_with_another_key_is_not_believed) {
+TEST_F(L3CnmAuthTest, rejects_unsigned_cnms_and_cnms_signed_with_another_key) {
   for (const bool is_signed : {false, true}) {
     SwitchConfig s = spine();
     if (is_signed) {
@@ -48,13 +48,13 @@ TEST_F(L3CnmAuthTest, what_is_not_signed_or_with_another_key_is_not_believed) {
   }
 }
 
-TEST_F(L3CnmAuthTest, who_has_no_key_does_not_mind) {
+TEST_F(L3CnmAuthTest, accepts_signed_cnms_without_a_configured_key) {
   build(tor_a(), with_key(spine()), tor_b());
   congest();
   EXPECT_EQ(heard(0).size(), 2U);
 }
 
-TEST_F(L3CnmAuthTest, a_message_is_believed_once_and_as_it_was) {
+TEST_F(L3CnmAuthTest, rejects_replayed_and_modified_cnms) {
   build(with_key(tor_a()), with_key(spine()), tor_b());
   congest();
   EXPECT_EQ(heard(0).size(), 2U);
@@ -82,14 +82,14 @@ TEST_F(L3CnmAuthTest, a_message_is_believed_once_and_as_it_was) {
   EXPECT_EQ(heard(0).size(), 1U);
 }
 
-TEST_F(L3CnmAuthTest, clocks_that_are_apart_too_far_are_not_believed) {
+TEST_F(L3CnmAuthTest, rejects_cnms_beyond_the_clock_tolerance) {
   build(with_key(tor_a(), Nanos{1'800'000'000'000'000'000} + 6s), with_key(spine()), tor_b());
   congest();
   EXPECT_EQ(heard(0).size(), 0U);
   EXPECT_EQ(events(tor_a_, CnmEvent::kNotAuthentic), 2U);
 }
 
-TEST_F(L3CnmAuthTest, what_cannot_be_is_refused) {
+TEST_F(L3CnmAuthTest, rejects_invalid_keys_rates_and_tolerances) {
   SwitchConfig a = with_key(tor_a());
   a.notify.rate = 100'001;
   EXPECT_EQ(check(a).error().message,

@@ -10,7 +10,7 @@ using test::kClass;
 using test::kCnmPort;
 using test::L3QcnTest;
 
-class L3CnmSaysTest : public L3QcnTest {
+class L3CnmContentTest : public L3QcnTest {
  protected:
   static SwitchConfig telling_spine(const QcnConfig::Contents& says) {
     SwitchConfig s = spine();
@@ -32,7 +32,7 @@ class L3CnmSaysTest : public L3QcnTest {
   }
 };
 
-TEST_F(L3CnmSaysTest, the_state_of_the_port_and_its_marks) {
+TEST_F(L3CnmContentTest, cnm_contains_port_state_and_ecn_counts) {
   SwitchConfig s = telling_spine({.port = true, .ecn = true});
   s.ports[1].classes[kClass].aqm.mark = {.kmin = Bytes{2000}, .kmax = Bytes{2000}};
   build(tor_a(), s, tor_b());
@@ -58,7 +58,7 @@ TEST_F(L3CnmSaysTest, the_state_of_the_port_and_its_marks) {
   EXPECT_EQ(events(tor_a_, CnmEvent::kTranslated), 3U);
 }
 
-TEST_F(L3CnmSaysTest, a_queue_without_congestion_says_what_there_is_to_have) {
+TEST_F(L3CnmContentTest, cnm_without_congestion_contains_available_bandwidth_and_change) {
   build(tor_a(), telling_spine({.available_bandwidth = true, .rate_change = true}), tor_b());
   // 1,306 bytes per 20 us, with the overhead on the wire: 532 Mb/s of 1 Gb/s.
   for (uint32_t i = 0; i < 100; ++i) {
@@ -80,7 +80,7 @@ TEST_F(L3CnmSaysTest, a_queue_without_congestion_says_what_there_is_to_have) {
   EXPECT_EQ(at_host_b().size(), 100U);
 }
 
-TEST_F(L3CnmSaysTest, under_overload_senders_are_told_to_send_less) {
+TEST_F(L3CnmContentTest, overload_yields_negative_rate_changes_and_lower_bandwidth) {
   SwitchConfig s = telling_spine({.available_bandwidth = true, .rate_change = true});
   s.notify.rate = 1'000'000;
   build(tor_a(), s, tor_b());
@@ -103,7 +103,7 @@ TEST_F(L3CnmSaysTest, under_overload_senders_are_told_to_send_less) {
   heard(0);
 }
 
-TEST_F(L3CnmSaysTest, in_the_same_layer_2_network_only_the_feedback_is_said) {
+TEST_F(L3CnmContentTest, sends_no_cnm_without_feedback_to_a_layer_2_source) {
   SwitchConfig a = tor_a();
   a.ports[1].rate = 1_Gbps;
   a.ports[1].classes[kClass] = test::qcn_class(true);
@@ -116,7 +116,7 @@ TEST_F(L3CnmSaysTest, in_the_same_layer_2_network_only_the_feedback_is_said) {
   EXPECT_EQ(discard_from_tor_a(), 1U);
 }
 
-TEST_F(L3CnmSaysTest, hosts_that_understand_them_get_them_as_they_are) {
+TEST_F(L3CnmContentTest, tor_delivers_self_defined_cnms_to_hosts_when_configured) {
   SwitchConfig a = tor_a();
   a.notify.tor_unknown = NotifyConfig::UnknownFlow::kDeliver;
   build(a, telling_spine({.port = true, .available_bandwidth = true}), tor_b());
@@ -136,7 +136,7 @@ TEST_F(L3CnmSaysTest, hosts_that_understand_them_get_them_as_they_are) {
   EXPECT_EQ(at_host_b().size(), 3U);
 }
 
-TEST_F(L3CnmSaysTest, a_congested_tor_tells_such_hosts_itself) {
+TEST_F(L3CnmContentTest, congested_tor_sends_self_defined_cnms_to_its_hosts) {
   SwitchConfig a = tor_a();
   a.notify.tor_unknown = NotifyConfig::UnknownFlow::kDeliver;
   a.ports[1].rate = 1_Gbps;
@@ -153,7 +153,7 @@ TEST_F(L3CnmSaysTest, a_congested_tor_tells_such_hosts_itself) {
   EXPECT_EQ(discard_from_tor_a(), 3U);
 }
 
-TEST_F(L3CnmSaysTest, what_cannot_be_is_refused) {
+TEST_F(L3CnmContentTest, invalid_contents_are_rejected_with_the_reason) {
   SwitchConfig s = spine();
   s.ports[1].classes[kClass].qcn.contents.port = true;
   EXPECT_EQ(check(s).error().message,

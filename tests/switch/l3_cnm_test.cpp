@@ -13,7 +13,7 @@ using test::L3QcnTest;
 using test::net;
 using test::qcn_class;
 
-TEST_F(L3QcnTest, a_host_hears_of_congestion_beyond_two_routers_as_if_it_were_in_its_own_network) {
+TEST_F(L3QcnTest, tor_translates_cnms_of_the_spine_to_layer_2_cnms_for_the_host) {
   build(tor_a(), spine(), tor_b());
   for (uint32_t i = 0; i < 3; ++i) send(0, frame(0, i));
   wait(1ms);
@@ -43,7 +43,7 @@ TEST_F(L3QcnTest, a_host_hears_of_congestion_beyond_two_routers_as_if_it_were_in
   EXPECT_EQ(events(spine_, CnmEvent::kSentOverIp), 2U);
 }
 
-TEST_F(L3QcnTest, a_congested_tor_answers_its_own_host_without_the_detour) {
+TEST_F(L3QcnTest, congested_tor_sends_layer_2_cnms_to_its_own_host) {
   SwitchConfig a = tor_a();
   a.ports[1].rate = 1_Gbps;
   a.ports[1].classes[kClass] = qcn_class(true);
@@ -63,7 +63,7 @@ TEST_F(L3QcnTest, a_congested_tor_answers_its_own_host_without_the_detour) {
   EXPECT_EQ(events(tor_a_, CnmEvent::kSentToOwnHost), 2U);
 }
 
-TEST_F(L3QcnTest, a_congested_tor_leaves_hosts_alone_that_send_no_cn_tags) {
+TEST_F(L3QcnTest, congested_tor_sends_no_cnm_to_hosts_without_cn_tags) {
   SwitchConfig a = tor_a();
   a.ports[1].rate = 1_Gbps;
   a.ports[1].classes[kClass] = qcn_class(true);
@@ -76,7 +76,7 @@ TEST_F(L3QcnTest, a_congested_tor_leaves_hosts_alone_that_send_no_cn_tags) {
   EXPECT_EQ(discard_from_tor_a(), 3U);
 }
 
-TEST_F(L3QcnTest, without_a_buffer_nothing_is_sent_and_nothing_else_is_lost) {
+TEST_F(L3QcnTest, without_a_buffer_no_cnm_is_sent_and_no_frame_is_lost) {
   SwitchConfig a = tor_a();
   a.ports[1].rate = 1_Gbps;
   a.ports[1].classes[kClass] = qcn_class(true);
@@ -91,7 +91,7 @@ TEST_F(L3QcnTest, without_a_buffer_nothing_is_sent_and_nothing_else_is_lost) {
   EXPECT_EQ(discard_from_tor_a(), 3U);
 }
 
-TEST_F(L3QcnTest, a_message_in_several_segments_is_translated) {
+TEST_F(L3QcnTest, cnm_in_several_segments_is_translated) {
   tor_a_alone(tor_a());
   send(0, frame(0));
   settle();
@@ -107,7 +107,7 @@ TEST_F(L3QcnTest, a_message_in_several_segments_is_translated) {
   discard_from_tor_a();
 }
 
-TEST_F(L3QcnTest, without_a_route_to_the_source_nothing_is_sent) {
+TEST_F(L3QcnTest, without_a_route_to_the_source_no_cnm_is_sent) {
   SwitchConfig s = spine();
   s.routes.erase(s.routes.begin());
   build(tor_a(), s, tor_b());
@@ -118,7 +118,7 @@ TEST_F(L3QcnTest, without_a_route_to_the_source_nothing_is_sent) {
   (void)at_host_b();
 }
 
-TEST_F(L3QcnTest, a_message_for_a_flow_that_the_tor_does_not_know_is_dropped) {
+TEST_F(L3QcnTest, cnm_for_an_unknown_flow_is_dropped) {
   tor_a_alone(tor_a());
   send_to_tor_a(self_defined(1, 1, 0xc000));
   EXPECT_EQ(heard(0).size(), 0U);
@@ -126,7 +126,7 @@ TEST_F(L3QcnTest, a_message_for_a_flow_that_the_tor_does_not_know_is_dropped) {
   EXPECT_EQ(tor_a_->counters(1).dropped(DropReason::kNotification), 1U);
 }
 
-TEST_F(L3QcnTest, a_flow_is_forgotten_after_its_time) {
+TEST_F(L3QcnTest, flow_expires_after_the_ageing_time) {
   SwitchConfig a = tor_a();
   a.notify.tor_ageing = 10ms;
   tor_a_alone(a);
@@ -142,7 +142,7 @@ TEST_F(L3QcnTest, a_flow_is_forgotten_after_its_time) {
   discard_from_tor_a();
 }
 
-TEST_F(L3QcnTest, a_full_table_forwards_what_it_cannot_learn) {
+TEST_F(L3QcnTest, full_flow_table_forwards_frames_without_learning) {
   SwitchConfig a = tor_a();
   a.notify.tor_size = 1;
   tor_a_alone(a);
@@ -156,7 +156,7 @@ TEST_F(L3QcnTest, a_full_table_forwards_what_it_cannot_learn) {
   EXPECT_EQ(discard_from_tor_a(), 3U);
 }
 
-TEST_F(L3QcnTest, a_storm_of_messages_is_limited_for_the_host) {
+TEST_F(L3QcnTest, cnm_rate_to_the_host_is_limited) {
   SwitchConfig a = tor_a();
   a.notify.rate = 1000;
   tor_a_alone(a);
@@ -171,7 +171,7 @@ TEST_F(L3QcnTest, a_storm_of_messages_is_limited_for_the_host) {
   discard_from_tor_a();
 }
 
-TEST_F(L3QcnTest, no_damaged_message_reaches_the_host) {
+TEST_F(L3QcnTest, damaged_cnms_are_dropped_or_translated_to_valid_cnms) {
   tor_a_alone(tor_a());
   send(0, frame(0));
   settle();
@@ -197,7 +197,7 @@ TEST_F(L3QcnTest, no_damaged_message_reaches_the_host) {
   discard_from_tor_a();
 }
 
-TEST_F(L3QcnTest, what_is_for_a_host_elsewhere_goes_on) {
+TEST_F(L3QcnTest, cnm_for_a_remote_host_is_forwarded) {
   SwitchConfig a = tor_a();
   a.routes.push_back({net("10.0.3.0/24"), {ip("10.100.1.2")}});
   tor_a_alone(a);
@@ -216,7 +216,7 @@ TEST_F(L3QcnTest, what_is_for_a_host_elsewhere_goes_on) {
   EXPECT_EQ(tor_a_->counters(0).dropped(), 0U);
 }
 
-TEST_F(L3QcnTest, tags_from_beyond_the_domain_are_not_believed) {
+TEST_F(L3QcnTest, cn_tags_from_outside_the_domain_are_ignored) {
   SwitchConfig a = tor_a();
   a.ports[0].keeps_cn_tags = false;
   tor_a_alone(a);

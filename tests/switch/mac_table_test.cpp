@@ -47,7 +47,7 @@ class Model {
 };
 
 // Bursts of frames at one instant, then time advances.
-TEST(MacTable, knows_what_a_naive_model_knows) {
+TEST(MacTable, matches_reference_model_under_random_operations) {
   constexpr uint32_t kSize = 24;
   constexpr Nanos kAgeing = 100ns;
   MacTable table(kSize, kAgeing);

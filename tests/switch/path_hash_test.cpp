@@ -67,7 +67,7 @@ const std::vector<Family>& families() {
   return all;
 }
 
-TEST(PathHash, ten_thousand_flows_are_shared_out_evenly) {
+TEST(PathHash, distributes_ten_thousand_flows_evenly) {
   for (const Family& family : families()) {
     for (const uint32_t paths : {2U, 3U, 4U, 7U, 8U, 16U, 64U}) {
       for (const uint64_t salt : {uint64_t{0}, kSalt, path_salt(MacAddress::local(1))}) {
@@ -80,7 +80,7 @@ TEST(PathHash, ten_thousand_flows_are_shared_out_evenly) {
   }
 }
 
-TEST(PathHash, switches_with_different_salts_choose_independently_of_each_other) {
+TEST(PathHash, different_salts_give_independent_choices) {
   constexpr uint32_t kPaths = 4;
   for (const Family& family : families()) {
     for (uint64_t other = 1; other <= 8; ++other) {
@@ -99,7 +99,7 @@ TEST(PathHash, switches_with_different_salts_choose_independently_of_each_other)
   }
 }
 
-TEST(PathHash, the_second_choice_has_nothing_to_do_with_the_first) {
+TEST(PathHash, rehash_is_independent_of_the_first_choice) {
   constexpr uint32_t kPaths = 4;
   std::vector<uint64_t> both(kPaths * kPaths);
   for (uint32_t i = 0; i < 10'000; ++i) {
@@ -109,7 +109,7 @@ TEST(PathHash, the_second_choice_has_nothing_to_do_with_the_first) {
   EXPECT_LE(test::chi_square(both), test::chi_square_bound(kPaths * kPaths - 1));
 }
 
-TEST(PathHash, what_changes_within_a_flow_or_on_its_way_does_not_change_it) {
+TEST(PathHash, fields_that_vary_within_a_flow_do_not_change_the_hash) {
   for (const FrameSpec& flow : {FrameSpec{}, v6()}) {
     const uint64_t hash = hash_of(flow);
     FrameSpec other = flow;
@@ -125,7 +125,7 @@ TEST(PathHash, what_changes_within_a_flow_or_on_its_way_does_not_change_it) {
   }
 }
 
-TEST(PathHash, each_field_of_a_flow_changes_it) {
+TEST(PathHash, each_flow_field_changes_the_hash) {
   const auto expect_change = [](const FrameSpec& flow, size_t at, const char* what) {
     auto bytes = packet(flow);
     bytes[at] ^= 1;
@@ -143,7 +143,7 @@ TEST(PathHash, each_field_of_a_flow_changes_it) {
   EXPECT_NE(hash_of({}, 1), hash_of({}, 2));
 }
 
-TEST(PathHash, tcp_has_two_ports_that_count) {
+TEST(PathHash, both_tcp_ports_change_the_hash) {
   auto bytes = packet({});
   bytes[9] = 6;
   const uint64_t hash = path_hash(bytes, kSalt);
@@ -154,7 +154,7 @@ TEST(PathHash, tcp_has_two_ports_that_count) {
   }
 }
 
-TEST(PathHash, all_fragments_of_a_packet_take_one_path) {
+TEST(PathHash, all_fragments_of_a_packet_have_the_same_hash) {
   auto first = packet({});
   first[6] |= 0x20;  // more-fragments flag
   auto middle = packet({.source_port = 1});
@@ -175,7 +175,7 @@ TEST(PathHash, all_fragments_of_a_packet_take_one_path) {
   EXPECT_EQ(path_hash(v6_last, kSalt), path_hash(v6_first, kSalt));
 }
 
-TEST(PathHash, what_is_cut_off_is_not_read) {
+TEST(PathHash, truncated_packets_are_not_read_beyond_their_end) {
   for (const FrameSpec& flow : {FrameSpec{}, v6()}) {
     const auto bytes = packet(flow);
     for (size_t length = flow.to.is_v4() ? 20 : 40; length < 48; ++length) {

@@ -77,7 +77,7 @@ class PfcTest : public SwitchTest {
 
 constexpr LosslessConfig kSmall{.xoff = 64_KiB, .xon = 32_KiB, .headroom = 16_KiB};
 
-TEST_F(PfcTest, four_senders_to_one_receiver_lose_nothing) {
+TEST_F(PfcTest, four_to_one_incast_loses_no_packet) {
   make(lossless_ports(5, 10_Gbps, kSmall), cable(10_Gbps));
   introduce({0, 1, 2, 3, 4});
   wait(100us);
@@ -97,7 +97,7 @@ TEST_F(PfcTest, four_senders_to_one_receiver_lose_nothing) {
   EXPECT_LT(static_cast<double>((runner_.now() - begin).count()), 1.01 * wanted);
 }
 
-TEST_F(PfcTest, without_it_the_same_loses_three_of_four) {
+TEST_F(PfcTest, incast_without_pfc_loses_three_of_four_packets) {
   SwitchConfig config = ports(5);
   for (auto& port : config.ports) {
     port.rate = 10_Gbps;
@@ -114,7 +114,7 @@ TEST_F(PfcTest, without_it_the_same_loses_three_of_four) {
 
 // DCQCN note, "unfairness": f1 enters through port 0; f2 and f3 share port 1. PFC pauses each ingress port for its
 // own share of the buffer, so f1 gets as much as f2 and f3 together.
-TEST_F(PfcTest, pauses_divide_by_ports_and_not_by_flows) {
+TEST_F(PfcTest, pauses_share_bandwidth_by_ingress_port_and_not_by_flow) {
   SwitchConfig config = lossless_ports(3, 10_Gbps, kSmall);
   make(config, cable(10_Gbps));
   introduce({0, 1, 2});
@@ -131,7 +131,7 @@ TEST_F(PfcTest, pauses_divide_by_ports_and_not_by_flows) {
 
 // "Victim flow": f1 and f2 enter through port 0. f1 goes to port 1, which is congested. f2 goes to port 2, which is
 // idle, and is paused together with f1.
-TEST_F(PfcTest, a_flow_to_an_idle_port_stands_still_with_its_neighbour) {
+TEST_F(PfcTest, victim_flow_to_an_idle_port_is_paused_with_the_congested_flow) {
   for (const bool lossless : {true, false}) {
     sources_.clear();
     switch_.reset();
@@ -170,7 +170,7 @@ TEST_F(PfcTest, a_flow_to_an_idle_port_stands_still_with_its_neighbour) {
   }
 }
 
-TEST_F(PfcTest, a_paused_class_waits_and_the_others_do_not) {
+TEST_F(PfcTest, paused_class_waits_and_other_classes_do_not) {
   make(lossless_ports(2, 1_Gbps, kSmall));
   introduce({0, 1});
   wait(10us);
@@ -193,7 +193,7 @@ TEST_F(PfcTest, a_paused_class_waits_and_the_others_do_not) {
   EXPECT_EQ(counters.paused_nanos, 512'000U);
 }
 
-TEST_F(PfcTest, a_pause_of_no_time_ends_one) {
+TEST_F(PfcTest, pause_of_zero_quanta_ends_a_pause) {
   make(lossless_ports(2, 1_Gbps, kSmall));
   introduce({0, 1});
   wait(10us);
@@ -206,7 +206,7 @@ TEST_F(PfcTest, a_pause_of_no_time_ends_one) {
   EXPECT_EQ(switch_->counters(1).classes[kStorage].paused_nanos, 100'000U);
 }
 
-TEST_F(PfcTest, classes_that_may_lose_are_not_paused_and_pfc_frames_never_forwarded) {
+TEST_F(PfcTest, lossy_classes_are_not_paused_and_pfc_frames_are_not_forwarded) {
   make(lossless_ports(3, 1_Gbps, kSmall));
   introduce({0, 1, 2});
   send_pause(1, 0, 0xffff);
@@ -217,14 +217,14 @@ TEST_F(PfcTest, classes_that_may_lose_are_not_paused_and_pfc_frames_never_forwar
   EXPECT_EQ(all_drops(), 0U);
 }
 
-TEST_F(PfcTest, without_a_lossless_class_its_frames_are_dropped_as_link_local) {
+TEST_F(PfcTest, pfc_frames_are_dropped_as_link_local_without_a_lossless_class) {
   make(ports(2));
   introduce({0, 1});
   send_pause(1, kStorage, 0xffff);
   EXPECT_EQ(dropped(1, DropReason::kLinkLocal), 1U);
 }
 
-TEST_F(PfcTest, a_neighbour_that_does_not_stop_loses_what_has_no_place) {
+TEST_F(PfcTest, frames_beyond_the_headroom_are_dropped_at_the_ingress_port) {
   make(lossless_ports(2, BitsPerSec{1000}, kSmall));
   introduce({0, 1});
   for (int i = 0; i < 200; ++i) {
@@ -240,7 +240,7 @@ TEST_F(PfcTest, a_neighbour_that_does_not_stop_loses_what_has_no_place) {
   EXPECT_EQ(dropped(1, DropReason::kHeadroomFull), 0U) << "counted where it came in";
 }
 
-TEST_F(PfcTest, a_long_pause_is_said_again_before_it_ends) {
+TEST_F(PfcTest, long_pause_is_refreshed_before_it_ends) {
   make(lossless_ports(2, 10_Gbps, kSmall), cable(10_Gbps));
   introduce({0, 1});
   wait(100us);
@@ -260,7 +260,7 @@ TEST_F(PfcTest, a_long_pause_is_said_again_before_it_ends) {
   EXPECT_GT(switch_->counters(0).classes[kStorage].pauses_sent, 2U);
 }
 
-TEST_F(PfcTest, the_watchdog_ends_a_storm_and_begins_anew_after_it) {
+TEST_F(PfcTest, watchdog_ends_a_pause_storm_and_restores_pfc_after_it) {
   SwitchConfig config = lossless_ports(2, 1_Gbps, kSmall);
   config.ports[1].watchdog = {.detect = 5ms, .restore = 10ms};
   make(config);

@@ -28,7 +28,7 @@ QcnFeedback feedback_of(const QcnConfig& config, uint64_t queue, uint64_t old_qu
   return point.sample(queue);
 }
 
-TEST(CongestionPoint, says_what_the_golden_vectors_say) {
+TEST(CongestionPoint, feedback_matches_golden_vectors) {
   constexpr std::array<Vector, 6> kVectors{{{20000, 15000, -6000, 5000, 1},
                                             {26000, 26000, 0, 0, 0},
                                             {30000, 26000, 4000, 4000, 5},
@@ -44,7 +44,7 @@ TEST(CongestionPoint, says_what_the_golden_vectors_say) {
   }
 }
 
-TEST(CongestionPoint, saturates_exactly_at_the_largest_feedback) {
+TEST(CongestionPoint, feedback_saturates_exactly_at_its_maximum) {
   // Qeq (2w + 1) = 130,000. A queue that does not grow reaches the maximum at Q = Qeq + 130,000.
   EXPECT_EQ(feedback_of({}, 156'000, 156'000).quantized, 63);
   EXPECT_EQ(feedback_of({}, 155'999, 155'999).quantized, 62);
@@ -55,7 +55,7 @@ TEST(CongestionPoint, saturates_exactly_at_the_largest_feedback) {
   EXPECT_EQ(feedback_of({}, 28'064, 28'064).quantized, 1);
 }
 
-TEST(CongestionPoint, weighs_growth_by_any_power_of_two) {
+TEST(CongestionPoint, growth_weight_can_be_any_power_of_two) {
   const auto heavy = feedback_of({.weight = 1024}, 36'000, 26'000);
   EXPECT_EQ(heavy.quantized, (10'000 + 1024 * 10'000) * 63 / (26'000 * 2049));
   const auto light = feedback_of({.weight = 1.0 / 1024}, 40'000, 0);
@@ -77,7 +77,7 @@ std::vector<uint64_t> distances(uint64_t queue, uint64_t seed, size_t count) {
   return found;
 }
 
-TEST(CongestionPoint, samples_more_often_the_more_congested_it_is) {
+TEST(CongestionPoint, sampling_interval_shrinks_with_congestion) {
   // Feedback of a constant queue, and the mean distance of samples (802.1Q table 30-1).
   constexpr std::array<std::pair<uint64_t, uint64_t>, 8> kMeans{{{26'000, 150'000},
                                                                  {26'000 + 8 * 2064, 75'000},
@@ -101,7 +101,7 @@ TEST(CongestionPoint, samples_more_often_the_more_congested_it_is) {
   }
 }
 
-TEST(CongestionPoint, the_same_seed_samples_the_same_frames) {
+TEST(CongestionPoint, same_seed_samples_the_same_frames) {
   EXPECT_EQ(distances(30'000, 3, 20), distances(30'000, 3, 20));
   EXPECT_NE(distances(30'000, 3, 20), distances(30'000, 4, 20));
 }
@@ -115,7 +115,7 @@ TorFlow sent_by(uint8_t host) {
   return {.source = {{2, 0, 0, 0, 0, host}}, .destination = {}, .vlan = 1, .tags = {}};
 }
 
-TEST(TorTable, a_full_one_learns_again_when_flows_are_too_old) {
+TEST(TorTable, full_table_learns_again_when_flows_expire) {
   TorTable table{2, 10ms};
   EXPECT_EQ(table.learn(flow_number(1), sent_by(1), 0ms), TorTable::Learned::kNew);
   EXPECT_EQ(table.learn(flow_number(2), sent_by(2), 1ms), TorTable::Learned::kNew);
@@ -130,13 +130,13 @@ TEST(TorTable, a_full_one_learns_again_when_flows_are_too_old) {
   EXPECT_EQ(table.size(), 2U);
 }
 
-TEST(TorTable, without_a_size_it_knows_nothing) {
+TEST(TorTable, table_of_size_0_stores_no_flow) {
   TorTable table{0, 1s};
   EXPECT_EQ(table.learn(flow_number(1), sent_by(1), 0ms), TorTable::Learned::kFull);
   EXPECT_EQ(table.find(flow_number(1), 0ms), nullptr);
 }
 
-TEST(TorTable, does_as_a_map_would_under_random_flows) {
+TEST(TorTable, matches_reference_model_under_random_flows) {
   constexpr uint32_t kSize = 64;
   TorTable table{kSize, 50ns};
   std::vector<std::pair<uint32_t, Nanos>> model;  // flow and time of its last frame
@@ -166,7 +166,7 @@ TEST(TorTable, does_as_a_map_would_under_random_flows) {
 auto read(const std::string& text) { return test::read_switch_text(text); }
 auto error_of(const std::string& text) { return test::switch_text_error(text); }
 
-TEST(QcnConfig, is_read_with_lengths_at_the_rate_of_each_port) {
+TEST(QcnConfig, reads_settings_with_lengths_at_the_rate_of_each_port) {
   const auto config = read(
       "cnm_port: 4999\ncnm_rate: 5000\ntor: {size: 100, ageing: 2s}\n"
       "interfaces: [{name: i, addresses: [10.0.0.1/24]}]\n"
@@ -191,7 +191,7 @@ TEST(QcnConfig, is_read_with_lengths_at_the_rate_of_each_port) {
   EXPECT_EQ(config->notify.tor_ageing, 2s);
 }
 
-TEST(QcnConfig, what_cannot_work_is_one_sentence) {
+TEST(QcnConfig, invalid_settings_are_rejected_with_the_reason) {
   const std::string kPorts = "ports: [{name: a}]\n";
   const auto of_class = [&](const std::string& qcn) {
     return error_of(kPorts + "classes: [{class: 5, notify: qcn, qcn: {" + qcn + "}}]\n");

@@ -21,7 +21,7 @@ class QueueTest : public SwitchTest {
   static constexpr uint32_t kFrame = 122;  // length of a frame; 146 bytes on the wire: 1168 ns at 1 Gb/s
 };
 
-TEST_F(QueueTest, the_limit_is_exact_to_the_byte_and_the_tail_is_dropped) {
+TEST_F(QueueTest, byte_limit_is_exact_and_excess_frames_are_tail_dropped) {
   // The first frame is sent at once, five wait, the rest exceeds the limit.
   make_bottleneck(1_Gbps, Bytes{5 * kFrame});
   burst(1);
@@ -41,7 +41,7 @@ TEST_F(QueueTest, the_limit_is_exact_to_the_byte_and_the_tail_is_dropped) {
   EXPECT_EQ(switch_->counters(1).queue_peak_bytes, 5 * kFrame);
 }
 
-TEST_F(QueueTest, one_byte_less_holds_one_frame_less) {
+TEST_F(QueueTest, limit_one_byte_lower_holds_one_frame_less) {
   make_bottleneck(1_Gbps, Bytes{5 * kFrame - 1});
   burst(1);
   settle();
@@ -52,7 +52,7 @@ TEST_F(QueueTest, one_byte_less_holds_one_frame_less) {
   EXPECT_EQ(heard(1).size(), 5U);
 }
 
-TEST_F(QueueTest, the_limit_in_frames_holds_too) {
+TEST_F(QueueTest, frame_limit_is_enforced) {
   SwitchConfig config = ports(2);
   config.ports[1].rate = 1_Gbps;
   config.ports[1].queue_frames = 3;
@@ -85,7 +85,7 @@ TEST_F(QueueTest, frames_leave_at_the_drain_rate_to_the_nanosecond) {
   EXPECT_EQ(switch_->counters(1).tx_packets, 1000U);
 }
 
-TEST_F(QueueTest, an_idle_line_sends_at_once) {
+TEST_F(QueueTest, idle_line_sends_at_once) {
   make_bottleneck(1_Gbps, 1_MiB);
   for (int i = 0; i < 3; ++i) {
     wait(1168ns);
@@ -100,14 +100,14 @@ TEST_F(QueueTest, an_idle_line_sends_at_once) {
   EXPECT_EQ(heard(1).size(), 1U);
 }
 
-TEST_F(QueueTest, without_a_rate_everything_leaves_at_once) {
+TEST_F(QueueTest, without_a_rate_all_frames_leave_at_once) {
   make_bottleneck(BitsPerSec{0}, 1_MiB);
   burst(500);
   settle();
   EXPECT_EQ(heard(1).size(), 500U);
 }
 
-TEST_F(QueueTest, a_port_that_refuses_keeps_the_frames_waiting_in_order) {
+TEST_F(QueueTest, frames_rejected_by_the_port_wait_in_order) {
   // The queue has no rate limit. The link has one, and accepts two frames at a time.
   SimLinkConfig link;
   link.b_to_a = {.rate = 1_Gbps, .queue = Bytes{2 * kFrame}};
@@ -122,7 +122,7 @@ TEST_F(QueueTest, a_port_that_refuses_keeps_the_frames_waiting_in_order) {
   for (uint32_t i = 0; i < 50; ++i) EXPECT_EQ(view(got[i]).psn().value(), i);
 }
 
-TEST_F(QueueTest, a_queue_that_is_polled_late_catches_up_and_keeps_its_rate) {
+TEST_F(QueueTest, late_poll_catches_up_without_exceeding_the_rate) {
   make_bottleneck(1_Gbps, 1_MiB);
   burst(1);
   const Nanos begin = runner_.now();
@@ -143,14 +143,14 @@ TEST_F(QueueTest, a_queue_that_is_polled_late_catches_up_and_keeps_its_rate) {
   }
 }
 
-TEST_F(QueueTest, a_destroyed_switch_frees_what_waits) {
+TEST_F(QueueTest, destruction_frees_queued_frames) {
   make_bottleneck(1_Mbps, 1_MiB);
   burst(100);
   settle();
   EXPECT_GT(switch_->counters(1).queue_packets, 90U);
 }  // TearDown() checks that the pool has no frames in use
 
-TEST_F(QueueTest, what_comes_in_goes_out_or_is_counted_as_dropped) {
+TEST_F(QueueTest, each_received_frame_is_sent_or_counted_as_dropped) {
   SwitchConfig config = ports(3);
   for (auto& p : config.ports) {
     p.rate = 1_Gbps;

@@ -18,7 +18,7 @@ void cycle(ReactionPoint& point, uint64_t bytes) {
   for (uint64_t sent = 0; point.rate() == before && sent < bytes * 2; sent += 10) point.sent(10, 1us);
 }
 
-TEST(ReactionPoint, the_rate_falls_by_gd_for_each_unit_of_feedback) {
+TEST(ReactionPoint, rate_decreases_by_gd_for_each_unit_of_feedback) {
   for (const auto& [feedback, left] : {std::pair{1, 127.0 / 128}, {32, 0.75}, {63, 65.0 / 128}}) {
     ReactionPoint point({}, 10_Gbps, 1);
     EXPECT_FALSE(point.is_limiting());
@@ -28,7 +28,7 @@ TEST(ReactionPoint, the_rate_falls_by_gd_for_each_unit_of_feedback) {
   }
 }
 
-TEST(ReactionPoint, it_begins_with_what_is_sent) {
+TEST(ReactionPoint, first_decrease_starts_from_the_measured_sending_rate) {
   ReactionPoint point({}, 10_Gbps, 1);
   point.slow_down(32, 400_Mbps, 1us);
   EXPECT_NEAR(mbps(point), 300, 1e-3);
@@ -36,7 +36,7 @@ TEST(ReactionPoint, it_begins_with_what_is_sent) {
   EXPECT_NEAR(mbps(point), 225, 1e-3) << "later it knows itself";
 }
 
-TEST(ReactionPoint, no_more_than_half_goes_at_once_and_never_below_the_least) {
+TEST(ReactionPoint, one_decrease_is_at_most_half_and_not_below_the_minimum_rate) {
   ReactionPoint point({.min = 100_Mbps, .gd = 1}, 1_Gbps, 1);
   point.slow_down(63, 1_Gbps, 1us);
   EXPECT_NEAR(mbps(point), 500, 1e-3);
@@ -44,7 +44,7 @@ TEST(ReactionPoint, no_more_than_half_goes_at_once_and_never_below_the_least) {
   EXPECT_NEAR(mbps(point), 100, 1e-3);
 }
 
-TEST(ReactionPoint, fast_recovery_goes_halfway_back_in_each_cycle) {
+TEST(ReactionPoint, fast_recovery_halves_the_distance_to_the_target_in_each_cycle) {
   ReactionPoint point(bytes_only(), 10_Gbps, 1);
   point.slow_down(32, 1000_Mbps, 1us);
   double expected = 750;
@@ -55,7 +55,7 @@ TEST(ReactionPoint, fast_recovery_goes_halfway_back_in_each_cycle) {
   }
 }
 
-TEST(ReactionPoint, beyond_it_the_target_rises_by_ai_with_one_counter) {
+TEST(ReactionPoint, active_increase_raises_the_target_by_ai_with_one_counter) {
   ReactionPoint point(bytes_only(), 10_Gbps, 1);
   point.slow_down(32, 1000_Mbps, 1us);
   for (int i = 0; i < 5; ++i) cycle(point, 10'000);
@@ -68,7 +68,7 @@ TEST(ReactionPoint, beyond_it_the_target_rises_by_ai_with_one_counter) {
   }
 }
 
-TEST(ReactionPoint, and_by_more_and_more_hai_with_both) {
+TEST(ReactionPoint, hyper_active_increase_raises_the_target_by_hai_with_both_counters) {
   ReactionConfig config = bytes_only();
   config.time_reset = 1ms;
   ReactionPoint point(config, 10_Gbps, 1);
@@ -87,7 +87,7 @@ TEST(ReactionPoint, and_by_more_and_more_hai_with_both) {
   EXPECT_NEAR(steps[5] - (steps[4] + 1048 + 80) / 2, 0, 0.05);
 }
 
-TEST(ReactionPoint, of_several_messages_in_a_row_the_target_is_what_it_was_before_the_first) {
+TEST(ReactionPoint, consecutive_decreases_keep_the_target_of_the_first) {
   ReactionPoint point(bytes_only(), 10_Gbps, 1);
   point.slow_down(32, 1000_Mbps, 1us);
   point.slow_down(32, 1000_Mbps, 1us);
@@ -98,7 +98,7 @@ TEST(ReactionPoint, of_several_messages_in_a_row_the_target_is_what_it_was_befor
   EXPECT_NEAR(mbps(point), (585.94 + 781.25) / 2, 0.01);
 }
 
-TEST(ReactionPoint, a_target_far_away_is_brought_down_at_the_first_cycle) {
+TEST(ReactionPoint, target_far_above_the_rate_is_reduced_at_the_first_cycle) {
   ReactionPoint point(bytes_only(), 10_Gbps, 1);
   for (int i = 0; i < 4; ++i) point.slow_down(63, 8000_Mbps, 1us);  // 532 Mb/s
   const double low = mbps(point);
@@ -107,7 +107,7 @@ TEST(ReactionPoint, a_target_far_away_is_brought_down_at_the_first_cycle) {
   EXPECT_NEAR(mbps(point), (low + 1000) / 2, 0.01);
 }
 
-TEST(ReactionPoint, at_the_rate_of_the_line_there_is_no_limit_any_more) {
+TEST(ReactionPoint, limit_is_removed_at_line_rate) {
   ReactionPoint point({.time_reset = 100us, .ai = 100_Mbps, .hai = 1000_Mbps}, 1_Gbps, 1);
   point.slow_down(63, 1_Gbps, 0us);
   point.advance(1s);
@@ -115,7 +115,7 @@ TEST(ReactionPoint, at_the_rate_of_the_line_there_is_no_limit_any_more) {
   EXPECT_EQ(point.rate(), 1_Gbps);
 }
 
-TEST(ReactionPoint, who_is_told_by_how_much_does_that_up_and_down) {
+TEST(ReactionPoint, explicit_rate_change_is_applied_in_both_directions) {
   ReactionPoint point(bytes_only(), 1_Gbps, 1);
   point.change(1'000'000, 500_Mbps, 1us);
   EXPECT_FALSE(point.is_limiting()) << "without a limit there is nothing to raise";

@@ -35,7 +35,7 @@ class AskedPort final : public Port {
   PortCapabilities capabilities_;
 };
 
-class RestingPorts : public SwitchTest {
+class IdlePortPolling : public SwitchTest {
  protected:
   void SetUp() override {
     SwitchTest::SetUp();
@@ -57,7 +57,7 @@ class RestingPorts : public SwitchTest {
   Nanos now_{0};
 };
 
-TEST_F(RestingPorts, are_asked_in_every_eighth_round_when_nothing_has_come_for_long_but_to_others) {
+TEST_F(IdlePortPolling, idle_ports_are_polled_every_eighth_round_while_others_are_active) {
   rounds(200);
   arrive(3);
   rounds(56);
@@ -71,12 +71,12 @@ TEST_F(RestingPorts, are_asked_in_every_eighth_round_when_nothing_has_come_for_l
 }
 
 // With idle ports the runner may sleep after each round.
-TEST_F(RestingPorts, are_asked_in_every_round_when_nothing_has_come_to_any) {
+TEST_F(IdlePortPolling, all_ports_are_polled_every_round_when_all_are_idle) {
   rounds(1000);
   for (const AskedPort& port : ports_) EXPECT_EQ(port.asked, 1000U);
 }
 
-TEST_F(RestingPorts, are_asked_in_every_round_again_when_something_comes_and_it_comes_soon) {
+TEST_F(IdlePortPolling, port_is_polled_every_round_again_after_a_frame_arrives) {
   rounds(1000);
   arrive(2);
   rounds(8);

@@ -108,7 +108,7 @@ class RouteTableTest : public testing::TestWithParam<std::tuple<bool, Kind>> {
   void SetUp() override { ASSERT_TRUE(start_eal()); }
 };
 
-TEST_P(RouteTableTest, finds_what_a_search_of_the_whole_list_finds) {
+TEST_P(RouteTableTest, matches_linear_search) {
   const auto [v4, kind] = GetParam();
   uint64_t seed = 0;
   for (const size_t count : {1UL, 2UL, 3UL, 5UL, 10UL, 20UL, 64UL, 300UL}) {
@@ -138,7 +138,7 @@ TEST_P(RouteTableTest, finds_what_a_search_of_the_whole_list_finds) {
   }
 }
 
-TEST_P(RouteTableTest, a_default_route_takes_what_nothing_else_takes) {
+TEST_P(RouteTableTest, default_route_matches_addresses_without_a_longer_prefix) {
   const auto [v4, kind] = GetParam();
   const IpNetwork everything = *IpNetwork::parse(v4 ? "0.0.0.0/0" : "::/0");
   const IpNetwork host = *IpNetwork::parse(v4 ? "10.0.0.1/32" : "fd00::1/128");
@@ -177,7 +177,7 @@ class RouteTables : public testing::Test {
   }
 };
 
-TEST_F(RouteTables, an_empty_one_knows_nothing) {
+TEST_F(RouteTables, empty_table_finds_no_route) {
   const RouteTable none;
   EXPECT_EQ(none.find(*IpAddress::parse("10.0.0.1")), kNotFound);
   const auto made = RouteTable::create({});
@@ -185,7 +185,7 @@ TEST_F(RouteTables, an_empty_one_knows_nothing) {
   EXPECT_EQ(made->find(*IpAddress::parse("fd00::1")), kNotFound);
 }
 
-TEST_F(RouteTables, both_families_are_asked_for_in_one_go) {
+TEST_F(RouteTables, one_bulk_lookup_resolves_both_address_families) {
   std::vector<Entry> entries = many(true, 40);
   for (const Entry& e : many(false, 40)) entries.push_back(e);
   const auto table = RouteTable::create(entries);
@@ -200,7 +200,7 @@ TEST_F(RouteTables, both_families_are_asked_for_in_one_go) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], i / 2);
 }
 
-TEST_F(RouteTables, hundreds_of_small_ones_take_none_of_dpdks_memory) {
+TEST_F(RouteTables, small_tables_use_no_dpdk_memory) {
   const size_t before = dpdks_memory_in_use();
   {
     std::vector<RouteTable> tables;
@@ -219,7 +219,7 @@ TEST_F(RouteTables, hundreds_of_small_ones_take_none_of_dpdks_memory) {
   EXPECT_EQ(dpdks_memory_in_use(), before);
 }
 
-TEST_F(RouteTables, one_with_many_routes_is_a_table_and_gives_its_memory_back) {
+TEST_F(RouteTables, large_route_set_uses_a_dpdk_table_and_frees_its_memory) {
   const size_t before = dpdks_memory_in_use();
   for (const bool v4 : {true, false}) {
     const auto table = RouteTable::create(many(v4, RouteTable::kRangesUpTo + 1));
@@ -231,7 +231,7 @@ TEST_F(RouteTables, one_with_many_routes_is_a_table_and_gives_its_memory_back) {
   EXPECT_EQ(dpdks_memory_in_use(), before);
 }
 
-TEST_F(RouteTables, without_memory_for_a_table_the_answers_are_the_same) {
+TEST_F(RouteTables, lookups_are_correct_without_memory_for_a_table) {
   std::vector<RouteTable> tables;
   const std::vector<Entry> entries = many(true, 1000);
   for (int i = 0; i < 3; ++i) {
@@ -248,7 +248,7 @@ TEST_F(RouteTables, without_memory_for_a_table_the_answers_are_the_same) {
   EXPECT_EQ(last_dpdk_error(), "") << "a want that is made up for is no error";
 }
 
-TEST_F(RouteTables, host_routes_of_ipv6_beyond_what_a_table_can_name_are_searched_for) {
+TEST_F(RouteTables, ipv6_host_routes_beyond_the_table_capacity_use_a_search) {
   std::vector<Entry> entries;
   for (uint32_t i = 0; i < 3000; ++i) {
     IpAddress address = *IpAddress::parse("fd00::");
@@ -263,7 +263,7 @@ TEST_F(RouteTables, host_routes_of_ipv6_beyond_what_a_table_can_name_are_searche
     EXPECT_EQ(table->find(entries[i].prefix.address), longest_in(entries, entries[i].prefix.address));
 }
 
-TEST_F(RouteTables, as_many_as_are_allowed_fit_and_one_more_is_an_error) {
+TEST_F(RouteTables, accepts_the_maximum_number_of_routes_and_rejects_one_more) {
   for (const bool v4 : {true, false}) {
     const auto full = RouteTable::create(many(v4, RouteTable::kMaxEntries));
     ASSERT_TRUE(full) << full.error().message;

@@ -49,7 +49,7 @@ class RouterTest : public SwitchTest {
   }
 };
 
-TEST_F(RouterTest, a_packet_waits_for_arp_and_leaves_with_new_macs_and_one_hop_less) {
+TEST_F(RouterTest, packet_waits_for_arp_and_leaves_with_new_macs_and_lower_ttl) {
   make(two_networks());
   const FrameSpec spec{.traffic_class = 0x6a, .ttl = 17, .payload = 512, .number = 7};
   send_to(ip("10.0.2.2"), spec);
@@ -78,7 +78,7 @@ TEST_F(RouterTest, a_packet_waits_for_arp_and_leaves_with_new_macs_and_one_hop_l
   EXPECT_EQ(heard(1).size(), 1U);
 }
 
-TEST_F(RouterTest, ipv6_is_routed_alike) {
+TEST_F(RouterTest, routes_ipv6_packets) {
   SwitchConfig config = two_networks();
   config.neighbors = {{ip("fd02::2"), host_mac(1)}};
   make(config);
@@ -94,7 +94,7 @@ TEST_F(RouterTest, ipv6_is_routed_alike) {
                                       .ttl = 1}));
 }
 
-TEST_F(RouterTest, a_tag_changes_to_the_vlan_of_the_way_out_even_on_the_same_port) {
+TEST_F(RouterTest, tag_is_rewritten_to_the_egress_vlan_even_on_the_same_port) {
   SwitchConfig config = two_networks();
   for (SwitchPortConfig& port : config.ports) port = {.name = port.name};
   config.neighbors = {{ip("10.0.2.2"), host_mac(0)}};
@@ -108,7 +108,7 @@ TEST_F(RouterTest, a_tag_changes_to_the_vlan_of_the_way_out_even_on_the_same_por
   EXPECT_EQ(view(got[0]).ipv4().ttl, 63);
 }
 
-TEST_F(RouterTest, the_last_hop_expires_and_is_not_forwarded) {
+TEST_F(RouterTest, packet_with_ttl_0_or_1_is_dropped) {
   SwitchConfig config = two_networks();
   config.neighbors = {{ip("10.0.2.2"), host_mac(1)}, {ip("fd02::2"), host_mac(1)}};
   make(config);
@@ -122,7 +122,7 @@ TEST_F(RouterTest, the_last_hop_expires_and_is_not_forwarded) {
   EXPECT_EQ(counts(), (Counts{0, 1}));
 }
 
-TEST_F(RouterTest, the_longest_prefix_wins) {
+TEST_F(RouterTest, longest_prefix_match_selects_the_route) {
   SwitchConfig config = two_networks();
   config.routes = {{net("0.0.0.0/0"), {ip("10.0.2.9")}},
                    {net("10.9.0.0/16"), {ip("10.0.2.3")}},
@@ -145,7 +145,7 @@ TEST_F(RouterTest, the_longest_prefix_wins) {
   EXPECT_EQ(dropped(0, DropReason::kNoRoute), 2U);
 }
 
-TEST_F(RouterTest, no_route_multicast_and_a_networks_broadcast_go_nowhere) {
+TEST_F(RouterTest, drops_multicast_broadcast_and_packets_without_a_route) {
   make(two_networks());
   for (const char* to :
        {"10.0.3.2", "224.0.0.5", "255.255.255.255", "10.0.2.255", "fd03::1", "ff02::5", "fe80::1"}) {
@@ -155,7 +155,7 @@ TEST_F(RouterTest, no_route_multicast_and_a_networks_broadcast_go_nowhere) {
   EXPECT_EQ(dropped(0, DropReason::kNoRoute), 7U);
 }
 
-TEST_F(RouterTest, a_damaged_ip_header_is_not_routed) {
+TEST_F(RouterTest, packet_with_a_damaged_ip_header_is_dropped) {
   make(two_networks());
   FrameSpec spec{
       .destination = switch_->mac(), .source = host_mac(0), .from = ip("10.0.1.2"), .to = ip("10.0.2.2")};
@@ -171,7 +171,7 @@ TEST_F(RouterTest, a_damaged_ip_header_is_not_routed) {
   EXPECT_EQ(counts(), (Counts{0, 0}));
 }
 
-TEST_F(RouterTest, frames_for_a_neighbour_that_never_answers_are_given_up) {
+TEST_F(RouterTest, packets_for_an_unresolvable_neighbor_are_dropped) {
   make(two_networks());
   for (int i = 0; i < 5; ++i) send_to(ip("10.0.2.2"));
   wait(10s);
@@ -181,7 +181,7 @@ TEST_F(RouterTest, frames_for_a_neighbour_that_never_answers_are_given_up) {
   EXPECT_EQ(pool_->in_use(), 0U);
 }
 
-TEST_F(RouterTest, only_so_many_frames_wait) {
+TEST_F(RouterTest, number_of_waiting_packets_is_limited) {
   make(two_networks());
   for (size_t i = 0; i < Router::kMaxWaiting + 10; ++i) send_to(ip("10.0.2.2"));
   EXPECT_EQ(dropped(0, DropReason::kNoNeighbor), 10U);
@@ -190,12 +190,12 @@ TEST_F(RouterTest, only_so_many_frames_wait) {
   EXPECT_EQ(heard(1).size(), Router::kMaxWaiting);
 }
 
-TEST_F(RouterTest, frames_that_wait_are_freed_with_the_switch) {
+TEST_F(RouterTest, waiting_packets_are_freed_with_the_switch) {
   make(two_networks());
   for (int i = 0; i < 5; ++i) send_to(ip("10.0.2.2"));
 }  // TearDown() checks that the pool has no frames in use
 
-TEST_F(RouterTest, a_frame_that_shares_memory_is_copied_before_its_header_changes) {
+TEST_F(RouterTest, shared_frame_is_copied_before_its_header_is_modified) {
   SwitchConfig config = two_networks();
   config.neighbors = {{ip("10.0.2.2"), host_mac(1)}};
   make(config);
@@ -236,7 +236,7 @@ TEST_F(RouterTest, a_frame_that_shares_memory_is_copied_before_its_header_change
   rte_pktmbuf_free(kept);
 }
 
-TEST_F(RouterTest, the_switch_answers_arp_for_its_own_address_and_no_other) {
+TEST_F(RouterTest, replies_to_arp_for_the_interface_address_only) {
   make(two_networks());
   for (const char* target : {"10.0.1.1", "10.0.2.1", "10.0.1.77"}) {
     std::vector<uint8_t> bytes(kMaxArpFrame);
@@ -260,7 +260,7 @@ TEST_F(RouterTest, the_switch_answers_arp_for_its_own_address_and_no_other) {
   EXPECT_EQ(heard(1).size(), 0U);
 }
 
-TEST_F(RouterTest, the_switch_answers_neighbour_solicitations_and_asks_with_them) {
+TEST_F(RouterTest, replies_to_neighbor_solicitations_and_sends_them) {
   make(two_networks());
   const auto send_nd = [this](size_t host, const MacAddress& to, const NeighborMessage& message) {
     std::vector<uint8_t> bytes(128);
@@ -306,7 +306,7 @@ TEST_F(RouterTest, the_switch_answers_neighbour_solicitations_and_asks_with_them
   EXPECT_EQ(view(got[0]).ethernet().destination, host_mac(1));
 }
 
-TEST_F(RouterTest, the_switch_answers_ping_at_every_address_of_its_own) {
+TEST_F(RouterTest, replies_to_ping_at_its_own_addresses) {
   make(two_networks());
   introduce({0});
   const std::pair<const char*, const char*> rows[] = {
@@ -331,7 +331,7 @@ TEST_F(RouterTest, the_switch_answers_ping_at_every_address_of_its_own) {
   }
 }
 
-TEST_F(RouterTest, other_packets_to_its_own_addresses_are_not_for_us) {
+TEST_F(RouterTest, drops_other_packets_to_its_own_addresses) {
   make(two_networks());
   send_to(ip("10.0.1.1"));
   send_to(ip("fd02::1"));
@@ -344,7 +344,7 @@ TEST_F(RouterTest, other_packets_to_its_own_addresses_are_not_for_us) {
   EXPECT_EQ(dropped(0, DropReason::kLocalUnanswered), 3U);
 }
 
-TEST_F(RouterTest, a_vlan_without_an_interface_is_only_bridged) {
+TEST_F(RouterTest, vlan_without_an_interface_is_bridged_only) {
   SwitchConfig config = two_networks();
   config.ports[0].vlan = config.ports[1].vlan = 30;
   make(config);
@@ -360,7 +360,7 @@ struct BadConfig {
   const char* message;
 };
 
-TEST_F(RouterTest, what_a_configuration_may_not_say_is_one_sentence) {
+TEST_F(RouterTest, invalid_configurations_are_rejected_with_the_reason) {
   const BadConfig rows[] = {
       {"no ports", [](SwitchConfig& c) { c.ports.clear(); }, "switch 's1': at least one port is required"},
       {"same name", [](SwitchConfig& c) { c.ports[1].name = "p0"; },

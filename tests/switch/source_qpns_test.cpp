@@ -73,7 +73,7 @@ class CmDatagram {
   std::array<uint8_t, 260> bytes_{};
 };
 
-TEST(SourceQpns, a_packet_that_says_it_is_believed) {
+TEST(SourceQpns, learns_the_source_qp_from_a_packet_that_contains_it) {
   Senders senders(16, 10s);
   EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{24}), 0ns), Learned::kFromPacket);
   EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 2, Qpn{24}), 0ns), Learned::kNothing);
@@ -82,13 +82,13 @@ TEST(SourceQpns, a_packet_that_says_it_is_believed) {
   EXPECT_EQ(senders.find({kB, kA, Qpn{17}}, false, 1s), std::nullopt) << "the other way";
 }
 
-TEST(SourceQpns, datagrams_are_not_remembered) {
+TEST(SourceQpns, does_not_store_senders_of_datagrams) {
   Senders senders(16, 10s);
   EXPECT_EQ(senders.observe(packet(Opcode::kUdSendOnly, to_b(17), 1, Qpn{24}), 0ns), Learned::kNothing);
   EXPECT_EQ(senders.size(), 0U);
 }
 
-TEST(SourceQpns, nobody_is_told_at_the_management_queue_pairs) {
+TEST(SourceQpns, ignores_management_queue_pairs_as_senders) {
   Senders senders(16, 10s);
   for (const uint32_t qpn : {0U, 1U}) {
     EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{qpn}), 0ns), Learned::kNothing);
@@ -96,7 +96,7 @@ TEST(SourceQpns, nobody_is_told_at_the_management_queue_pairs) {
   }
 }
 
-TEST(SourceQpns, request_and_reply_of_the_connection_manager_name_both) {
+TEST(SourceQpns, learns_both_queue_pairs_from_cm_request_and_reply) {
   Senders senders(16, 10s);
   EXPECT_EQ(senders.observe(CmDatagram(0x10, 100, 0, 24).from(kA, kB), 0ns), Learned::kNothing);
   EXPECT_EQ(senders.find(to_b(17), false, 0ns), std::nullopt) << "not yet answered";
@@ -105,7 +105,7 @@ TEST(SourceQpns, request_and_reply_of_the_connection_manager_name_both) {
   EXPECT_EQ(senders.find(to_a(24), false, 1ms), Qpn{17});
 }
 
-TEST(SourceQpns, replies_to_nothing_teach_nothing) {
+TEST(SourceQpns, ignores_cm_replies_without_a_matching_request) {
   Senders senders(16, 10s);
   senders.observe(CmDatagram(0x10, 100, 0, 24).from(kA, kB), 0ns);
   EXPECT_EQ(senders.observe(CmDatagram(0x13, 200, 101, 17).from(kB, kA), 0ns), Learned::kNothing)
@@ -118,7 +118,7 @@ TEST(SourceQpns, replies_to_nothing_teach_nothing) {
       << "not ordinary";
 }
 
-TEST(SourceQpns, acknowledgements_tell_who_is_asked_for) {
+TEST(SourceQpns, learns_a_requested_sender_from_acknowledgments) {
   Senders senders(16, 10s);
   EXPECT_EQ(senders.find(to_b(17), false, 0ns), std::nullopt);
   uint32_t learnt_at = 0;
@@ -131,7 +131,7 @@ TEST(SourceQpns, acknowledgements_tell_who_is_asked_for) {
   EXPECT_EQ(senders.find(to_b(17), false, 1us), Qpn{24});
 }
 
-TEST(SourceQpns, requests_tell_who_sends_read_responses) {
+TEST(SourceQpns, learns_the_sender_of_read_responses_from_requests) {
   Senders senders(16, 10s);
   EXPECT_EQ(senders.find(to_a(24), true, 0ns), std::nullopt);
   for (uint32_t psn = 0; psn < 100; psn += 10) {
@@ -142,7 +142,7 @@ TEST(SourceQpns, requests_tell_who_sends_read_responses) {
   EXPECT_EQ(senders.find(to_a(24), true, 1us), Qpn{17});
 }
 
-TEST(SourceQpns, busy_flows_are_known_before_anybody_asks) {
+TEST(SourceQpns, learns_senders_of_busy_flows_without_a_prior_lookup) {
   Senders senders(16, 10s);
   for (uint32_t psn = 0; psn < 200; ++psn) {
     senders.observe(packet(Opcode::kRcWriteMiddle, to_b(17), psn), 1us);
@@ -152,7 +152,7 @@ TEST(SourceQpns, busy_flows_are_known_before_anybody_asks) {
 }
 
 // Two flows between the same hosts with the same PSNs: an ACK could belong to either.
-TEST(SourceQpns, what_could_be_two_flows_is_not_believed) {
+TEST(SourceQpns, does_not_learn_from_ambiguous_acknowledgments) {
   Senders senders(16, 10s);
   (void)senders.find(to_b(17), false, 0ns);
   (void)senders.find(to_b(18), false, 0ns);
@@ -168,7 +168,7 @@ TEST(SourceQpns, what_could_be_two_flows_is_not_believed) {
 }
 
 // Only one of them is watched, so two candidates contradict each other.
-TEST(SourceQpns, candidates_that_take_turns_are_not_believed) {
+TEST(SourceQpns, does_not_learn_from_alternating_candidates) {
   AckCorrelator acks;
   ASSERT_TRUE(acks.watch(to_b(17), false, 0ns));
   for (uint32_t psn = 0; psn < 1000; ++psn) {
@@ -178,7 +178,7 @@ TEST(SourceQpns, candidates_that_take_turns_are_not_believed) {
   }
 }
 
-TEST(SourceQpns, repeated_acknowledgements_of_one_packet_are_one_vote) {
+TEST(SourceQpns, repeated_acknowledgments_of_one_packet_count_as_one_vote) {
   AckCorrelator acks;
   ASSERT_TRUE(acks.watch(to_b(17), false, 0ns));
   acks.observe(packet(Opcode::kRcWriteMiddle, to_b(17), 5), 1us);
@@ -187,7 +187,7 @@ TEST(SourceQpns, repeated_acknowledgements_of_one_packet_are_one_vote) {
 
 // Many queue pairs between the same two hosts, random PSNs, losses in both directions, late and coalesced ACKs.
 // Expects that no queue pair is learned for the wrong flow.
-TEST(SourceQpns, of_many_flows_between_two_hosts_none_is_taken_for_another) {
+TEST(SourceQpns, learns_no_wrong_sender_among_many_flows_of_two_hosts) {
   constexpr uint32_t kFlows = 200;
   Rng rng(7);
   Senders senders(1024, 10s);
@@ -218,7 +218,7 @@ TEST(SourceQpns, of_many_flows_between_two_hosts_none_is_taken_for_another) {
   EXPECT_GT(known, kFlows * 9 / 10);
 }
 
-TEST(SourceQpns, a_worse_way_does_not_change_what_a_better_one_said) {
+TEST(SourceQpns, cm_does_not_overwrite_a_sender_learned_from_packets) {
   Senders senders(16, 10s);
   senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{24}), 0ns);
   senders.observe(CmDatagram(0x10, 100, 0, 99).from(kA, kB), 0ns);
@@ -228,7 +228,7 @@ TEST(SourceQpns, a_worse_way_does_not_change_what_a_better_one_said) {
   EXPECT_EQ(senders.find(to_b(17), false, 0ns), Qpn{25});
 }
 
-TEST(SourceQpns, busy_flows_stay_and_silent_ones_are_forgotten) {
+TEST(SourceQpns, active_flows_stay_and_idle_flows_expire) {
   Senders senders(16, 1s);
   senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{24}), 0ns);
   senders.observe(packet(Opcode::kRcSendOnly, to_b(18), 1, Qpn{25}), 0ns);
@@ -237,7 +237,7 @@ TEST(SourceQpns, busy_flows_stay_and_silent_ones_are_forgotten) {
   EXPECT_EQ(senders.find(to_b(18), false, 2s), std::nullopt);
 }
 
-TEST(SourceQpns, a_full_table_says_so) {
+TEST(SourceQpns, reports_a_full_table_until_entries_expire) {
   Senders senders(2, 1s);
   for (uint32_t i = 0; i < 2; ++i)
     EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(17 + i), 1, Qpn{24}), 0ns),
@@ -246,7 +246,7 @@ TEST(SourceQpns, a_full_table_says_so) {
   EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(99), 1, Qpn{24}), 1s), Learned::kFromPacket);
 }
 
-TEST(AckCorrelator, has_room_for_so_many_and_gives_up_on_what_brings_nothing) {
+TEST(AckCorrelator, limits_watched_flows_and_removes_them_after_the_timeout) {
   AckCorrelator acks;
   for (uint32_t i = 0; i < AckCorrelator::kMax; ++i) EXPECT_TRUE(acks.watch(to_b(100 + i), false, 0ns));
   EXPECT_TRUE(acks.watch(to_b(100), false, 0ns)) << "already";

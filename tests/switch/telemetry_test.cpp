@@ -82,7 +82,7 @@ class TelemetryTest : public SwitchTest {
   std::vector<std::unique_ptr<Switch>> row_;
 };
 
-TEST_F(TelemetryTest, five_hops_say_what_the_queues_were) {
+TEST_F(TelemetryTest, five_hops_report_exact_port_state) {
   TelemetryConfig config = compact();
   config.full = true;
   make_row(5, config, TelemetryRole::kSource, TelemetryRole::kTransit, 4400);
@@ -127,7 +127,7 @@ TEST_F(TelemetryTest, five_hops_say_what_the_queues_were) {
   }
 }
 
-TEST_F(TelemetryTest, a_sink_gives_back_what_the_sender_made) {
+TEST_F(TelemetryTest, sink_restores_the_original_packet) {
   make_row(3, compact());
   const auto packet = frame(1, 0, 1024, 77);
   send(host_a(), packet);
@@ -141,7 +141,7 @@ TEST_F(TelemetryTest, a_sink_gives_back_what_the_sender_made) {
   EXPECT_EQ(row_[2]->counters(1).telemetry_ended, 2U);
 }
 
-TEST_F(TelemetryTest, ipv6_too) {
+TEST_F(TelemetryTest, sink_restores_the_original_ipv6_packet) {
   make_row(2, compact());
   const auto packet = test::roce_bytes({.destination = host_mac(1),
                                         .source = host_mac(0),
@@ -155,7 +155,7 @@ TEST_F(TelemetryTest, ipv6_too) {
   EXPECT_EQ(got[0], packet);
 }
 
-TEST_F(TelemetryTest, a_packet_that_would_be_too_long_says_so) {
+TEST_F(TelemetryTest, hop_beyond_the_mtu_is_omitted_and_flagged) {
   // A frame of 4154 bytes has an IP packet of 4140 bytes. The limit of 4180 leaves space for the header of 16 bytes
   // and one hop of 16 bytes, not for two.
   make_row(4, compact(), TelemetryRole::kSource, TelemetryRole::kTransit, 4180);
@@ -169,7 +169,7 @@ TEST_F(TelemetryTest, a_packet_that_would_be_too_long_says_so) {
   EXPECT_TRUE(view.header().has(IntMdHeader::kMtuExceeded));
 }
 
-TEST_F(TelemetryTest, a_path_with_more_hops_than_the_source_allows_says_so) {
+TEST_F(TelemetryTest, hop_beyond_the_hop_limit_is_omitted_and_flagged) {
   TelemetryConfig config = compact();
   config.hops = 2;
   make_row(4, config, TelemetryRole::kSource, TelemetryRole::kTransit);
@@ -184,7 +184,7 @@ TEST_F(TelemetryTest, a_path_with_more_hops_than_the_source_allows_says_so) {
   EXPECT_EQ(view.hop(1, kDomain)->switch_id, 100U) << "the first two are there";
 }
 
-TEST_F(TelemetryTest, a_switch_that_knows_nothing_of_it_forwards_it_unchanged) {
+TEST_F(TelemetryTest, switch_without_telemetry_forwards_int_packets_unchanged) {
   make_row(1, {});
   const auto packet = frame(1, 0, 256, 1);
   rte_mbuf* mbuf = test::to_mbuf(*pool_, packet);
@@ -200,7 +200,7 @@ TEST_F(TelemetryTest, a_switch_that_knows_nothing_of_it_forwards_it_unchanged) {
   EXPECT_EQ(got[0], with);
 }
 
-TEST_F(TelemetryTest, only_subscribed_packets_carry_it) {
+TEST_F(TelemetryTest, only_subscribed_dscps_carry_telemetry) {
   TelemetryConfig config = compact();
   config.dscp.reset();
   config.dscp.set(26);
@@ -214,7 +214,7 @@ TEST_F(TelemetryTest, only_subscribed_packets_carry_it) {
   }
 }
 
-TEST_F(TelemetryTest, once_in_an_interval_for_each_flow) {
+TEST_F(TelemetryTest, adds_telemetry_once_per_interval_to_a_flow) {
   TelemetryConfig config = compact();
   config.when = TelemetryConfig::When::kInterval;
   config.interval = 50us;
@@ -232,7 +232,7 @@ TEST_F(TelemetryTest, once_in_an_interval_for_each_flow) {
   EXPECT_NEAR(static_cast<double>(with), 10, 1);
 }
 
-TEST_F(TelemetryTest, only_packets_that_leave_a_queue_behind) {
+TEST_F(TelemetryTest, adds_telemetry_only_above_the_congestion_threshold) {
   TelemetryConfig config = compact();
   config.when = TelemetryConfig::When::kCongestion;
   config.congestion = Bytes{500};
@@ -244,7 +244,7 @@ TEST_F(TelemetryTest, only_packets_that_leave_a_queue_behind) {
   for (size_t i = 0; i < 10; ++i) EXPECT_EQ(telemetry_of(got[i]).accepted(), (9 - i) * 122 > 500) << i;
 }
 
-TEST_F(TelemetryTest, between_two_ports_of_the_edge_there_is_none) {
+TEST_F(TelemetryTest, adds_no_telemetry_between_two_edge_ports) {
   make_row(1, compact());
   const auto packet = frame(1, 0, 64, 5);
   send(host_a(), packet);
@@ -253,7 +253,7 @@ TEST_F(TelemetryTest, between_two_ports_of_the_edge_there_is_none) {
   EXPECT_EQ(row_[0]->counters(1).telemetry_started, 0U);
 }
 
-TEST_F(TelemetryTest, what_is_broken_goes_on_as_it_is) {
+TEST_F(TelemetryTest, malformed_telemetry_is_forwarded_unchanged_and_counted) {
   make_row(2, compact(), TelemetryRole::kTransit, TelemetryRole::kTransit);
   auto packet = frame(1, 0, 256, 1);
   rte_mbuf* mbuf = test::to_mbuf(*pool_, packet);

@@ -51,7 +51,7 @@ class TorShapersTest : public L3QcnTest {
   }
 };
 
-TEST_F(TorShapersTest, the_switch_slows_down_in_the_place_of_its_hosts) {
+TEST_F(TorShapersTest, shaper_reduces_its_rate_instead_of_notifying_hosts) {
   build(shaping_tor(), slow_spine(), tor_b());
   load(1000);
   expect_all_in_order(1000);
@@ -69,7 +69,7 @@ TEST_F(TorShapersTest, the_switch_slows_down_in_the_place_of_its_hosts) {
   EXPECT_GT(counts.queue_peak_bytes, 300'000U);
 }
 
-TEST_F(TorShapersTest, without_a_shaper_the_queue_is_at_the_spine) {
+TEST_F(TorShapersTest, without_a_shaper_the_queue_builds_up_at_the_spine) {
   build(tor_a(), slow_spine(), tor_b());
   load(1000);
   expect_all_in_order(1000);
@@ -77,7 +77,7 @@ TEST_F(TorShapersTest, without_a_shaper_the_queue_is_at_the_spine) {
   EXPECT_GT(heard(0).size(), 5U);
 }
 
-TEST_F(TorShapersTest, it_does_what_it_is_told_to_when_it_is_told_by_how_much) {
+TEST_F(TorShapersTest, shaper_applies_explicit_rate_changes) {
   SwitchConfig s = slow_spine();
   s.ports[1].classes[kClass].qcn.contents = {.rate_change = true};
   s.ports[1].classes[kClass].qcn.rtt = 2ms;
@@ -99,7 +99,7 @@ TEST_F(TorShapersTest, it_does_what_it_is_told_to_when_it_is_told_by_how_much) {
   EXPECT_EQ(heard(0).size(), 0U);
 }
 
-TEST_F(TorShapersTest, what_waits_tells_the_hosts_here) {
+TEST_F(TorShapersTest, shaper_queue_sends_cnms_to_local_hosts) {
   SwitchConfig a = shaping_tor();
   a.shapers[0].qcn = QcnConfig{.qeq = Bytes{50'000}, .weight = 2, .sample = Bytes{15'000}, .l3 = true};
   build(a, slow_spine(), tor_b());
@@ -117,7 +117,7 @@ TEST_F(TorShapersTest, what_waits_tells_the_hosts_here) {
   EXPECT_EQ(events(tor_a_, CnmEvent::kSentToOwnHost), got.size());
 }
 
-TEST_F(TorShapersTest, what_waits_is_marked_and_dropped_like_in_a_class) {
+TEST_F(TorShapersTest, shaper_queue_drops_frames_by_its_curve) {
   SwitchConfig a = shaping_tor();
   a.shapers[0].aqm.drop = {.kmin = Bytes{30'000}, .kmax = Bytes{30'000}};
   build(a, slow_spine(), tor_b());
@@ -129,7 +129,7 @@ TEST_F(TorShapersTest, what_waits_is_marked_and_dropped_like_in_a_class) {
   EXPECT_EQ(at_host_b().size(), 300 - counts.dropped);
 }
 
-TEST_F(TorShapersTest, frames_that_it_marks_bear_ce) {
+TEST_F(TorShapersTest, shaper_marks_frames_with_ce) {
   SwitchConfig a = shaping_tor();
   a.shapers[0].aqm.mark = {.kmin = Bytes{5'000}, .kmax = Bytes{5'000}};
   build(a, slow_spine(), tor_b());
@@ -144,7 +144,7 @@ TEST_F(TorShapersTest, frames_that_it_marks_bear_ce) {
   EXPECT_EQ(marked, tor_a_->shaper_counts(0).marked);
 }
 
-TEST_F(TorShapersTest, a_full_one_drops_and_says_so) {
+TEST_F(TorShapersTest, full_shaper_queue_drops_and_counts_frames) {
   SwitchConfig a = shaping_tor();
   a.shapers[0].queue_frames = 20;
   build(a, slow_spine(), tor_b());
@@ -157,7 +157,7 @@ TEST_F(TorShapersTest, a_full_one_drops_and_says_so) {
 }
 
 // Frames that wait in the shaper count for their ingress port, so a lossless class pauses the host and drops nothing.
-TEST_F(TorShapersTest, what_waits_counts_for_pfc) {
+TEST_F(TorShapersTest, shaper_queue_counts_toward_pfc_of_the_ingress_port) {
   SwitchConfig a = shaping_tor();
   for (SwitchPortConfig& port : a.ports)
     port.classes[kClass].lossless = {.xoff = Bytes{30'000}, .xon = Bytes{20'000}, .headroom = Bytes{900'000}};
@@ -169,7 +169,7 @@ TEST_F(TorShapersTest, what_waits_counts_for_pfc) {
   heard(0);
 }
 
-TEST_F(TorShapersTest, other_classes_and_other_networks_are_left_alone) {
+TEST_F(TorShapersTest, other_classes_and_other_networks_are_not_shaped) {
   for (const bool other_class : {true, false}) {
     SwitchConfig a = shaping_tor();
     if (other_class) {
@@ -187,7 +187,7 @@ TEST_F(TorShapersTest, other_classes_and_other_networks_are_left_alone) {
   }
 }
 
-TEST_F(TorShapersTest, all_workers_hear_of_a_message) {
+TEST_F(TorShapersTest, cnm_reaches_the_shapers_of_all_workers) {
   SwitchConfig a = shaping_tor();
   a.ports[0].worker = 1;
   build(a, slow_spine(), tor_b());
@@ -198,7 +198,7 @@ TEST_F(TorShapersTest, all_workers_hear_of_a_message) {
   EXPECT_GT(tor_a_->shaper_counts(0).held, 50U);
 }
 
-TEST_F(TorShapersTest, frames_that_still_wait_at_the_end_are_freed) {
+TEST_F(TorShapersTest, queued_frames_are_freed_with_the_switch) {
   build(shaping_tor(), slow_spine(), tor_b());
   for (uint32_t i = 0; i < 300; ++i) {
     send(0, frame(0, i));
@@ -208,7 +208,7 @@ TEST_F(TorShapersTest, frames_that_still_wait_at_the_end_are_freed) {
   at_host_b();
 }
 
-TEST_F(TorShapersTest, what_cannot_be_is_refused) {
+TEST_F(TorShapersTest, invalid_shapers_are_rejected_with_the_reason) {
   const auto said = [](const std::function<void(SwitchConfig&)>& change) {
     SwitchConfig a = shaping_tor();
     change(a);

@@ -38,7 +38,7 @@ class WorkersTest : public SwitchTest {
   }
 };
 
-TEST_F(WorkersTest, a_frame_goes_to_the_port_of_another_worker) {
+TEST_F(WorkersTest, forwards_frames_to_ports_of_another_worker) {
   make_apart(shared_out(4));
   ASSERT_EQ(switch_->worker_count(), 2U);
   introduce({0, 1, 2, 3});
@@ -50,7 +50,7 @@ TEST_F(WorkersTest, a_frame_goes_to_the_port_of_another_worker) {
   EXPECT_EQ(counts(), (Counts{0, 1, 0, 0}));
 }
 
-TEST_F(WorkersTest, what_one_learns_the_other_knows) {
+TEST_F(WorkersTest, learned_addresses_are_shared_between_workers) {
   make_apart(shared_out(4));
   say(2, 9);  // unknown destination
   EXPECT_EQ(counts(), (Counts{1, 1, 0, 1}));
@@ -70,7 +70,7 @@ TEST_F(WorkersTest, what_one_learns_the_other_knows) {
 }
 
 // An active address is refreshed at the other worker often enough not to age out, but not with every frame.
-TEST_F(WorkersTest, the_other_does_not_forget_who_is_still_there) {
+TEST_F(WorkersTest, active_addresses_are_refreshed_at_the_other_worker) {
   SwitchConfig config = shared_out(3);
   config.mac_ageing = 100ms;
   make_apart(config);
@@ -103,7 +103,7 @@ TEST_F(WorkersTest, frames_of_a_flow_stay_in_order) {
 }
 
 // Worker 1 is not polled.
-TEST_F(WorkersTest, what_a_full_ring_does_not_take_is_counted_where_it_came_in) {
+TEST_F(WorkersTest, full_hand_over_ring_drops_are_counted_at_the_ingress_port) {
   const SwitchConfig config = shared_out(3);
   std::vector<Port*> ends;
   for (size_t i = 0; i < 3; ++i) {
@@ -138,7 +138,7 @@ TEST_F(WorkersTest, what_a_full_ring_does_not_take_is_counted_where_it_came_in) 
   heard(1);
 }
 
-TEST_F(WorkersTest, a_next_hop_behind_another_workers_port_is_found) {
+TEST_F(WorkersTest, next_hop_at_another_workers_port_is_resolved) {
   SwitchConfig config = shared_out(4);
   config.ports[0].vlan = 10;
   config.ports[2].vlan = 20;
@@ -162,7 +162,7 @@ TEST_F(WorkersTest, a_next_hop_behind_another_workers_port_is_found) {
 }
 
 // 2:1 congestion in one lossless class. The queue belongs to worker 1, the paused ports to worker 0.
-TEST_F(WorkersTest, a_lossless_class_loses_nothing_across_workers) {
+TEST_F(WorkersTest, lossless_class_loses_no_frame_across_workers) {
   SwitchConfig config = shared_out(3);
   for (SwitchPortConfig& port : config.ports) {
     port.rate = 10_Gbps;
@@ -203,7 +203,7 @@ TEST_F(WorkersTest, a_lossless_class_loses_nothing_across_workers) {
 
 // The queue belongs to worker 1. Data arrives at worker 0, and the acknowledgments that identify the sender at worker
 // 1.
-TEST_F(WorkersTest, a_congested_queue_knows_senders_behind_another_worker) {
+TEST_F(WorkersTest, congested_queue_identifies_senders_at_another_worker) {
   SwitchConfig config = shared_out(3);
   config.ports[2].rate = 1_Mbps;
   config.ports[2].classes[7].notify = ClassConfig::Notify::kCnp;
@@ -228,7 +228,7 @@ TEST_F(WorkersTest, a_congested_queue_knows_senders_behind_another_worker) {
   EXPECT_EQ(told, 1U);
 }
 
-TEST_F(WorkersTest, each_worker_has_a_port) {
+TEST_F(WorkersTest, each_worker_must_have_a_port) {
   SwitchConfig config = ports(2);
   config.ports[1].worker = 2;
   EXPECT_NE(
@@ -260,7 +260,7 @@ class ThreadPort final : public Port {
 };
 
 // Four ports, two workers with one thread each. Each host sends to all others.
-TEST_F(WorkersTest, threads_lose_and_reorder_nothing) {
+TEST_F(WorkersTest, threads_lose_and_reorder_no_frame) {
   constexpr size_t kPorts = 4;
   constexpr uint32_t kEach = 3000;  // frames per pair of hosts
   SwitchConfig config = shared_out(kPorts);

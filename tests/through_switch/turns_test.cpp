@@ -52,7 +52,7 @@ struct Turns {
   unsigned cores;  // with one core, one process runs while the others wait
 };
 
-class ProcessorTurns : public testing::Test {
+class TimeSlicedProcesses : public testing::Test {
  protected:
   static constexpr size_t kMemory = 64 * 1024;
 
@@ -178,7 +178,7 @@ uint64_t seeds() {
   return given != nullptr ? std::strtoull(given, nullptr, 10) : 10'000;
 }
 
-TEST_F(ProcessorTurns, of_1_to_200_ms_fail_no_request) {
+TEST_F(TimeSlicedProcesses, no_request_fails_with_slices_of_1_to_200_ms) {
   open({});
   for (uint64_t seed = 1; seed <= seeds(); ++seed)
     ASSERT_EQ(run(seed, {.shortest = 1ms, .longest = 200ms, .cores = seed % 2 == 0 ? 1U : 2U}), 0U)
@@ -187,7 +187,7 @@ TEST_F(ProcessorTurns, of_1_to_200_ms_fail_no_request) {
   EXPECT_GE(completed_, 2 * seeds());
 }
 
-TEST_F(ProcessorTurns, of_1_to_200_ms_fail_no_request_where_a_switch_takes_turns_too) {
+TEST_F(TimeSlicedProcesses, no_request_fails_with_slices_of_1_to_200_ms_through_a_switch) {
   open({.a_switch = true});
   for (uint64_t seed = 1; seed <= seeds(); ++seed)
     ASSERT_EQ(run(seed, {.shortest = 1ms, .longest = 200ms, .cores = 1 + static_cast<unsigned>(seed % 2)}),
@@ -196,21 +196,21 @@ TEST_F(ProcessorTurns, of_1_to_200_ms_fail_no_request_where_a_switch_takes_turns
   EXPECT_GE(completed_, 2 * seeds());
 }
 
-TEST_F(ProcessorTurns, longer_than_all_retries_together_fail_no_request) {
+TEST_F(TimeSlicedProcesses, no_request_fails_with_slices_longer_than_all_retries) {
   open({});
   for (uint64_t seed = 1; seed <= seeds() / 10; ++seed)
     ASSERT_EQ(run(seed, {.shortest = 200ms, .longest = 3s, .cores = 1 + static_cast<unsigned>(seed % 2)}), 0U)
         << "seed " << seed;
 }
 
-TEST_F(ProcessorTurns, longer_than_all_retries_fail_no_request_where_a_switch_takes_turns_too) {
+TEST_F(TimeSlicedProcesses, no_request_fails_with_slices_longer_than_all_retries_through_a_switch) {
   open({.a_switch = true});
   for (uint64_t seed = 1; seed <= seeds() / 10; ++seed)
     ASSERT_EQ(run(seed, {.shortest = 200ms, .longest = 3s, .cores = 1 + static_cast<unsigned>(seed % 2)}), 0U)
         << "seed " << seed;
 }
 
-TEST_F(ProcessorTurns, longer_than_all_retries_fail_requests_where_nothing_is_known_of_the_peer) {
+TEST_F(TimeSlicedProcesses, requests_fail_with_slices_of_1_to_3_s_without_peer_presence) {
   open({.peers_known = false});
   unsigned failed = 0;
   for (uint64_t seed = 1; seed <= 10; ++seed)
