@@ -68,7 +68,7 @@ uint64_t cnps_of(const Side& side, const QueuePair& qp) {
 
 // Four senders with two connections each, the second of which is idle. The packets do not identify the sender's queue
 // pair, and receivers send no CNPs, so all CNPs are the switch's.
-TEST(LearntSender, has_the_cnps_of_a_congested_switch) {
+TEST(LearnedSender, receives_cnps_of_congested_switch) {
   FanInOptions options;
   options.senders = 4;
   options.flows = 8;

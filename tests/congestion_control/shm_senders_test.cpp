@@ -115,9 +115,9 @@ TEST_F(ShmSenders, fill_their_rings_without_congestion_control) {
   EXPECT_GT(seen.gbps[0] + seen.gbps[1], 0.8 * kReceiverRate / 1e9);
 }
 
-class ShmSendersUnder : public ShmSenders, public testing::WithParamInterface<const char*> {};
+class ShmSendersWithControl : public ShmSenders, public testing::WithParamInterface<const char*> {};
 
-TEST_P(ShmSendersUnder, keep_their_rings_short_and_share_the_receiver) {
+TEST_P(ShmSendersWithControl, keep_their_rings_short_and_share_the_receiver) {
   open(GetParam());
   run(100ms);
   const Seen seen = run(200ms);
@@ -129,7 +129,7 @@ TEST_P(ShmSendersUnder, keep_their_rings_short_and_share_the_receiver) {
   for (const Process& process : processes_) EXPECT_EQ(process.failed, 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, ShmSendersUnder, testing::Values("dcqcn", "dctcp", "ldcp", "hpcc"),
+INSTANTIATE_TEST_SUITE_P(Algorithms, ShmSendersWithControl, testing::Values("dcqcn", "dctcp", "ldcp", "hpcc"),
                          [](const auto& tested) { return std::string{tested.param}; });
 
 }  // namespace

@@ -14,7 +14,7 @@ using test::must;
 // acknowledgments share the line. There is no queue in the network, so a packet waits for the current one and twice
 // for one of each flow. The worst case is an even number of queue pairs, for which the port has space for one packet
 // per round.
-TEST(Turns, small_messages_wait_for_no_more_than_a_packet_of_each_other_queue_pair) {
+TEST(QueuePairScheduling, small_messages_wait_at_most_two_packets_per_other_queue_pair) {
   for (const int flows : {1, 2, 3, 4}) {
     const Scenario scenario = must(parse_scenario(
         "name: x\nduration: 5ms\ndrain: 1ms\n"

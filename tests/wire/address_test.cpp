@@ -8,7 +8,7 @@
 namespace roci {
 namespace {
 
-TEST(MacAddress, reads_and_writes_its_text) {
+TEST(MacAddress, parses_and_formats_text) {
   for (const char* text :
        {"00:00:00:00:00:00", "02:00:00:00:00:01", "fe:dc:ba:98:76:54", "ff:ff:ff:ff:ff:ff"}) {
     const auto mac = MacAddress::parse(text);
@@ -19,7 +19,7 @@ TEST(MacAddress, reads_and_writes_its_text) {
   EXPECT_EQ(*MacAddress::parse("ff:ff:ff:ff:ff:ff"), MacAddress::broadcast());
 }
 
-TEST(MacAddress, refuses_other_text_with_a_sentence_that_quotes_it) {
+TEST(MacAddress, rejects_invalid_text_and_quotes_it) {
   for (const char* text : {"", "02:00:00:00:00", "02:00:00:00:00:01:02", "02-00-00-00-00-01",
                            "0g:00:00:00:00:01", "02:00:00:00:00:1", "2:00:00:00:00:001", "+2:00:00:00:00:01",
                            " 2:00:00:00:00:01", "02:00:00:00:00:01 "}) {
@@ -29,7 +29,7 @@ TEST(MacAddress, refuses_other_text_with_a_sentence_that_quotes_it) {
   }
 }
 
-TEST(MacAddress, made_from_a_seed_is_local_unicast) {
+TEST(MacAddress, derives_local_unicast_address_from_seed) {
   EXPECT_EQ(MacAddress::local(1).to_string(), "02:00:00:00:00:01");
   EXPECT_EQ(MacAddress::local(0x1122334455).to_string(), "02:11:22:33:44:55");
   EXPECT_FALSE(MacAddress::local(~0ULL).is_multicast());
@@ -43,7 +43,7 @@ struct IpRow {
   bool v4;
 };
 
-TEST(IpAddress, reads_and_writes_its_text) {
+TEST(IpAddress, parses_and_formats_text) {
   const IpRow rows[] = {
       {"10.0.0.1", "10.0.0.1", true},
       {"255.255.255.255", "255.255.255.255", true},
@@ -66,7 +66,7 @@ TEST(IpAddress, reads_and_writes_its_text) {
   EXPECT_EQ(IpAddress::from_v4(0x0a010203).to_string(), "10.1.2.3");
 }
 
-TEST(IpAddress, refuses_other_text_with_a_sentence_that_quotes_it) {
+TEST(IpAddress, rejects_invalid_text) {
   for (const std::string_view text :
        {std::string_view(""), std::string_view("10.0.0"), std::string_view("10.0.0.256"),
         std::string_view("10.0.0.1.2"), std::string_view("fd00::1::2"), std::string_view("fd00:::1"),
@@ -77,7 +77,7 @@ TEST(IpAddress, refuses_other_text_with_a_sentence_that_quotes_it) {
   }
 }
 
-TEST(IpAddress, any_address_survives_its_text) {
+TEST(IpAddress, text_round_trip_preserves_any_address) {
   Rng rng{11};
   for (int i = 0; i < 5000; ++i) {
     IpAddress ip = IpAddress::from_v4(static_cast<uint32_t>(rng.next()));
@@ -91,7 +91,7 @@ TEST(IpAddress, any_address_survives_its_text) {
   }
 }
 
-TEST(IpAddress, derives_the_addresses_of_neighbour_discovery_and_multicast) {
+TEST(IpAddress, derives_neighbor_discovery_and_multicast_addresses) {
   const MacAddress mac = *MacAddress::parse("52:54:00:00:00:01");
   EXPECT_EQ(IpAddress::link_local(mac).to_string(), "fe80::5054:ff:fe00:1");
   EXPECT_TRUE(IpAddress::link_local(mac).is_link_local());
@@ -111,7 +111,7 @@ struct ContainsRow {
   bool inside;
 };
 
-TEST(IpNetwork, contains_what_its_prefix_covers) {
+TEST(IpNetwork, contains_addresses_of_its_prefix) {
   const ContainsRow rows[] = {
       {"10.0.0.1/24", "10.0.0.255", true},
       {"10.0.0.1/24", "10.0.1.0", false},
@@ -136,7 +136,7 @@ TEST(IpNetwork, contains_what_its_prefix_covers) {
   EXPECT_EQ(IpNetwork::parse("10.0.0.1/24")->to_string(), "10.0.0.1/24");
 }
 
-TEST(IpNetwork, masked_has_nothing_behind_its_prefix) {
+TEST(IpNetwork, masked_clears_bits_after_the_prefix) {
   const std::pair<const char*, const char*> rows[] = {{"10.1.2.255/24", "10.1.2.0/24"},
                                                       {"10.1.2.255/23", "10.1.2.0/23"},
                                                       {"10.1.3.255/23", "10.1.2.0/23"},
@@ -151,14 +151,14 @@ TEST(IpNetwork, masked_has_nothing_behind_its_prefix) {
     EXPECT_EQ(IpNetwork::parse(network)->masked(), *IpNetwork::parse(masked)) << network;
 }
 
-TEST(IpNetwork, refuses_a_prefix_length_that_its_address_does_not_have) {
+TEST(IpNetwork, rejects_invalid_prefix_length) {
   for (const char* text : {"10.0.0.1/33", "fd00::1/129", "10.0.0.1/", "10.0.0.1/-1", "10.0.0.1/8x",
                            "10.0.0.1/ 8", "10.0.0.1/8/8", "/8", "10.0.0.1/4294967304"}) {
     EXPECT_FALSE(IpNetwork::parse(text)) << text;
   }
 }
 
-TEST(BigEndian, holds_its_value_in_network_order) {
+TEST(BigEndian, stores_value_in_network_order) {
   const Be24 three{0x00a1b2c3};
   const auto* bytes = reinterpret_cast<const uint8_t*>(&three);
   EXPECT_EQ(bytes[0], 0xa1);
@@ -176,7 +176,7 @@ TEST(BigEndian, holds_its_value_in_network_order) {
 }
 
 // Changes each byte. Expects that addresses are equal only if all of their bytes are.
-TEST(Addresses, are_equal_only_in_all_bytes) {
+TEST(Addresses, are_equal_only_if_all_bytes_are_equal) {
   for (size_t at = 0; at < 16; ++at) {
     IpAddress ip = IpAddress::from_v4(0x0a000001);
     EXPECT_TRUE(ip == IpAddress::from_v4(0x0a000001));

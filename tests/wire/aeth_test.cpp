@@ -24,7 +24,7 @@ TEST(Aeth, syndromes_split_into_kind_and_value) {
   EXPECT_EQ(aeth_kind(kSyndromeAck), AethKind::kAck);
 }
 
-TEST(Aeth, naks_have_the_codes_of_the_specification) {
+TEST(Aeth, nak_codes_match_specification) {
   EXPECT_EQ(nak_syndrome(NakCode::kPsnSequenceError), 0x60);
   EXPECT_EQ(nak_syndrome(NakCode::kInvalidRequest), 0x61);
   EXPECT_EQ(nak_syndrome(NakCode::kRemoteAccessError), 0x62);
@@ -37,7 +37,7 @@ TEST(Aeth, naks_have_the_codes_of_the_specification) {
   }
 }
 
-TEST(Aeth, rnr_timer_codes_grow_from_10_microseconds_to_two_thirds_of_a_second) {
+TEST(Aeth, rnr_timer_codes_range_from_10_us_to_655_ms) {
   EXPECT_EQ(rnr_delay(0), 655'360us);
   EXPECT_EQ(rnr_delay(1), 10us);
   EXPECT_EQ(rnr_delay(2), 20us);
@@ -55,7 +55,7 @@ TEST(Aeth, rnr_timer_codes_grow_from_10_microseconds_to_two_thirds_of_a_second) 
   EXPECT_EQ(rnr_delay(32), rnr_delay(0));  // only 5 bits are used
 }
 
-TEST(Aeth, ack_timeout_doubles_with_each_code_and_zero_means_none) {
+TEST(Aeth, ack_timeout_doubles_with_each_code_and_is_unlimited_for_0) {
   EXPECT_EQ(ack_timeout(0), kNever);
   EXPECT_EQ(ack_timeout(1), 8192ns);
   EXPECT_EQ(ack_timeout(14), 67'108'864ns);

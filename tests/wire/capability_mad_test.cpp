@@ -48,7 +48,7 @@ constexpr const char* kRequestHex =
     "43435831 01 01 0000 00028006 0080 05 00 00000040 000003e8"
     "1112131415161718 0000000000000000 202122232425262728292a2b2c2d2e2f";
 
-TEST(CapabilityMad, lies_as_the_document_draws_it) {
+TEST(CapabilityMad, layout_matches_documentation) {
   ByteVector wanted = from_hex(kRequestHex);
   wanted.resize(kMadBytes);
   EXPECT_EQ(hex_text(bytes_of(build_capability_mad(example_request()))), hex_text(wanted));
@@ -86,7 +86,7 @@ CapabilityMessage random_message(Rng& rng) {
   return m;
 }
 
-TEST(CapabilityMad, any_message_survives_build_and_parse) {
+TEST(CapabilityMad, round_trip_preserves_any_message) {
   Rng rng{41};
   for (int round = 0; round < 2000; ++round) {
     const CapabilityMessage message = random_message(rng);
@@ -96,7 +96,7 @@ TEST(CapabilityMad, any_message_survives_build_and_parse) {
   }
 }
 
-TEST(CapabilityMad, every_mistake_has_its_name) {
+TEST(CapabilityMad, every_error_has_a_specific_outcome) {
   struct Row {
     const char* what;
     size_t offset;
@@ -160,7 +160,7 @@ TEST(CapabilityMad, every_mistake_has_its_name) {
 }
 
 // Changes each byte. Expects that the message is rejected or differs.
-TEST(CapabilityMad, every_byte_matters) {
+TEST(CapabilityMad, changed_byte_is_rejected_or_changes_the_message) {
   Rng rng{42};
   unsigned accepted = 0;
   for (int round = 0; round < 200; ++round) {
@@ -183,7 +183,7 @@ TEST(CapabilityMad, every_byte_matters) {
 }
 
 // A kernel without an agent for the class responds with the request's bytes, a status, and the response bit.
-TEST(CapabilityMad, a_stack_that_does_not_know_the_class_refuses) {
+TEST(CapabilityMad, response_of_unaware_stack_is_parsed_as_refusal) {
   ByteVector bytes = bytes_of(build_capability_mad(example_request()));
   bytes[3] = 0x81;
   bytes[5] = 0x0c;  // method and attribute combination not supported
@@ -194,7 +194,7 @@ TEST(CapabilityMad, a_stack_that_does_not_know_the_class_refuses) {
   EXPECT_EQ(parsed.message.offer, CapabilityOffer{});
 }
 
-TEST(CapabilityMad, a_newer_version_that_still_speaks_ours_may_say_more) {
+TEST(CapabilityMad, compatible_newer_version_may_set_reserved_bits) {
   CapabilityMessage m = example_request();
   m.offer.version = 9;
   ByteVector bytes = bytes_of(build_capability_mad(m));
@@ -204,7 +204,7 @@ TEST(CapabilityMad, a_newer_version_that_still_speaks_ours_may_say_more) {
   EXPECT_EQ(parsed.message, m);
 }
 
-TEST(CapabilityMad, only_the_response_to_this_request_answers_it) {
+TEST(CapabilityMad, only_the_matching_response_answers_a_request) {
   const CapabilityMessage request = example_request();
   CapabilityMessage response = example_request();
   response.response = true;
@@ -220,7 +220,7 @@ TEST(CapabilityMad, only_the_response_to_this_request_answers_it) {
   EXPECT_FALSE(answers(other, request)) << "for a host that has restarted since";
 }
 
-TEST(Agree, is_what_both_have_and_the_same_from_both_ends) {
+TEST(CapabilityAgreement, is_symmetric_and_contains_only_common_capabilities) {
   Rng rng{43};
   for (int round = 0; round < 5000; ++round) {
     const CapabilityOffer one = random_message(rng).offer, other = random_message(rng).offer;
@@ -238,7 +238,7 @@ TEST(Agree, is_what_both_have_and_the_same_from_both_ends) {
   }
 }
 
-TEST(Agree, halves_that_are_of_no_use_alone_are_left_out) {
+TEST(CapabilityAgreement, omits_capabilities_without_their_counterpart) {
   CapabilityOffer all;
   all.capabilities = ~0U;
   all.int_hops = 8;
@@ -268,7 +268,7 @@ TEST(Agree, halves_that_are_of_no_use_alone_are_left_out) {
   EXPECT_TRUE(agree(all, none)->has(Capability::kReadAcks));
 }
 
-TEST(Agree, fails_when_no_version_is_common) {
+TEST(CapabilityAgreement, fails_without_common_version) {
   CapabilityOffer old, newer;
   newer.version = 3;
   newer.lowest = 2;
@@ -279,7 +279,7 @@ TEST(Agree, fails_when_no_version_is_common) {
 }
 
 // The frame is a standard datagram for parsers and captures.
-TEST(CapabilityMad, travels_as_a_standard_datagram_between_management_queue_pairs) {
+TEST(CapabilityMad, is_sent_as_standard_datagram_to_management_queue_pair) {
   const ByteVector mad = bytes_of(build_capability_mad(example_request()));
   Packet packet = make_packet(Opcode::kUdSendOnly).to(kManagementQp, Psn{0}).with_payload(mad);
   packet.deth = DethValues{kManagementQKey, 0, kManagementQp};

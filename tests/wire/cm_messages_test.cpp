@@ -23,7 +23,7 @@ std::vector<std::string> names_of(const std::vector<HeardMad>& heard) {
 
 const char* const kCaptures[] = {"rping.pcap", "ucmatose.pcap", "cm_refused.pcap"};
 
-TEST(CmMessages, of_linux_hosts_are_built_again_bit_for_bit) {
+TEST(CmMessages, rebuilt_messages_equal_linux_captures) {
   size_t messages = 0;
   for (const char* name : kCaptures) {
     for (const HeardMad& heard : heard_in(name)) {
@@ -36,13 +36,13 @@ TEST(CmMessages, of_linux_hosts_are_built_again_bit_for_bit) {
   EXPECT_EQ(messages, 5U + 10U + 2U);
 }
 
-TEST(CmMessages, come_in_the_order_of_the_specification) {
+TEST(CmMessages, captures_follow_specified_message_order) {
   EXPECT_EQ(names_of(heard_in("rping.pcap")),
             (std::vector<std::string>{"REQ", "REP", "RTU", "DREQ", "DREP"}));
   EXPECT_EQ(names_of(heard_in("cm_refused.pcap")), (std::vector<std::string>{"REQ", "REJ"}));
 }
 
-TEST(CmMessages, say_what_the_captures_are_known_to_hold) {
+TEST(CmMessages, parsed_fields_match_known_captures) {
   const auto heard = heard_in("rping.pcap");
   ASSERT_EQ(heard.size(), 5U);
   const auto& request = std::get<CmRequest>(heard[0].mad.message);
@@ -85,7 +85,7 @@ TEST(CmMessages, say_what_the_captures_are_known_to_hold) {
   EXPECT_EQ(rejected.answered, CmAnswered::kRequest);
 }
 
-TEST(CmMessages, name_the_queue_pairs_that_packets_go_to_afterwards) {
+TEST(CmMessages, queue_pairs_match_later_data_packets) {
   for (const auto& [name, connections] : {std::pair{"rping.pcap", 1U}, std::pair{"ucmatose.pcap", 2U}}) {
     std::vector<RoceFlow> flows;
     const auto heard = heard_in(name, &flows);
@@ -110,7 +110,7 @@ TEST(CmMessages, name_the_queue_pairs_that_packets_go_to_afterwards) {
 }
 
 // Random messages: every field is preserved by decoding and encoding, and no other bit is set.
-TEST(CmMessages, keep_every_field_whatever_is_in_it) {
+TEST(CmMessages, parse_and_build_preserve_every_field) {
   Rng rng(7);
   for (uint16_t attribute = CmRequest::kAttribute; attribute <= CmPathAnswer::kAttribute; ++attribute) {
     for (unsigned turn = 0; turn < 200; ++turn) {
@@ -129,7 +129,7 @@ TEST(CmMessages, keep_every_field_whatever_is_in_it) {
 }
 
 // Number of non-reserved bits after the header of each message.
-TEST(CmMessages, have_as_many_bits_as_in_the_specification) {
+TEST(CmMessages, have_specified_number_of_bits) {
   const auto bits_kept = [](uint16_t attribute) {
     ByteVector mad(kMadBytes, 0xff);
     mad[0] = 1, mad[1] = 7, mad[2] = 2, mad[3] = 3, mad[4] = mad[5] = 0;
@@ -153,7 +153,7 @@ TEST(CmMessages, have_as_many_bits_as_in_the_specification) {
   EXPECT_EQ(bits_kept(CmPathAnswer::kAttribute), kAll - 16);
 }
 
-TEST(CmMessages, of_others_and_broken_ones_are_refused_by_name) {
+TEST(CmMessages, foreign_and_malformed_messages_are_rejected_by_reason) {
   ByteVector mad(kMadBytes);
   mad[0] = 1, mad[1] = 7, mad[2] = 2, mad[3] = 3, mad[17] = 0x10;
   EXPECT_EQ(parse_cm_mad(mad).outcome, CmOutcome::kAccepted);
@@ -170,7 +170,7 @@ TEST(CmMessages, of_others_and_broken_ones_are_refused_by_name) {
   }
 }
 
-TEST(CmIpHeader, is_read_as_it_was_written_and_has_ipv4_in_the_last_four_bytes) {
+TEST(CmIpHeader, round_trip_preserves_header_with_ipv4_in_last_four_bytes) {
   std::array<uint8_t, CmIpHeader::kBytes> bytes{};
   const CmIpHeader v4{false, 0xabcd, *IpAddress::parse("10.77.0.2"), *IpAddress::parse("10.77.0.1")};
   write_cm_ip_header(v4, bytes);

@@ -40,7 +40,7 @@ void expect_same(const Cnm& a, const Cnm& b) {
 
 // A queue samples a frame and notifies its sender. Expects the frame of 802.1Q 33.3: to the sender, with its VLAN
 // tags at CNM priority and drop eligibility off, its CN-TAG, the PDU, and 64 bytes of the sampled frame.
-TEST(Cnm, frame_is_what_802_1q_says) {
+TEST(Cnm, frame_matches_802_1q) {
   const ByteVector sampled = sampled_frame(100);
   const Cnm cnm = cnm_about(sampled);
   ByteVector out(kMaxCnmFrame, 0xee);
@@ -62,7 +62,7 @@ TEST(Cnm, frame_is_what_802_1q_says) {
   expect_same(parsed.cnm, cnm);
 }
 
-TEST(Cnm, of_an_untagged_frame_has_no_tags_and_the_default_priority) {
+TEST(Cnm, untagged_frame_gives_no_tags_and_default_priority) {
   const auto sampled = from_hex("020000000002 020000000001 0800 4500");
   const auto cnm = sample_frame(sampled, 4);
   ASSERT_TRUE(cnm);
@@ -77,7 +77,7 @@ TEST(Cnm, of_an_untagged_frame_has_no_tags_and_the_default_priority) {
   EXPECT_FALSE(CnmLink::answering(std::span(sampled).first(13), kSwitch));
 }
 
-TEST(Cnm, any_pdu_is_read_as_it_was_written) {
+TEST(Cnm, round_trip_preserves_any_pdu) {
   Rng rng{4};
   for (int round = 0; round < 2000; ++round) {
     const ByteVector msdu = test::random_bytes(rng, rng.below(kMaxCnmMsdu + 1));
@@ -97,7 +97,7 @@ TEST(Cnm, any_pdu_is_read_as_it_was_written) {
   }
 }
 
-TEST(Cnm, says_queues_in_64_bytes_and_no_more_than_it_can) {
+TEST(Cnm, queue_values_use_64_byte_units_and_saturate) {
   EXPECT_EQ(cnm_queue_units(0), 0);
   EXPECT_EQ(cnm_queue_units(63), 0);
   EXPECT_EQ(cnm_queue_units(-63), 0);
@@ -115,7 +115,7 @@ TEST(Cnm, says_queues_in_64_bytes_and_no_more_than_it_can) {
   EXPECT_EQ(parse_cnm(bytes).cnm.feedback, kMaxCnmFeedback);
 }
 
-TEST(Cnm, what_is_wrong_has_a_name) {
+TEST(Cnm, every_error_has_a_specific_outcome) {
   const ByteVector sampled = sampled_frame();
   const Cnm cnm = cnm_about(sampled);
   ByteVector right(cnm.pdu_bytes());

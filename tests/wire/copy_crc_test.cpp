@@ -26,7 +26,7 @@ std::vector<Way> ways_of_this_processor() {
 }
 
 // Every length up to several packets, any alignment, any initial register. Bytes around the copy stay unchanged.
-TEST(CopyCrc, copies_and_sums_as_one_after_the_other_does) {
+TEST(CopyCrc, equals_separate_copy_and_crc) {
   Rng rng(20261120);
   std::vector<uint8_t> from(10'000);
   for (uint8_t& byte : from) byte = static_cast<uint8_t>(rng.next());
@@ -46,7 +46,7 @@ TEST(CopyCrc, copies_and_sums_as_one_after_the_other_does) {
   }
 }
 
-TEST(CopyCrc, a_sum_goes_on_where_another_way_left_it) {
+TEST(CopyCrc, implementations_continue_the_crc_of_each_other) {
   Rng rng(7);
   std::vector<uint8_t> from(8192), to(8192);
   for (uint8_t& byte : from) byte = static_cast<uint8_t>(rng.next());

@@ -42,7 +42,7 @@ Packet example_ack(bool ipv6 = false) {
 }
 
 // Compares with the covered bytes as assembled here.
-TEST(ExtensionAuth, covers_the_bytes_of_its_definition) {
+TEST(ExtensionAuth, mac_covers_defined_bytes) {
   const uint64_t sequence = 0x1'0000'0007;
   const ByteVector frame = signed_frame(example_key(), example_ack(), sequence);
   const ByteVector covered = from_hex(
@@ -65,7 +65,7 @@ TEST(ExtensionAuth, covers_the_bytes_of_its_definition) {
 }
 
 // Computes both halves of the key here: SipHash of a label, the half, and the two queue pair numbers.
-TEST(ExtensionAuth, keys_belong_to_one_direction_of_one_connection) {
+TEST(ExtensionAuth, keys_differ_per_connection_and_direction) {
   const AuthMaterial material{9, 8, 7};
   SipKey wanted;
   for (uint8_t half = 0; half < 2; ++half) {
@@ -87,7 +87,7 @@ TEST(ExtensionAuth, keys_belong_to_one_direction_of_one_connection) {
 }
 
 // Flips each bit of the packet. It is accepted if and only if switches may change the bit, or it is payload.
-TEST(ExtensionAuth, sees_every_bit_that_means_something_to_control_and_none_that_changes_on_the_way) {
+TEST(ExtensionAuth, mac_covers_all_immutable_bits_of_headers_and_block) {
   for (const bool ipv6 : {false, true}) {
     ExtensionBlock block;
     block.int_echo.emplace().hop_count = 2;
@@ -141,7 +141,7 @@ TEST(ExtensionAuth, sees_every_bit_that_means_something_to_control_and_none_that
   EXPECT_EQ(AuthReceiver(example_key()).check(parse(frame), block_of(frame)), AuthOutcome::kRight);
 }
 
-TEST(ExtensionAuth, each_sequence_is_taken_once_and_never_after_a_later_one) {
+TEST(ExtensionAuth, each_sequence_is_accepted_once_and_in_order) {
   AuthReceiver receiver(example_key());
   const auto check = [&](uint64_t sequence) {
     const ByteVector frame = signed_frame(example_key(), example_ack(), sequence);
@@ -162,7 +162,7 @@ TEST(ExtensionAuth, each_sequence_is_taken_once_and_never_after_a_later_one) {
   EXPECT_EQ(receiver.next(), 0x1'0000'0006U);
 }
 
-TEST(ExtensionAuth, a_packet_without_auth_or_with_another_key_changes_nothing) {
+TEST(ExtensionAuth, packet_without_auth_or_with_another_key_changes_no_state) {
   AuthReceiver receiver(example_key());
   Packet bare = example_ack();
   bare.extensions->auth.reset();

@@ -55,7 +55,7 @@ constexpr TypeRow kTypes[] = {
     {8, "INT-ECHO", 1, 4},   {9, "SACK", 3, 0},    {15, "AUTH", 3, 0},
 };
 
-TEST(ExtensionTable, has_the_types_of_the_document_and_no_other) {
+TEST(ExtensionTable, matches_documented_types) {
   ASSERT_EQ(extension_table().size(), std::size(kTypes));
   size_t i = 0;
   uint16_t known = 0;
@@ -77,7 +77,7 @@ TEST(ExtensionTable, has_the_types_of_the_document_and_no_other) {
 }
 
 // Every bit of a value belongs to exactly one field or is reserved.
-TEST(ExtensionTable, fields_do_not_overlap_and_leave_only_reserved_bits) {
+TEST(ExtensionTable, fields_do_not_overlap_and_other_bits_are_reserved) {
   const auto bits_of = [](const ExtensionField& field) {
     std::vector<unsigned> bits;  // counted from the first bit of the value
     for (unsigned bit = field.shift; bit < static_cast<unsigned>(field.shift) + field.bits; ++bit)
@@ -145,7 +145,7 @@ constexpr Golden kFullBlock = {"a block with everything in it",
                                "001234608000000000000005"
                                "000000070102030405060708"};
 
-TEST(Extensions, lie_as_the_document_draws_them) {
+TEST(Extensions, layout_matches_documentation) {
   EXPECT_EQ(hex_text(written(full_block())), hex_text(from_hex(kFullBlock.hex)));
   const ByteVector bytes = from_hex(kFullBlock.hex);
   const ExtensionView view = parse_extensions(bytes, AfterBlock::kNothing, kAll);
@@ -164,7 +164,7 @@ TEST(Extensions, lie_as_the_document_draws_them) {
   EXPECT_EQ(read_extensions(view), full_block());
 }
 
-TEST(Extensions, any_choice_of_values_survives_write_parse_read) {
+TEST(Extensions, round_trip_preserves_any_values) {
   Rng rng{21};
   for (int round = 0; round < 5000; ++round) {
     const ExtensionBlock block = random_extensions(rng);
@@ -193,7 +193,7 @@ TEST(Extensions, any_choice_of_values_survives_write_parse_read) {
 }
 
 // The in-place writer of the data path writes the same bytes as ExtensionBlock.
-TEST(Extensions, a_block_laid_out_in_place_is_the_block_of_its_types) {
+TEST(Extensions, in_place_layout_equals_written_block) {
   Rng rng{22};
   for (int round = 0; round < 2000; ++round) {
     ExtensionBlock block = random_extensions(rng);
@@ -215,7 +215,7 @@ TEST(Extensions, a_block_laid_out_in_place_is_the_block_of_its_types) {
   }
 }
 
-TEST(Extensions, nothing_is_written_without_room_or_without_values) {
+TEST(Extensions, writes_nothing_without_space_or_values) {
   ByteVector out(max_extension_bytes(), 0xee);
   EXPECT_EQ(write_extensions({}, out), 0U);
   EXPECT_EQ(ExtensionBlock{}.bytes(), 0U);
@@ -226,7 +226,7 @@ TEST(Extensions, nothing_is_written_without_room_or_without_values) {
   EXPECT_EQ(out, ByteVector(max_extension_bytes(), 0xee));
 }
 
-TEST(Extensions, values_beyond_their_fields_are_written_as_the_nearest_that_fits) {
+TEST(Extensions, out_of_range_values_are_clamped) {
   struct Row {
     RateValues in;
     int32_t out;
@@ -260,7 +260,7 @@ struct OutcomeRow {
   ExtensionOutcome outcome;
 };
 
-TEST(Extensions, every_mistake_has_its_name) {
+TEST(Extensions, every_error_has_a_specific_outcome) {
   using enum ExtensionOutcome;
   const OutcomeRow rows[] = {
       {"an LSN", "10030004 0000000000000001", kAccepted},
@@ -295,7 +295,7 @@ TEST(Extensions, every_mistake_has_its_name) {
   }
 }
 
-TEST(Extensions, a_block_cut_anywhere_is_refused_and_never_read_beyond_its_end) {
+TEST(Extensions, truncated_block_is_rejected_without_reading_beyond_it) {
   const ByteVector bytes = written(full_block());
   for (size_t length = 0; length < bytes.size(); ++length) {
     const auto part = std::span(bytes).first(length);
@@ -304,7 +304,7 @@ TEST(Extensions, a_block_cut_anywhere_is_refused_and_never_read_beyond_its_end) 
   }
 }
 
-TEST(Extensions, random_changes_never_do_harm) {
+TEST(Extensions, randomly_changed_blocks_are_parsed_safely) {
   Rng rng{22};
   unsigned outcomes[kExtensionOutcomeCount] = {};
   for (int round = 0; round < 100'000; ++round) {
@@ -330,7 +330,7 @@ TEST(Extensions, random_changes_never_do_harm) {
   }
 }
 
-TEST(Extensions, outcomes_have_names_of_their_own) {
+TEST(Extensions, outcome_names_are_unique) {
   std::set<std::string_view> names;
   for (unsigned i = 0; i < kExtensionOutcomeCount; ++i) {
     EXPECT_TRUE(names.insert(extension_outcome_name(static_cast<ExtensionOutcome>(i))).second) << i;
@@ -338,7 +338,7 @@ TEST(Extensions, outcomes_have_names_of_their_own) {
   EXPECT_FALSE(names.contains(""));
 }
 
-TEST(ScaledCount, is_exact_below_4096_and_for_the_usual_link_rates_and_never_above_the_value) {
+TEST(ScaledCount, is_exact_below_4096_and_for_link_rates_and_rounds_down) {
   for (uint32_t value = 0; value < 4096; ++value) EXPECT_EQ(ScaledCount::of(value).value(), value);
   for (const uint32_t gbps : {1U, 10U, 25U, 40U, 50U, 56U, 100U, 200U, 400U, 800U, 1600U}) {
     EXPECT_EQ(ScaledCount::of(gbps * 1000).value(), gbps * 1000) << gbps;
@@ -357,7 +357,7 @@ TEST(ScaledCount, is_exact_below_4096_and_for_the_usual_link_rates_and_never_abo
   EXPECT_EQ(ScaledCount::of(ScaledCount::kMax - 1).value(), 0xffeU << 15);
 }
 
-TEST(SplitPayload, finds_the_block_behind_the_headers_and_the_payload_behind_the_block) {
+TEST(PayloadSplit, separates_extension_block_and_payload) {
   Rng rng{24};
   unsigned with_block = 0;
   for (int round = 0; round < 2000; ++round) {
@@ -387,7 +387,7 @@ TEST(SplitPayload, finds_the_block_behind_the_headers_and_the_payload_behind_the
   EXPECT_GT(with_block, 300U);
 }
 
-TEST(SplitPayload, a_block_that_does_not_lie_in_the_first_segment_is_out_of_reach_not_read) {
+TEST(PayloadSplit, block_beyond_first_segment_is_reported_out_of_reach) {
   const ExtensionBlock block = full_block();
   const ByteVector bytes = encode_packet(
       make_packet(Opcode::kRcSendOnly).with_extensions(block).with_payload(ByteVector(9)).finish());
@@ -403,7 +403,7 @@ TEST(SplitPayload, a_block_that_does_not_lie_in_the_first_segment_is_out_of_reac
   }
 }
 
-TEST(SplitPayload, an_acknowledgement_with_bytes_behind_its_block_is_refused) {
+TEST(PayloadSplit, rejects_acknowledgment_with_trailing_bytes) {
   Packet p = make_packet(Opcode::kRcAcknowledge).with_extensions(full_block());
   p.with_payload(ByteVector(4));
   const ByteVector bytes = encode_packet(p.finish());
@@ -434,7 +434,7 @@ constexpr Golden kIntResponse = {"CC_INT_RESP",
                                  "00002007 001e8480 00001388 5c35 05dc 0700ffff 00000011 00123456"};
 constexpr Golden kRxWindow = {"CC_RXW", "e400ffff 00000118 40123456 10030020 00010000 00123456"};
 
-TEST(WireExtensions, packets_are_those_of_the_document) {
+TEST(WireExtensions, packets_match_documentation) {
   const ExtensionBlock full = full_block();
   std::vector<std::pair<Golden, Packet>> packets;
   ExtensionBlock ack;
@@ -486,7 +486,7 @@ TEST(WireExtensions, packets_are_those_of_the_document) {
   }
 }
 
-TEST(WireExtensions, the_document_prints_the_bytes_that_are_tested) {
+TEST(WireExtensions, documentation_contains_the_tested_bytes) {
   std::ifstream file(ROCI_SOURCE_DIR "/docs/wire-extensions.md");
   std::string text;
   for (char c = 0; file.get(c);) {

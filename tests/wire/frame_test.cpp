@@ -45,7 +45,7 @@ void read_everything(const Exact& frame) {
 
 // Compares is_between() with a comparison of address values: for the correct addresses and with each byte changed,
 // for both IP versions.
-TEST(FrameView, is_between_its_two_addresses_and_no_others) {
+TEST(FrameView, is_between_matches_only_its_two_addresses) {
   Rng rng{31};
   for (const bool ipv6 : {false, true}) {
     const ByteVector bytes = encode_packet(test::random_packet(rng, Opcode::kRcSendOnly, ipv6, 0, 8));
@@ -63,7 +63,7 @@ TEST(FrameView, is_between_its_two_addresses_and_no_others) {
   }
 }
 
-TEST(ParseFrame, a_frame_cut_anywhere_is_refused_and_never_read_beyond_its_end) {
+TEST(FrameParser, truncated_frame_is_rejected_without_reading_beyond_it) {
   Rng rng{8};
   for (const OpcodeInfo& info : opcode_table()) {
     for (unsigned variant = 0; variant < 6; ++variant) {
@@ -81,7 +81,7 @@ TEST(ParseFrame, a_frame_cut_anywhere_is_refused_and_never_read_beyond_its_end) 
 }
 
 // The first segment of a chain may contain any part of the frame. The parser must not read beyond it.
-TEST(ParseFrame, headers_that_do_not_lie_in_the_first_segment_are_truncated_not_read) {
+TEST(FrameParser, headers_beyond_first_segment_are_reported_truncated) {
   Rng rng{9};
   const Packet p = test::random_packet(rng, Opcode::kRcWriteOnlyImm, false, 2, 64);
   const ByteVector bytes = encode_packet(p);
@@ -93,7 +93,7 @@ TEST(ParseFrame, headers_that_do_not_lie_in_the_first_segment_are_truncated_not_
   }
 }
 
-TEST(ParseFrame, random_changes_to_a_frame_never_do_harm) {
+TEST(FrameParser, randomly_changed_frames_are_parsed_safely) {
   Rng rng{10};
   unsigned accepted = 0;
   for (int round = 0; round < 30'000; ++round) {
@@ -118,7 +118,7 @@ TEST(ParseFrame, random_changes_to_a_frame_never_do_harm) {
 }
 
 // Applies to hosts without an agreement, to switches, and to all callers that do not request private opcodes.
-TEST(ParseFrame, private_opcodes_are_unknown_to_who_does_not_ask_for_them) {
+TEST(FrameParser, private_opcodes_are_unknown_unless_requested) {
   Rng rng{11};
   unsigned seen = 0;
   for (const OpcodeInfo& info : opcode_table()) {
@@ -134,7 +134,7 @@ TEST(ParseFrame, private_opcodes_are_unknown_to_who_does_not_ask_for_them) {
 }
 
 // Without an agreement on extension blocks, the bit that announces a block is a reserved bit.
-TEST(ParseFrame, an_extension_block_is_payload_to_who_does_not_look_for_it) {
+TEST(FrameParser, extension_block_is_part_of_the_payload) {
   Rng rng{12};
   const ExtensionBlock block = test::random_extensions(rng);
   const ByteVector bytes = encode_packet(make_packet(Opcode::kRcSendOnly).with_extensions(block).finish());
@@ -150,7 +150,7 @@ struct KindRow {
   FrameKind kind;
 };
 
-TEST(ParseFrame, names_what_a_frame_is_when_it_is_not_roce) {
+TEST(FrameParser, classifies_frames_other_than_roce) {
   const std::string macs = "020000000002020000000001 ";
   const KindRow rows[] = {
       {"an ARP request", "0806 0001080006040001", FrameKind::kArp},
@@ -189,7 +189,7 @@ TEST(ParseFrame, names_what_a_frame_is_when_it_is_not_roce) {
   }
 }
 
-TEST(ParseFrame, refuses_a_udp_length_that_disagrees_with_ip) {
+TEST(FrameParser, rejects_udp_length_that_differs_from_ip) {
   for (const bool ipv6 : {false, true}) {
     const ByteVector right =
         encode_packet(make_packet(Opcode::kRcSendOnly, ipv6).with_payload(ByteVector(8)).finish());
@@ -202,7 +202,7 @@ TEST(ParseFrame, refuses_a_udp_length_that_disagrees_with_ip) {
   }
 }
 
-TEST(ParseFrame, ignores_bytes_behind_the_ip_packet) {
+TEST(FrameParser, ignores_bytes_after_the_ip_packet) {
   Packet p = make_packet(Opcode::kRcAcknowledge).finish();
   const uint32_t icrc_offset = parse(encode_packet(p)).icrc_offset;
   p.trailing = ByteVector(11, 0xee);
@@ -213,7 +213,7 @@ TEST(ParseFrame, ignores_bytes_behind_the_ip_packet) {
   EXPECT_EQ(compute_icrc(view), p.icrc);
 }
 
-TEST(ParseFrame, every_kind_has_a_name_of_its_own) {
+TEST(FrameParser, frame_kind_names_are_unique) {
   for (unsigned a = 0; a < kFrameKindCount; ++a) {
     EXPECT_FALSE(frame_kind_name(static_cast<FrameKind>(a)).empty());
     for (unsigned b = 0; b < a; ++b) {
@@ -222,7 +222,7 @@ TEST(ParseFrame, every_kind_has_a_name_of_its_own) {
   }
 }
 
-TEST(Frame, believes_ipv4_headers_whose_checksum_is_right_and_no_others) {
+TEST(Frame, accepts_only_ipv4_headers_with_correct_checksum) {
   Rng rng{19};
   int right = 0;
   for (int i = 0; i < 20'000; ++i) {

@@ -22,7 +22,7 @@ std::string stored_bytes(uint32_t icrc) {
 }
 
 // IPv4 10.0.0.1 to 10.0.0.2, an ACK. The ICRC does not cover FECN and BECN.
-TEST(Icrc, golden_ack_is_the_same_with_fecn_and_becn) {
+TEST(Icrc, matches_golden_ack_with_any_fecn_and_becn) {
   for (const char* congestion : {"00", "40", "80"}) {
     auto bytes = from_hex(
         "020000000002 020000000001 0800 4502003000014000401126b80a0000010a000002"
@@ -35,7 +35,7 @@ TEST(Icrc, golden_ack_is_the_same_with_fecn_and_becn) {
 }
 
 // A CNP that a ConnectX-4 Lx sent (from a capture in the tests of scapy).
-TEST(Icrc, golden_cnp_of_a_connectx4) {
+TEST(Icrc, matches_golden_cnp_of_a_connectx4) {
   const auto bytes = from_hex(
       "e41d2dab2bc2 7cfe90643b32 0800 45c2003c718c4000401191610a0011010a001201"
       "000012b700280000 8100ffff4000011800000000 00000000000000000000000000000000 82fd002a");
@@ -47,7 +47,7 @@ TEST(Icrc, golden_cnp_of_a_connectx4) {
 }
 
 // The CNP of a vendor's web page. The ICRC printed there does not match the headers; this one does.
-TEST(Icrc, golden_cnp_of_a_vendor_page) {
+TEST(Icrc, matches_golden_cnp_of_a_vendor_page) {
   Packet p = make_packet(Opcode::kCnp).to(Qpn{0xd2}, Psn{0}).with_traffic_class(0x89);
   p.source = *IpAddress::parse("22.22.22.8");
   p.destination = *IpAddress::parse("22.22.22.7");
@@ -96,7 +96,7 @@ TEST(Icrc, agrees_with_a_bitwise_model_on_random_packets) {
 }
 
 // Short frames use a CRC in parts, long ones a single one, and some are computed during a copy.
-TEST(Icrc, is_the_same_however_it_is_computed) {
+TEST(Icrc, all_implementations_agree) {
   Rng rng{8};
   ByteVector copied(9000);
   for (const bool ipv6 : {false, true}) {
@@ -114,7 +114,7 @@ TEST(Icrc, is_the_same_however_it_is_computed) {
 }
 
 // Flips each bit: the ICRC changes if and only if the bit is covered.
-TEST(Icrc, sees_exactly_the_bits_that_must_not_change_on_the_way) {
+TEST(Icrc, covers_exactly_the_immutable_bits) {
   Rng rng{6};
   for (const bool ipv6 : {false, true}) {
     Packet p = make_packet(Opcode::kRcWriteOnly, ipv6).with_payload(test::random_bytes(rng, 9));
@@ -169,7 +169,7 @@ class Chain {
   std::vector<rte_mbuf> segments_;
 };
 
-TEST(Icrc, over_a_chain_split_anywhere_is_that_of_the_flat_frame) {
+TEST(Icrc, segmented_frame_gives_icrc_of_contiguous_frame) {
   Rng rng{7};
   for (int i = 0; i < 2000; ++i) {
     const auto table = opcode_table();

@@ -14,7 +14,7 @@ constexpr Nanos kNoon{1'800'000'000'000'000'000};
 
 CongestionPointId point(uint16_t queue) { return {{{2, 0, 0, 0, 0, 1}}, Be16{queue}}; }
 
-TEST(L3CnmGuard, takes_each_message_once_and_in_order) {
+TEST(L3CnmGuard, accepts_each_message_once_and_in_order) {
   L3CnmGuard guard(16, 5s, 1);
   L3CnmSequence sequence;
   const uint32_t first = sequence.next(kNoon), second = sequence.next(kNoon), third = sequence.next(kNoon);
@@ -25,7 +25,7 @@ TEST(L3CnmGuard, takes_each_message_once_and_in_order) {
   EXPECT_EQ(guard.take(point(2), first, kNoon), Verdict::kNew) << "each point counts for itself";
 }
 
-TEST(L3CnmGuard, clocks_may_be_apart_by_the_tolerance) {
+TEST(L3CnmGuard, accepts_clock_difference_up_to_tolerance) {
   const uint32_t ticks = l3_cnm_ticks(kNoon);
   for (const auto& [off, expected] : {std::pair{-500'000, Verdict::kNew},
                                       {-500'001, Verdict::kTooOld},
@@ -37,7 +37,7 @@ TEST(L3CnmGuard, clocks_may_be_apart_by_the_tolerance) {
 }
 
 // A replayed message, sent until it is too old.
-TEST(L3CnmGuard, a_recorded_message_is_never_taken_again) {
+TEST(L3CnmGuard, replayed_message_is_never_accepted) {
   L3CnmGuard guard(16, 5s, 1);
   const uint32_t recorded = l3_cnm_ticks(kNoon + 5s);  // of a clock that is ahead by the maximum
   EXPECT_EQ(guard.take(point(1), recorded, kNoon), Verdict::kNew);
@@ -45,7 +45,7 @@ TEST(L3CnmGuard, a_recorded_message_is_never_taken_again) {
     EXPECT_NE(guard.take(point(1), recorded, kNoon + later), Verdict::kNew) << later.count();
 }
 
-TEST(L3CnmGuard, sequences_wrap) {
+TEST(L3CnmGuard, accepts_sequence_wraparound) {
   const Nanos before{static_cast<int64_t>((uint64_t{1} << 32) * 10'000 * 37 - 20'000)};
   L3CnmGuard guard(16, 5s, 1);
   L3CnmSequence sequence;
@@ -53,7 +53,7 @@ TEST(L3CnmGuard, sequences_wrap) {
     EXPECT_EQ(guard.take(point(1), sequence.next(now), now), Verdict::kNew) << (now - before).count();
 }
 
-TEST(L3CnmGuard, a_full_one_refuses_what_it_does_not_know_until_others_are_old) {
+TEST(L3CnmGuard, full_guard_rejects_new_points_until_entries_expire) {
   L3CnmGuard guard(8, 5s, 1);
   for (uint16_t i = 0; i < 8; ++i) EXPECT_EQ(guard.take(point(i), l3_cnm_ticks(kNoon), kNoon), Verdict::kNew);
   EXPECT_EQ(guard.take(point(8), l3_cnm_ticks(kNoon), kNoon), Verdict::kFull);

@@ -67,7 +67,7 @@ L3CnmTlvs all_but_auth() {
 constexpr const char* kPdu = "0015 0200000000aa0305 0177 ff64 6000 020000000002 0008 0800 4500 0030 0001";
 
 // The expected checksums were computed by a separate program.
-TEST(L3Cnm, frame_over_ipv4_is_as_documented) {
+TEST(L3Cnm, frame_over_ipv4_matches_documentation) {
   Message m = example(false);
   const ByteVector frame = m.build();
   EXPECT_EQ(hex_text(frame), hex_text(from_hex("020000000001 0200000000aa 0800"
@@ -77,7 +77,7 @@ TEST(L3Cnm, frame_over_ipv4_is_as_documented) {
                                                std::string(kPdu))));
 }
 
-TEST(L3Cnm, frame_over_ipv6_with_tlvs_is_as_documented) {
+TEST(L3Cnm, frame_over_ipv6_with_tlvs_matches_documentation) {
   Message m = example(true);
   m.tlvs = all_but_auth();
   m.path.flow_label = 0x12345;
@@ -112,7 +112,7 @@ void expect_read(Message& m) {
   EXPECT_EQ(hex_text(std::span(frame).subspan(view.pdu_offset, pdu.size())), hex_text(pdu));
 }
 
-TEST(L3Cnm, any_message_is_read_as_it_was_written) {
+TEST(L3Cnm, round_trip_preserves_any_message) {
   Rng rng{5};
   for (int round = 0; round < 2000; ++round) {
     Message m = example(rng.chance(0.5));
@@ -131,7 +131,7 @@ TEST(L3Cnm, any_message_is_read_as_it_was_written) {
   }
 }
 
-TEST(L3Cnm, the_longest_is_as_long_as_said) {
+TEST(L3Cnm, longest_frame_equals_declared_maximum) {
   Message m = example(true);
   m.path.vlan_id = 1;
   m.msdu.resize(kMaxCnmMsdu);
@@ -142,7 +142,7 @@ TEST(L3Cnm, the_longest_is_as_long_as_said) {
 
 // The ToR switch of the sender knows MAC, VLAN and flow from its table. Expects the CNM that the congested switch
 // would send in the sender's layer 2 network.
-TEST(L3Cnm, becomes_a_cnm_of_layer_2_in_place) {
+TEST(L3Cnm, is_converted_in_place_to_layer_2_cnm) {
   for (const bool ipv6 : {false, true}) {
     Message m = example(ipv6);
     m.tlvs = all_but_auth();
@@ -181,7 +181,7 @@ L3CnmOutcome outcome_with(ByteVector frame, size_t at, uint8_t value) {
   return outcome_of(frame);
 }
 
-TEST(L3Cnm, what_is_wrong_around_it_has_a_name) {
+TEST(L3Cnm, invalid_encapsulation_has_a_specific_outcome) {
   const ByteVector right = example(false).build();
   ASSERT_EQ(outcome_of(right), L3CnmOutcome::kAccepted);
   for (size_t length = 0; length < right.size(); ++length)
@@ -209,7 +209,7 @@ TEST(L3Cnm, what_is_wrong_around_it_has_a_name) {
 }
 
 // IPv4-mapped addresses would name an IPv4 flow.
-TEST(L3Cnm, a_flow_of_mapped_addresses_is_refused) {
+TEST(L3Cnm, rejects_flow_with_ipv4_mapped_addresses) {
   for (const size_t address : {size_t{4}, size_t{20}}) {
     ByteVector frame = example(true).build();
     const size_t flow = 14 + 40 + 8;
@@ -230,7 +230,7 @@ TEST(L3Cnm, a_flow_of_mapped_addresses_is_refused) {
   }
 }
 
-TEST(L3Cnm, what_is_wrong_in_it_has_a_name) {
+TEST(L3Cnm, invalid_contents_have_a_specific_outcome) {
   const ByteVector right = example(false).build();
   const auto with = [&right](size_t at, uint8_t value) { return outcome_with(right, at, value); };
   EXPECT_EQ(with(0, 0x11), L3CnmOutcome::kAccepted) << "no checksum over IPv4";
@@ -257,7 +257,7 @@ L3CnmOutcome outcome_shortened(uint32_t length) {
   return outcome_of(frame);
 }
 
-TEST(L3Cnm, cut_short_by_its_own_lengths_is_refused) {
+TEST(L3Cnm, rejects_lengths_shorter_than_its_contents) {
   for (uint32_t length = 0; length < 16; ++length)
     EXPECT_EQ(outcome_shortened(length), L3CnmOutcome::kTooShort) << length;
   for (uint32_t length = 16; length < 48; ++length)
@@ -276,7 +276,7 @@ L3CnmOutcome outcome_with_tlvs(const char* tlvs) {
   return outcome_with(frame, 1, L3CnmHeader::kTlvs);
 }
 
-TEST(L3Cnm, tlvs_are_checked) {
+TEST(L3Cnm, validates_tlvs) {
   EXPECT_EQ(outcome_with_tlvs("0104 00000001"), L3CnmOutcome::kAccepted);
   EXPECT_EQ(outcome_with_tlvs("0104 00000001 0204 00000001"), L3CnmOutcome::kAccepted);
   EXPECT_EQ(outcome_with_tlvs("0204 00000001 0104 00000001"), L3CnmOutcome::kAccepted) << "in any order";
@@ -293,7 +293,7 @@ TEST(L3Cnm, tlvs_are_checked) {
 }
 
 // Signed, then changed with a corrected UDP checksum. Expects that verification fails.
-TEST(L3Cnm, a_signed_message_is_believed_as_it_was_sent) {
+TEST(L3Cnm, signed_message_is_verified_only_if_unchanged) {
   for (const bool ipv6 : {false, true}) {
     Message m = example(ipv6);
     m.tlvs = all_but_auth();

@@ -15,7 +15,7 @@ const std::string kMacs = "020000000002 020000000001";
 
 std::optional<TaggedFrame> tags_of(const std::string& text) { return parse_link_tags(from_hex(text)); }
 
-TEST(LinkTags, are_read_in_their_order) {
+TEST(LinkTags, are_parsed_in_order) {
   const auto none = tags_of(kMacs + "0800 45");
   ASSERT_TRUE(none);
   EXPECT_EQ(none->tags, LinkTags{});
@@ -38,13 +38,13 @@ TEST(LinkTags, are_read_in_their_order) {
 }
 
 // A VLAN tag after the CN-TAG, a third VLAN tag and a second CN-TAG are not parsed.
-TEST(LinkTags, out_of_order_are_payload) {
+TEST(LinkTags, misordered_tags_are_not_parsed) {
   EXPECT_EQ(tags_of(kMacs + "22e9 0001 8100 0002 0800")->ether_type, kEtherTypeVlan);
   EXPECT_EQ(tags_of(kMacs + "22e9 0001 22e9 0002 0800")->ether_type, kEtherTypeCnTag);
   EXPECT_EQ(tags_of(kMacs + "8100 0001 8100 0002 8100 0003 0800")->ether_type, kEtherTypeVlan);
 }
 
-TEST(LinkTags, cut_anywhere_are_refused) {
+TEST(LinkTags, truncated_tags_are_rejected) {
   const auto whole = from_hex(kMacs + "88a8 6001 8100 a005 22e9 a878 86dd");
   for (size_t length = 0; length < whole.size(); ++length) {
     const ByteVector cut(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(length));
@@ -52,7 +52,7 @@ TEST(LinkTags, cut_anywhere_are_refused) {
   }
 }
 
-TEST(CnTag, goes_behind_the_vlan_tags_and_comes_out_again) {
+TEST(CnTag, is_inserted_after_vlan_tags_and_removed) {
   for (const std::string tags : {"", "8100 a005", "88a8 6001 8100 a005"}) {
     const auto before = from_hex(kMacs + tags + "0800 4500");
     RoomyFrame frame(before, 4);
@@ -69,7 +69,7 @@ TEST(CnTag, goes_behind_the_vlan_tags_and_comes_out_again) {
 }
 
 // A tag after the CN-TAG, which would become the frame's own tag when the CN-TAG is removed.
-TEST(CnTag, does_not_uncover_another_tag) {
+TEST(CnTag, is_not_removed_if_another_tag_follows) {
   for (const std::string hidden : {"8100 0005", "88a8 0005", "22e9 0005"}) {
     const auto before = from_hex(kMacs + "22e9 a878" + hidden + "0800 4500");
     RoomyFrame frame(before);
@@ -78,7 +78,7 @@ TEST(CnTag, does_not_uncover_another_tag) {
   }
 }
 
-TEST(CnTag, changes_nothing_where_it_cannot) {
+TEST(CnTag, failed_edit_changes_nothing) {
   RoomyFrame tight(from_hex(kMacs + "0800"), 3);
   EXPECT_EQ(insert_cn_tag(tight.front, 1), CnTagEdit::kNoHeadroom);
   EXPECT_EQ(hex_text(tight.bytes()), hex_text(from_hex(kMacs + "0800")));
@@ -89,7 +89,7 @@ TEST(CnTag, changes_nothing_where_it_cannot) {
     EXPECT_FALSE(cn_tag_edit_name(static_cast<CnTagEdit>(i)).empty());
 }
 
-TEST(FiveTuple, is_read_behind_all_tags) {
+TEST(FiveTuple, is_read_after_all_tags) {
   Packet packet = make_packet(Opcode::kRcSendOnly);
   packet.udp_source_port = 0xc123;
   for (const bool ipv6 : {false, true}) {
@@ -106,7 +106,7 @@ TEST(FiveTuple, is_read_behind_all_tags) {
   }
 }
 
-TEST(FiveTuple, has_no_ports_where_the_packet_has_none) {
+TEST(FiveTuple, has_no_ports_if_the_packet_has_none) {
   const Packet packet = make_packet(Opcode::kRcSendOnly);
   const ByteVector whole = encode_packet(packet);
   const FiveTuple without{packet.source, packet.destination, kProtocolUdp, 0, 0};
@@ -122,7 +122,7 @@ TEST(FiveTuple, has_no_ports_where_the_packet_has_none) {
   EXPECT_EQ(read_five_tuple(tcp)->destination_port, kRoceUdpPort);
 }
 
-TEST(FiveTuple, is_none_of_what_is_cut_or_no_ip) {
+TEST(FiveTuple, is_absent_in_truncated_and_invalid_frames) {
   const ByteVector v4 = encode_packet(make_packet(Opcode::kRcSendOnly));
   const ByteVector v6 = encode_packet(make_packet(Opcode::kRcSendOnly, true));
   for (ptrdiff_t length = 0; length < 34; ++length)
@@ -147,7 +147,7 @@ TEST(FiveTuple, is_none_of_what_is_cut_or_no_ip) {
 }
 
 // Edits of the front are applied to the mbuf.
-TEST(FrameFront, tells_the_mbuf) {
+TEST(FrameFront, stores_edits_in_the_mbuf) {
   alignas(64) std::array<uint8_t, 64> memory{};
   const auto before = from_hex(kMacs + "0800 4500");
   std::copy(before.begin(), before.end(), memory.begin() + 32);

@@ -42,7 +42,7 @@ std::span<const uint8_t> body_of(const FrameView& view, std::span<const uint8_t>
   return frame.subspan(view.l4_offset, end - view.l4_offset);
 }
 
-TEST(Arp, frame_is_what_rfc_826_says) {
+TEST(Arp, frame_matches_rfc_826) {
   std::array<uint8_t, 64> out{};
   const uint32_t length = build_arp({MacAddress::broadcast(), kMacA, 0},
                                     {ArpOperation::kRequest, kMacA, kIpA, MacAddress{}, kIpB}, out);
@@ -53,7 +53,7 @@ TEST(Arp, frame_is_what_rfc_826_says) {
             "0000000000000a000002");
 }
 
-TEST(Arp, reads_what_it_wrote_tagged_or_not) {
+TEST(Arp, round_trip_preserves_message_with_and_without_tag) {
   for (const uint16_t vlan : {uint16_t{0}, uint16_t{7}}) {
     std::array<uint8_t, kMaxArpFrame> out{};
     const ArpMessage sent{ArpOperation::kReply, kMacB, kIpB, kMacA, kIpA};
@@ -72,7 +72,7 @@ TEST(Arp, reads_what_it_wrote_tagged_or_not) {
   }
 }
 
-TEST(Arp, other_hardware_protocols_lengths_and_operations_are_refused) {
+TEST(Arp, rejects_other_hardware_protocols_lengths_and_operations) {
   std::array<uint8_t, 64> out{};
   const uint32_t length = build_arp({kMacA, kMacB, 0}, {ArpOperation::kReply, kMacB, kIpB, kMacA, kIpA}, out);
   const auto arp = std::span(out).subspan(14, length - 14);
@@ -86,7 +86,7 @@ TEST(Arp, other_hardware_protocols_lengths_and_operations_are_refused) {
 }
 
 // Expected bytes written by hand; the checksum 0x7d8e was computed by a separate program.
-TEST(Nd, solicitation_is_what_rfc_4861_says) {
+TEST(Nd, solicitation_matches_rfc_4861) {
   NeighborMessage message;
   message.source = kIp6A;
   message.target = kIp6B;
@@ -128,7 +128,7 @@ std::optional<NeighborMessage> read_nd(std::span<const uint8_t> frame) {
   return parse_nd(view, body_of(view, frame));
 }
 
-TEST(Nd, reads_what_it_wrote) {
+TEST(Nd, round_trip_preserves_advertisement) {
   for (unsigned bits = 0; bits < 16; ++bits) {
     NeighborMessage sent = advertisement();
     sent.router = (bits & 1) != 0;
@@ -148,7 +148,7 @@ TEST(Nd, reads_what_it_wrote) {
   }
 }
 
-TEST(Nd, any_flipped_bit_behind_the_link_header_is_noticed) {
+TEST(Nd, detects_any_flipped_bit_of_validated_fields) {
   const auto good = frame_of(advertisement());
   ASSERT_TRUE(read_nd(good));
   // IPv6 version, class and flow label are not covered by the checksum. All other fields are covered or validated.
@@ -161,7 +161,7 @@ TEST(Nd, any_flipped_bit_behind_the_link_header_is_noticed) {
   }
 }
 
-TEST(Nd, messages_against_the_rules_of_rfc_4861_7_1_are_refused) {
+TEST(Nd, rejects_messages_that_violate_rfc_4861_7_1) {
   NeighborMessage message = advertisement();
   message.target = *IpAddress::parse("ff02::1");
   EXPECT_FALSE(read_nd(frame_of(message))) << "multicast target";
@@ -209,7 +209,7 @@ TEST(Echo, reply_mirrors_the_request_for_both_families) {
 }
 
 // A parser must not read beyond any input; sanitizers verify this.
-TEST(NeighborMessages, random_bytes_do_no_harm) {
+TEST(NeighborMessages, random_bytes_are_parsed_safely) {
   Rng rng{3};
   for (int round = 0; round < 20'000; ++round) {
     auto frame = frame_of(advertisement());

@@ -55,7 +55,7 @@ constexpr Row kRows[] = {
     {0xe3, "CC_INT_RESP", 52, '-', kNone},          {0xe4, "CC_RXW", 12, '-', kNone},
 };
 
-TEST(OpcodeTable, has_the_rows_of_the_specification_and_no_other) {
+TEST(OpcodeTable, matches_specification) {
   ASSERT_EQ(opcode_table().size(), std::size(kRows));
   size_t i = 0;
   for (const Row& row : kRows) {
@@ -69,7 +69,7 @@ TEST(OpcodeTable, has_the_rows_of_the_specification_and_no_other) {
   }
 }
 
-TEST(OpcodeTable, finds_its_rows_and_refuses_every_other_byte) {
+TEST(OpcodeTable, finds_known_opcodes_and_no_others) {
   std::set<unsigned> known;
   for (const Row& row : kRows) known.insert(row.opcode);
   for (unsigned raw = 0; raw < 256; ++raw) {
@@ -84,7 +84,7 @@ TEST(OpcodeTable, finds_its_rows_and_refuses_every_other_byte) {
   }
 }
 
-TEST(OpcodeTable, a_packet_is_a_request_or_a_response_and_only_cnp_and_private_opcodes_are_neither) {
+TEST(OpcodeTable, only_cnp_and_private_opcodes_are_neither_request_nor_response) {
   for (const OpcodeInfo& info : opcode_table()) {
     const bool neither = info.transport == TransportClass::kCnp || info.is_private();
     EXPECT_EQ(info.is_request() != info.is_response(), !neither) << info.name;
@@ -93,7 +93,7 @@ TEST(OpcodeTable, a_packet_is_a_request_or_a_response_and_only_cnp_and_private_o
   }
 }
 
-TEST(OpcodeTable, header_offsets_follow_one_another_without_gap) {
+TEST(OpcodeTable, header_offsets_are_contiguous) {
   for (const OpcodeInfo& info : opcode_table()) {
     unsigned at = 12;
     for (unsigned h = 0; h < kHeaderCount; ++h) {
@@ -105,7 +105,7 @@ TEST(OpcodeTable, header_offsets_follow_one_another_without_gap) {
   }
 }
 
-TEST(OpcodeTable, headers_and_positions_agree_with_the_names) {
+TEST(OpcodeTable, headers_and_positions_match_opcode_names) {
   const std::map<std::string_view, TransportClass> classes = {
       {"RC_", TransportClass::kRc},  {"UC_", TransportClass::kUc},  {"UD_", TransportClass::kUd},
       {"CNP", TransportClass::kCnp}, {"XRC", TransportClass::kXrc}, {"CC_", TransportClass::kPrivate}};
@@ -135,7 +135,7 @@ struct PayloadRow {
   PayloadCheck found;
 };
 
-TEST(CheckPayload, follows_the_rule_of_the_row) {
+TEST(PayloadValidation, applies_payload_rule_of_the_opcode) {
   constexpr uint32_t kMtu = 1024;
   const PayloadRow rows[] = {
       {Opcode::kRcSendFirst, 1024, 0, PayloadCheck::kRight},
@@ -167,7 +167,7 @@ TEST(CheckPayload, follows_the_rule_of_the_row) {
   }
 }
 
-TEST(CheckPayload, the_pad_completes_a_multiple_of_four) {
+TEST(PayloadValidation, pad_completes_a_multiple_of_four) {
   for (uint32_t length = 0; length < 5000; ++length) {
     EXPECT_EQ((length + pad_for(length)) % 4, 0U);
     EXPECT_LT(pad_for(length), 4);

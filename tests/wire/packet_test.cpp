@@ -13,7 +13,7 @@ using test::from_hex;
 using test::parse;
 using test::random_packet;
 
-TEST(Packet, every_opcode_survives_encode_parse_decode_encode) {
+TEST(Packet, round_trip_preserves_every_opcode) {
   Rng rng{2};
   for (const OpcodeInfo& info : opcode_table()) {
     for (const bool ipv6 : {false, true}) {
@@ -61,7 +61,7 @@ TEST(Packet, every_opcode_survives_encode_parse_decode_encode) {
 
 // Packets with each extended header, with expected bytes written by hand, so that the encoder is not only compared
 // with itself.
-TEST(Packet, extended_headers_lie_as_the_specification_draws_them) {
+TEST(Packet, extended_headers_match_specification) {
   const auto from_bth = [](const Packet& packet) {
     const ByteVector bytes = encode_packet(packet);
     return ByteVector(bytes.begin() + parse(bytes).bth_offset, bytes.end() - kIcrcBytes);
@@ -99,7 +99,7 @@ TEST(Packet, extended_headers_lie_as_the_specification_draws_them) {
             from_hex("8100ffff 40000118 00000000 00000000000000000000000000000000"));
 }
 
-TEST(Packet, finish_gives_the_checksums_of_a_known_packet) {
+TEST(Packet, finish_computes_checksums_of_a_known_packet) {
   // A UC packet with a UDP checksum computed over an ICRC of 0 (from the RoCE test of scapy).
   Packet p = make_packet(Opcode::kUcSendOnly).to(Qpn{211}, Psn{13571856});
   const MacAddress mac{{0x24, 0x8a, 0x07, 0xa8, 0xfa, 0x22}};
@@ -130,7 +130,7 @@ TEST(Packet, finish_keeps_a_udp_checksum_of_zero_and_corrects_any_other) {
 }
 
 // RFC 768: a computed checksum of 0 is sent as ffff, because 0 means no checksum.
-TEST(Packet, a_udp_checksum_is_never_zero) {
+TEST(Packet, computed_udp_checksum_is_never_zero) {
   Packet p = make_packet(Opcode::kRcSendOnly).with_payload(ByteVector(8, 0x5a)).finish();
   p.icrc = 0;
   const ByteVector first = encode_packet(p);
@@ -141,7 +141,7 @@ TEST(Packet, a_udp_checksum_is_never_zero) {
   EXPECT_EQ(compute_udp_checksum(parse(second)), 0xffff);
 }
 
-TEST(Packet, a_packet_that_must_be_refused_can_be_built_and_is_refused_by_name) {
+TEST(Packet, invalid_packets_can_be_built_and_are_rejected_by_reason) {
   const auto refused_as = [](const Packet& packet) { return parse(encode_packet(packet)).kind; };
   Packet unknown = make_packet(static_cast<Opcode>(0x1d));
   EXPECT_EQ(refused_as(unknown.finish()), FrameKind::kUnknownOpcode);
@@ -187,7 +187,7 @@ TEST(PacketFields, cover_every_byte_of_the_frame_without_gap) {
 }
 
 // Changes each byte. Expects that a field at that byte is among the reported differences.
-TEST(PacketFields, name_the_byte_in_which_two_packets_differ) {
+TEST(PacketFields, differences_name_the_field_of_a_changed_byte) {
   Rng rng{4};
   for (const OpcodeInfo& info : opcode_table()) {
     const Packet packet = random_packet(rng, info.opcode, rng.chance(0.5), 1, 5);
@@ -212,7 +212,7 @@ TEST(PacketFields, name_the_byte_in_which_two_packets_differ) {
   }
 }
 
-TEST(PacketFields, differences_say_both_values_and_what_is_absent) {
+TEST(PacketFields, differences_contain_both_values_and_report_absence) {
   const Packet ack = make_packet(Opcode::kRcAcknowledge).to(Qpn{5}, Psn{7}).with_aeth(0x60, Msn{1}).finish();
   EXPECT_TRUE(packet_differences(ack, ack).empty());
   Packet other = ack;

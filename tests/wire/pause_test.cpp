@@ -29,7 +29,7 @@ PauseMessage pfc() {
 }
 
 // 802.3 31B.1 and 31.4.1: opcode, quanta, and zero padding up to 60 bytes.
-TEST(Pause, frame_for_the_link_is_what_802_3_says) {
+TEST(Pause, link_pause_frame_matches_802_3) {
   PauseMessage message;
   message.source = kPeer;
   message.kind = PauseKind::kLink;
@@ -44,7 +44,7 @@ TEST(Pause, frame_for_the_link_is_what_802_3_says) {
 }
 
 // 802.3 31D.1: opcode, class enable vector, and one time per priority from 0 on.
-TEST(Pause, frame_for_priorities_is_what_802_1qbb_says) {
+TEST(Pause, priority_pause_frame_matches_802_1qbb) {
   auto wanted = from_hex("0180c2000001 02000000000b 8808 0101 0028 0000 0000 0000 ffff 0000 0102 0000 0000");
   wanted.resize(60);
   EXPECT_EQ(hex_text(built(pfc())), hex_text(wanted));
@@ -55,7 +55,7 @@ TEST(Pause, frame_for_priorities_is_what_802_1qbb_says) {
   EXPECT_FALSE(parsed.message.includes(4));
 }
 
-TEST(Pause, any_message_is_read_as_it_was_written) {
+TEST(Pause, round_trip_preserves_any_message) {
   Rng rng{1};
   for (int round = 0; round < 1000; ++round) {
     PauseMessage message;
@@ -77,7 +77,7 @@ TEST(Pause, any_message_is_read_as_it_was_written) {
 }
 
 // Times of priorities that are not enabled, the reserved half of the vector and the padding are ignored.
-TEST(Pause, what_is_reserved_is_not_looked_at) {
+TEST(Pause, reserved_fields_are_ignored) {
   ByteVector frame = built(pfc());
   frame[16] = 0xff;
   frame[18] = 0xff;
@@ -90,7 +90,7 @@ TEST(Pause, what_is_reserved_is_not_looked_at) {
   EXPECT_EQ(parse_pause(frame, kOwn).outcome, PauseOutcome::kAccepted);
 }
 
-TEST(Pause, what_is_wrong_has_a_name) {
+TEST(Pause, every_error_has_a_specific_outcome) {
   const ByteVector right = built(pfc());
   const auto outcome = [](ByteVector frame) {
     frame.shrink_to_fit();
@@ -120,7 +120,7 @@ TEST(Pause, what_is_wrong_has_a_name) {
     EXPECT_FALSE(pause_outcome_name(static_cast<PauseOutcome>(i)).empty());
 }
 
-TEST(PauseTime, is_512_bit_times_a_quantum_rounded_up) {
+TEST(PauseTime, quantum_is_512_bit_times_rounded_up) {
   EXPECT_EQ(pause_time(0, 10_Gbps), 0ns);
   EXPECT_EQ(pause_time(1, 10_Gbps), 52ns);  // rounded up from 51.2
   EXPECT_EQ(pause_time(5, 10_Gbps), 256ns);
@@ -132,7 +132,7 @@ TEST(PauseTime, is_512_bit_times_a_quantum_rounded_up) {
   EXPECT_EQ(pause_quanta(257ns, 10_Gbps), 6);
 }
 
-TEST(PauseTime, holds_at_every_rate) {
+TEST(PauseTime, conversion_handles_extreme_rates) {
   const BitsPerSec most{UINT64_MAX};
   EXPECT_EQ(pause_time(0xffff, BitsPerSec{1}), Nanos{65535LL * 512 * 1'000'000'000});
   EXPECT_EQ(pause_time(0xffff, most), 1ns);
@@ -146,7 +146,7 @@ TEST(PauseTime, holds_at_every_rate) {
   EXPECT_EQ(pause_quanta(-1ns, 10_Gbps), 0);
 }
 
-TEST(PauseTime, there_and_back_grows_by_little_and_never_shrinks) {
+TEST(PauseTime, round_trip_never_shrinks_and_grows_within_rounding) {
   Rng rng{2};
   for (int round = 0; round < 20'000; ++round) {
     const BitsPerSec rate{rng.next() >> rng.below(64) | 1};

@@ -11,7 +11,7 @@ namespace {
 
 // Marks packets. Expects CE if and only if the packet is ECN-capable, a correct checksum, no other change, and a
 // valid ICRC.
-TEST(MarkCongestion, sets_ce_on_ecn_capable_packets_and_nothing_else) {
+TEST(CongestionMarking, sets_ce_only_on_ecn_capable_packets) {
   Rng rng{14};
   for (int i = 0; i < 2000; ++i) {
     const auto table = opcode_table();
@@ -30,7 +30,7 @@ TEST(MarkCongestion, sets_ce_on_ecn_capable_packets_and_nothing_else) {
   }
 }
 
-TEST(MarkCongestion, leaves_frames_alone_that_are_no_ip_or_cut) {
+TEST(CongestionMarking, leaves_non_ip_and_truncated_frames_unchanged) {
   const ByteVector whole = encode_packet(make_packet(Opcode::kRcSendOnly).with_traffic_class(2).finish());
   for (uint32_t length = 0; length < sizeof(EthernetHeader) + sizeof(Ipv4Header); ++length) {
     ByteVector cut(whole.begin(), whole.begin() + length);
@@ -43,7 +43,7 @@ TEST(MarkCongestion, leaves_frames_alone_that_are_no_ip_or_cut) {
   EXPECT_EQ(arp, before);
 }
 
-TEST(DecrementTtl, takes_one_hop_and_keeps_the_checksum_right) {
+TEST(TtlDecrement, decrements_ttl_and_updates_checksum) {
   Rng rng{15};
   for (int i = 0; i < 2000; ++i) {
     Packet p = test::random_packet(rng, Opcode::kRcSendOnly, false, 0, 4);
@@ -61,7 +61,7 @@ TEST(DecrementTtl, takes_one_hop_and_keeps_the_checksum_right) {
 }
 
 // RFC 1624 section 4: the example in which the older formula yields ffff instead of 0.
-TEST(UpdatedChecksum, follows_the_example_of_its_rfc) {
+TEST(ChecksumUpdate, matches_example_of_rfc_1624) {
   EXPECT_EQ(updated_checksum(0xdd2f, 0x5555, 0x3285), 0x0000);
 }
 

@@ -22,7 +22,7 @@ RocePath path_to_sender(bool ipv6) {
 
 // The bytes of a ConnectX-4 Lx (icrc_test.cpp has the complete frame), except for the IP identification and fields
 // computed from it.
-TEST(RoceCnp, is_what_a_nic_sends) {
+TEST(RoceCnp, matches_cnp_of_a_nic) {
   std::array<uint8_t, 74> frame{};
   ASSERT_EQ(build_cnp(path_to_sender(false), Qpn{0x118}, frame), frame.size());
   EXPECT_EQ(hex_text(std::span(frame).first(70)),
@@ -34,7 +34,7 @@ TEST(RoceCnp, is_what_a_nic_sends) {
   EXPECT_EQ(stored_icrc(view), compute_icrc_in_order(view));
 }
 
-TEST(RoceCnp, is_the_packet_of_the_same_fields) {
+TEST(RoceCnp, equals_encoded_packet_with_same_fields) {
   for (const bool ipv6 : {false, true}) {
     RocePath path = path_to_sender(ipv6);
     path.vlan_id = 5;

@@ -31,7 +31,7 @@ void expect_same(const RocePeek& seen, const Packet& packet, const OpcodeInfo& i
 }
 
 // Every opcode, IPv4 and IPv6, up to two tags, with all extension blocks: compared with the full decoder.
-TEST(RocePeek, sees_what_the_decoder_reads) {
+TEST(RocePeek, agrees_with_the_decoder) {
   Rng rng(1);
   for (const OpcodeInfo& info : opcode_table()) {
     for (int i = 0; i < 40; ++i) {
@@ -50,7 +50,7 @@ TEST(RocePeek, sees_what_the_decoder_reads) {
   }
 }
 
-TEST(RocePeek, sees_it_behind_telemetry_too) {
+TEST(RocePeek, reads_packet_after_telemetry_headers) {
   const Packet packet =
       make_packet(Opcode::kRcWriteOnly).to(Qpn{0x123456}, Psn{77}).with_payload(ByteVector(64)).finish();
   test::RoomyFrame roomy(encode_packet(packet));
@@ -69,7 +69,7 @@ TEST(RocePeek, sees_it_behind_telemetry_too) {
   expect_same(*seen, packet, opcode_info(Opcode::kRcWriteOnly));
 }
 
-TEST(RocePeek, cut_frames_are_not_seen_and_not_read_beyond) {
+TEST(RocePeek, truncated_frames_are_rejected_without_reading_beyond_them) {
   ExtensionBlock block;
   block.source_qp = Qpn{9};
   Packet packet = make_packet(Opcode::kRcSendOnly).to(Qpn{0x11}, Psn{1}).with_extensions(block).finish();
@@ -115,7 +115,7 @@ TEST(RocePeek, positive_rc_acknowledgments_are_recognized) {
   }
 }
 
-TEST(RocePeek, unknown_opcodes_and_versions_are_not_seen) {
+TEST(RocePeek, rejects_unknown_opcodes_and_versions) {
   Packet packet = make_packet(Opcode::kRcSendOnly).to(Qpn{0x11}, Psn{1}).finish();
   packet.bth.version = 1;
   EXPECT_FALSE(glance(encode_packet(packet)));
@@ -124,7 +124,7 @@ TEST(RocePeek, unknown_opcodes_and_versions_are_not_seen) {
   EXPECT_FALSE(glance(encode_packet(packet)));
 }
 
-TEST(RocePeek, a_block_that_is_no_block_names_nobody) {
+TEST(RocePeek, invalid_block_gives_no_source_queue_pair) {
   Packet packet = make_packet(Opcode::kRcSendOnly).to(Qpn{0x11}, Psn{1});
   packet.bth.reserved7 = Bth::kExtensions;
   for (const char* block : {"20020001 00000118", "11020001 00000118", "10010001 00000118",

@@ -27,7 +27,7 @@ void fill_payload(RoceWriter::Open& open, const ByteVector& payload, Rng& rng) {
 }
 
 // Compares RoceWriter with encode_packet(): two implementations that share only the header structs.
-TEST(RoceWriter, writes_the_frame_that_the_same_packet_as_a_value_encodes_to) {
+TEST(RoceWriter, frame_equals_encoded_packet) {
   Rng rng{13};
   for (const OpcodeInfo& info : opcode_table()) {
     for (const bool ipv6 : {false, true}) {
@@ -101,7 +101,7 @@ TEST(RoceWriter, writes_the_frame_that_the_same_packet_as_a_value_encodes_to) {
 }
 
 // For the writer an extension block is the first part of the payload.
-TEST(RoceWriter, writes_extension_blocks_where_the_value_has_them) {
+TEST(RoceWriter, extension_blocks_equal_those_of_encoded_packet) {
   Rng rng{15};
   for (const OpcodeInfo& info : opcode_table()) {
     for (int round = 0; round < 20; ++round) {
@@ -143,7 +143,7 @@ struct PortRow {
   const char* why;
 };
 
-TEST(RoceWriter, udp_source_ports_are_those_of_the_linux_kernel) {
+TEST(RoceWriter, udp_source_ports_match_linux_kernel) {
   const PortRow rows[] = {
       {0, 0x16, 0x16, 49636, "read.pcap: both queue pairs are 0x16"},
       {0, 0x44, 0x45, 0xc000 | 0x1254, "corrupt.pcap: 0x44 and 0x45"},

@@ -18,7 +18,7 @@ ByteVector msdu_of(const Packet& packet, size_t most = 64) {
   return msdu;
 }
 
-TEST(SampledPacket, says_of_64_bytes_what_the_whole_packet_says) {
+TEST(SampledPacket, fields_from_64_bytes_match_whole_packet) {
   Rng rng{4};
   for (const OpcodeInfo& info : opcode_table()) {
     for (const bool ipv6 : {false, true}) {
@@ -40,7 +40,7 @@ TEST(SampledPacket, says_of_64_bytes_what_the_whole_packet_says) {
   }
 }
 
-TEST(SampledPacket, of_any_length_says_nothing_that_the_whole_does_not) {
+TEST(SampledPacket, truncated_sample_gives_only_contained_fields) {
   Rng rng{6};
   for (const bool ipv6 : {false, true}) {
     const Packet packet = make_packet(Opcode::kUdSendOnly, ipv6).to(Qpn{0x123456}, Psn{0x654321}).finish();
@@ -57,7 +57,7 @@ TEST(SampledPacket, of_any_length_says_nothing_that_the_whole_does_not) {
   }
 }
 
-TEST(SampledPacket, is_none_of_other_protocols_fragments_and_impossible_addresses) {
+TEST(SampledPacket, rejects_other_protocols_fragments_and_invalid_addresses) {
   const Packet packet = make_packet(Opcode::kRcSendOnly).finish();
   const auto changed = [&](size_t at, uint8_t value) {
     ByteVector msdu = msdu_of(packet);

@@ -37,7 +37,7 @@ constexpr std::string_view kPublished[64] = {
     "e1915f5cb1eca46c", "f325965ca16d629f", "575ff28e60381be5", "724506eb4c328a95",
 };
 
-TEST(SipHash, gives_the_published_results) {
+TEST(SipHash, matches_published_results) {
   for (size_t length = 0; length < 64; ++length) {
     const uint64_t mac = siphash(counting_key(), counting_bytes(length));
     ByteVector little_endian;
@@ -48,7 +48,7 @@ TEST(SipHash, gives_the_published_results) {
 }
 
 // Lengths beyond one byte, random keys and contents, hashed in random parts.
-TEST(SipHash, does_not_care_in_which_pieces_it_is_fed) {
+TEST(SipHash, result_is_independent_of_update_sizes) {
   Rng rng{31};
   for (int round = 0; round < 500; ++round) {
     const ByteVector bytes = test::random_bytes(rng, rng.below(600));
@@ -79,7 +79,7 @@ TEST(SipHash, changes_with_every_bit_of_key_and_message) {
   }
 }
 
-TEST(SipHash, macs_are_the_same_only_when_all_bits_are) {
+TEST(SipHash, macs_are_equal_only_if_all_bits_are_equal) {
   Rng rng{32};
   for (int round = 0; round < 100; ++round) {
     const uint64_t mac = rng.next();

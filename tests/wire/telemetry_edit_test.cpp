@@ -58,7 +58,7 @@ ByteVector golden_ack() {
 
 // A source, two switches and a sink. Expects the bytes of INT v2.1 after each step, and the original packet at the
 // end.
-TEST(IntEdit, bytes_on_the_way_are_those_of_the_standard) {
+TEST(IntEdit, bytes_at_each_step_match_the_standard) {
   RoomyFrame frame(golden_ack());
   IntSource s = source();
   s.domain_flags = int_domain_flag::kWantsResponse;
@@ -91,7 +91,7 @@ TEST(IntEdit, bytes_on_the_way_are_those_of_the_standard) {
 
 // All instructions, including reserved ones: values in the order of the bits, domain values before the checksum
 // complement, and all ones for unsupported ones.
-TEST(IntEdit, a_hop_has_all_that_was_asked_for_in_order) {
+TEST(IntEdit, hop_contains_all_requested_values_in_order) {
   RoomyFrame frame(golden_ack(), 256);
   ASSERT_EQ(begin_int(frame.front, source(0xffff), kMtu), IntEdit::kDone);
   ASSERT_EQ(push(frame.front, report()), IntEdit::kDone);
@@ -106,7 +106,7 @@ TEST(IntEdit, a_hop_has_all_that_was_asked_for_in_order) {
   EXPECT_EQ(*view.hop(0, kDomain), compact_hop(report()));
 }
 
-TEST(IntEdit, full_hops_lose_nothing) {
+TEST(IntEdit, full_hop_contains_values_without_scaling) {
   RoomyFrame frame(golden_ack());
   ASSERT_EQ(begin_int(frame.front, source(0, int_domain_instruction::kFullHop), kMtu), IntEdit::kDone);
   ASSERT_EQ(push(frame.front, report()), IntEdit::kDone);
@@ -118,7 +118,7 @@ TEST(IntEdit, full_hops_lose_nothing) {
 }
 
 // A value is never reported as all ones, which means "unknown".
-TEST(IntEdit, amounts_stop_below_all_ones) {
+TEST(IntEdit, values_saturate_below_all_ones) {
   RoomyFrame frame(golden_ack());
   const IntSource s = source(int_instruction::kHopLatency | int_instruction::kQueue, 0);
   ASSERT_EQ(begin_int(frame.front, s, kMtu), IntEdit::kDone);
@@ -132,7 +132,7 @@ TEST(IntEdit, amounts_stop_below_all_ones) {
   EXPECT_EQ(hex_text(std::span(view.frame + view.stack_offset(), view.hop_bytes)), "fffffffefffffffe");
 }
 
-TEST(IntEdit, another_domains_metadata_is_filled_with_ones) {
+TEST(IntEdit, metadata_of_another_domain_is_all_ones) {
   RoomyFrame frame(golden_ack());
   ASSERT_EQ(begin_int(frame.front, source(int_instruction::kNodeId), kMtu), IntEdit::kDone);
   ASSERT_EQ(push(frame.front, report(), kDomain + 1), IntEdit::kDone);
@@ -145,7 +145,7 @@ TEST(IntEdit, another_domains_metadata_is_filled_with_ones) {
 // The flags of the INT header.
 uint32_t flags_of(const FrameFront& frame) { return view_of(frame).header().flags.get(); }
 
-TEST(IntEdit, without_a_hop_left_only_e_is_set) {
+TEST(IntEdit, exhausted_hop_count_sets_only_the_e_bit) {
   RoomyFrame frame(golden_ack());
   IntSource s = source();
   s.hops = 1;
@@ -162,7 +162,7 @@ TEST(IntEdit, without_a_hop_left_only_e_is_set) {
 }
 
 // Space only for the headers: the source adds them and sets M, because its own hop is missing.
-TEST(IntEdit, beyond_the_mtu_only_m_is_set) {
+TEST(IntEdit, exceeded_mtu_sets_only_the_m_bit) {
   const uint32_t bytes = 48;  // length of the ACK as an IP packet
   RoomyFrame frame(golden_ack());
   EXPECT_EQ(begin_int(frame.front, source(), bytes + 15), IntEdit::kMtuExceeded);
@@ -177,7 +177,7 @@ TEST(IntEdit, beyond_the_mtu_only_m_is_set) {
   EXPECT_EQ(view_of(frame.front).hop_count, 1);
 }
 
-TEST(IntEdit, no_mtu_makes_a_packet_longer_than_ip_can_say) {
+TEST(IntEdit, packet_never_exceeds_ip_length_limit) {
   Packet packet = make_packet(Opcode::kRcSendOnly);
   packet.with_payload(ByteVector(65448));  // 65492 as an IP packet
   RoomyFrame frame(encode_packet(packet.finish()));
@@ -186,7 +186,7 @@ TEST(IntEdit, no_mtu_makes_a_packet_longer_than_ip_can_say) {
   EXPECT_EQ(push(frame.front, report(), kDomain, UINT32_MAX), IntEdit::kMtuExceeded);
 }
 
-TEST(IntEdit, a_source_promises_no_more_hops_than_a_shim_can_say) {
+TEST(IntEdit, source_hop_count_is_limited_by_shim_length) {
   RoomyFrame frame(golden_ack(), 2048);
   IntSource s = source();
   s.hops = 255;
@@ -200,7 +200,7 @@ TEST(IntEdit, a_source_promises_no_more_hops_than_a_shim_can_say) {
 }
 
 // The source announced too many hops.
-TEST(IntEdit, a_full_stack_is_as_good_as_no_hop_left) {
+TEST(IntEdit, full_stack_sets_hop_count_exceeded) {
   RoomyFrame frame(golden_ack(), 2048);
   IntSource s = source();
   s.hops = 63;
@@ -213,7 +213,7 @@ TEST(IntEdit, a_full_stack_is_as_good_as_no_hop_left) {
   EXPECT_EQ(view_of(frame.front).header().hops_left(), 255 - 63);
 }
 
-TEST(IntEdit, a_hop_whose_length_is_not_that_of_its_instructions_is_not_written) {
+TEST(IntEdit, hop_length_mismatch_adds_no_hop) {
   RoomyFrame frame(golden_ack());
   ASSERT_EQ(begin_int(frame.front, source(int_instruction::kNodeId), kMtu), IntEdit::kDone);
   const size_t words_at = 14 + 20 + 8 + 4 + 2;
@@ -239,7 +239,7 @@ TEST(IntEdit, changes_nothing_without_headroom) {
   EXPECT_EQ(little.bytes(), before);
 }
 
-TEST(IntEdit, begins_on_whole_roce_packets_with_a_source_that_can_be) {
+TEST(IntEdit, starts_only_on_complete_roce_packets_with_valid_source) {
   RoomyFrame frame(golden_ack());
   IntSource bad = source(0, 0);
   EXPECT_EQ(begin_int(frame.front, bad, kMtu), IntEdit::kBadSource) << "asks for nothing";
@@ -272,7 +272,7 @@ TEST(IntEdit, begins_on_whole_roce_packets_with_a_source_that_can_be) {
   for (unsigned i = 0; i < kIntEditCount; ++i) EXPECT_FALSE(int_edit_name(static_cast<IntEdit>(i)).empty());
 }
 
-TEST(IntEdit, a_copy_for_the_sink_is_marked_as_one) {
+TEST(IntEdit, discard_option_sets_the_discard_bit) {
   RoomyFrame frame(golden_ack());
   IntSource s = source();
   s.discard = true;
@@ -327,7 +327,7 @@ IntEdit begin(FrameFront& frame, const IntSource& s) {
 // Random packets with options, tags, with or without a UDP checksum, through up to 12 switches that mark and route
 // them. Expects correct checksums after each step, no checksum if there was none, and at the end the packet with its
 // mark and a valid ICRC.
-TEST(IntEdit, any_packet_comes_out_as_it_went_in) {
+TEST(IntEdit, push_and_strip_restore_any_packet) {
   Rng rng{8};
   for (int round = 0; round < 3000; ++round) {
     const auto table = opcode_table();
@@ -370,7 +370,7 @@ TEST(IntEdit, any_packet_comes_out_as_it_went_in) {
 }
 
 // A checksum of 0xffff is that of the sum 0. The update must not change it to 0, "no checksum".
-TEST(IntEdit, every_checksum_survives) {
+TEST(IntEdit, push_and_strip_preserve_every_udp_checksum) {
   Rng rng{9};
   for (const bool ipv6 : {false, true}) {
     const Packet packet = test::random_packet(rng, Opcode::kRcSendOnly, ipv6, 0, 8);
@@ -392,7 +392,7 @@ TEST(IntEdit, every_checksum_survives) {
 }
 
 // A damaged packet stays damaged: one wrong bit in the payload, and one in the IPv4 header.
-TEST(IntEdit, hides_no_damage) {
+TEST(IntEdit, damaged_packet_remains_detectable) {
   Packet packet = make_packet(Opcode::kRcSendOnly).with_payload(ByteVector(20, 7));
   packet.udp_checksum = 1;
   const ByteVector right = encode_packet(packet.finish());

@@ -67,7 +67,7 @@ TEST(Int, hops_are_read_newest_first) {
   EXPECT_FALSE(view.wants_response(kDomain + 1));
 }
 
-TEST(Int, a_frame_cut_within_its_stack_is_truncated) {
+TEST(Int, frame_cut_within_its_stack_is_reported_truncated) {
   const ByteVector frame = two_hops();
   const auto length = static_cast<uint32_t>(frame.size());
   for (size_t head = 0; head < frame.size(); ++head) {
@@ -82,7 +82,7 @@ TEST(Int, a_frame_cut_within_its_stack_is_truncated) {
   EXPECT_EQ(outcome_of(padded), IntOutcome::kAccepted);
 }
 
-TEST(Int, what_is_wrong_has_a_name) {
+TEST(Int, every_error_has_a_specific_outcome) {
   EXPECT_EQ(outcome_with(13, 0x06), IntOutcome::kNotInt);
   EXPECT_EQ(outcome_with(14 + 9, 6), IntOutcome::kNotInt) << "TCP";
   EXPECT_EQ(outcome_with(14 + 20 + 3, 0x89), IntOutcome::kNotInt) << "another port";
@@ -112,14 +112,14 @@ TEST(Int, what_is_wrong_has_a_name) {
     EXPECT_FALSE(int_outcome_name(static_cast<IntOutcome>(i)).empty());
 }
 
-TEST(Int, a_packet_to_the_port_without_room_for_the_headers_is_refused) {
+TEST(Int, rejects_packet_too_short_for_the_headers) {
   ByteVector frame = two_hops();
   frame[14 + 3] = 20 + 8 + 15;
   frame[14 + 20 + 5] = 8 + 15;
   EXPECT_EQ(outcome_of(frame), IntOutcome::kBeyondPacket);
 }
 
-TEST(Int, is_found_over_ipv6_and_behind_tags) {
+TEST(Int, is_parsed_over_ipv6_and_after_tags) {
   auto frame = from_hex(
       "020000000002 020000000001 88a80001 8100a005 22e90009 86dd"
       "60000000 0018 1140 fd000000000000000000000000000001 fd000000000000000000000000000002"
@@ -152,7 +152,7 @@ HopReport report() {
   return r;
 }
 
-TEST(HopReport, wraps_where_a_count_wraps_and_stops_where_an_amount_ends) {
+TEST(HopReport, counters_wrap_and_amounts_saturate) {
   const IntHopValues hop = compact_hop(report());
   EXPECT_EQ(hop.switch_id, 0x12345);
   EXPECT_EQ(hop.port, 0x678);
@@ -177,7 +177,7 @@ TEST(HopReport, wraps_where_a_count_wraps_and_stops_where_an_amount_ends) {
   EXPECT_EQ(full_hop(most).rate_mbps.get(), UINT32_MAX);
 }
 
-TEST(IntInstructions, take_the_bytes_that_the_standard_says) {
+TEST(IntInstructions, lengths_match_the_standard) {
   EXPECT_EQ(int_baseline_bytes(0), 0);
   EXPECT_EQ(int_baseline_bytes(0x8000), 4);
   EXPECT_EQ(int_baseline_bytes(0x0800), 8);

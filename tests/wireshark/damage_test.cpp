@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kMessages = "_ws.expert.message";
 
-class WiresharkDamage : public testing::Test {
+class WiresharkMalformedFrame : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(Tshark::is_usable());
@@ -53,7 +53,7 @@ class WiresharkDamage : public testing::Test {
   Rng rng_{1};
 };
 
-TEST_F(WiresharkDamage, a_frame_that_ends_anywhere_gives_no_lua_error) {
+TEST_F(WiresharkMalformedFrame, truncated_frame_causes_no_lua_error) {
   CaptureFile file("short");
   for (const RandomFrame& frame : one_of_each()) {
     for (const size_t length : ends_of(frame))
@@ -65,7 +65,7 @@ TEST_F(WiresharkDamage, a_frame_that_ends_anywhere_gives_no_lua_error) {
   EXPECT_GT(count(said, "Malformed CNM: truncated"), 10U);
 }
 
-TEST_F(WiresharkDamage, what_is_shown_of_a_frame_that_the_capture_has_cut_is_what_the_whole_says) {
+TEST_F(WiresharkMalformedFrame, fields_of_frame_cut_by_capture_match_whole_frame) {
   CaptureFile file("cut");
   struct Cut {
     const RandomFrame& frame;
@@ -110,7 +110,7 @@ TEST_F(WiresharkDamage, what_is_shown_of_a_frame_that_the_capture_has_cut_is_wha
   EXPECT_GT(cut, 1000U);
 }
 
-TEST_F(WiresharkDamage, any_bytes_in_a_message_give_no_lua_error) {
+TEST_F(WiresharkMalformedFrame, random_bytes_cause_no_lua_error) {
   CaptureFile file("noise");
   for (int i = 0; i < 40; ++i) {
     for (const RandomFrame& frame : one_of_each()) {
@@ -127,7 +127,7 @@ TEST_F(WiresharkDamage, any_bytes_in_a_message_give_no_lua_error) {
   EXPECT_EQ(count(said, "Lua Error"), 0U);
 }
 
-TEST_F(WiresharkDamage, packets_in_packets_in_packets_have_an_end) {
+TEST_F(WiresharkMalformedFrame, nesting_depth_is_limited) {
   const Bytes macs(12, 2);
   CaptureFile file("nested");
   Bytes tags = macs;  // 300 CN-TAGs

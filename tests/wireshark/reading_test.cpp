@@ -32,7 +32,7 @@ std::string joined(const std::vector<std::string>& values) {
   return out.empty() ? "nothing" : out;
 }
 
-class WiresharkReading : public testing::Test {
+class WiresharkDissection : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(Tshark::is_usable());
@@ -99,7 +99,7 @@ class WiresharkReading : public testing::Test {
   std::vector<std::string> fields_;
 };
 
-TEST_F(WiresharkReading, every_field_of_every_kind_of_frame_is_what_we_read) {
+TEST_F(WiresharkDissection, fields_match_rocinante_parser) {
   Rng rng(seed());
   const auto frames = random_frames(rng, 200, 8);
   std::vector<Bytes> bytes;
@@ -123,7 +123,7 @@ TEST_F(WiresharkReading, every_field_of_every_kind_of_frame_is_what_we_read) {
         << "tshark has no field " << name;
 }
 
-TEST_F(WiresharkReading, a_message_that_is_wrong_in_one_byte_is_refused_for_the_same_reason) {
+TEST_F(WiresharkDissection, invalid_messages_are_rejected_for_the_same_reason) {
   Rng rng(seed());
   constexpr size_t kinds = 5;
   std::vector<RandomFrame> frames;
@@ -146,7 +146,7 @@ TEST_F(WiresharkReading, a_message_that_is_wrong_in_one_byte_is_refused_for_the_
 }
 
 // Values at and beyond the limits of extension blocks, which random values rarely reach.
-TEST_F(WiresharkReading, values_at_their_limits_are_read_as_we_read_them) {
+TEST_F(WiresharkDissection, limit_values_match_rocinante_parser) {
   std::vector<RandomFrame> frames;
   std::vector<Bytes> bytes;
   std::vector<OurReading> ours;
@@ -176,7 +176,7 @@ TEST_F(WiresharkReading, values_at_their_limits_are_read_as_we_read_them) {
   EXPECT_EQ(ours[3].refused, "Malformed extension block: too many hops");
 }
 
-TEST_F(WiresharkReading, an_offer_of_numbers_without_sense_is_refused_by_both) {
+TEST_F(WiresharkDissection, invalid_capability_offers_are_rejected_by_both_parsers) {
   CapabilityMessage right;
   right.transaction = 1;
   right.offer.incarnation = 2;
