@@ -1,9 +1,14 @@
 # Compiler settings of all targets of the project. They do not affect packages.
 add_library(roci_options INTERFACE)
 target_compile_options(roci_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
-  -fno-strict-aliasing  # packet bytes are accessed through header structs
-  -march=x86-64-v2)     # minimum; faster code is selected at run time
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+  -fno-strict-aliasing)  # packet bytes are accessed through header structs
+if(ROCI_WERROR)
+  target_compile_options(roci_options INTERFACE -Werror)
+endif()
+if(ROCI_MARCH)
+  target_compile_options(roci_options INTERFACE -march=${ROCI_MARCH})
+endif()
 # False warnings of GCC 12 and 13 on "literal" + std::string (GCC bug 105651) and, at -O3, on the growth of a byte
 # vector.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)

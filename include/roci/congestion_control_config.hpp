@@ -23,10 +23,19 @@ struct CongestionProfile {
   friend bool operator==(const CongestionProfile&, const CongestionProfile&) = default;
 };
 
+// What the interval between two CNPs applies to. The CNP always goes to the sender of the marked packet, so that with
+// kAddress and kPort other senders' marks within the interval are not reported.
+enum class CnpLimit : uint8_t {
+  kQueuePair,  // each queue pair of the sender
+  kAddress,    // each source address
+  kPort,       // all CNPs of the port, for each worker
+};
+
 // Notification point: sends CNPs to the senders of packets with CE (IBTA A17.9.3).
 struct NotificationPointConfig {
   bool enabled = true;                       // send CNPs for CE marks
-  std::chrono::nanoseconds interval{4'000};  // minimum time between CNPs to the same queue pair; up to 1 s
+  std::chrono::nanoseconds interval{4'000};  // minimum time between two CNPs; up to 1 s
+  CnpLimit limit = CnpLimit::kQueuePair;
   friend bool operator==(const NotificationPointConfig&, const NotificationPointConfig&) = default;
 };
 

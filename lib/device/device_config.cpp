@@ -194,6 +194,10 @@ Status read_congestion_control(ConfigNode& node, CongestionControlConfig& contro
       ROCI_TRY(np.optional("interval", interval));
       if (interval < Nanos{0} || interval > Nanos{1s}) return np.error("interval", "must be 0 to 1 s");
       control.notification_point.interval = interval;
+      ROCI_TRY(np.optional("limit", control.notification_point.limit,
+                           one_of<CnpLimit>({{"queue-pair", CnpLimit::kQueuePair},
+                                             {"address", CnpLimit::kAddress},
+                                             {"port", CnpLimit::kPort}})));
       return {};
     });
     if (!point) return point;

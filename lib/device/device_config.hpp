@@ -64,7 +64,8 @@
 //       cpus: [2]                                  # to pin these cores to
 //       trace: 0                                   # events that each worker or dedicated core stores
 //       peers_send_cnps: true                      # assumption about all peers
-//       notification_point: {enabled: true, interval: 4us}  # respond to CE with CNPs, with a minimum interval
+//       notification_point: {enabled: true, interval: 4us, limit: queue-pair}  # respond to CE with CNPs; minimum
+//                                                  # interval for each queue-pair, address or for the port
 //     connection_manager: {response_timeout: 4.3s, retries: 15}   # of programs with librdmacm: time-out of a response,
 //                                                  # rounded to 4.096 us x 2^n, and number of retries
 //     window: 512KiB                               # unacknowledged bytes of a queue pair

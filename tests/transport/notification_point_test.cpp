@@ -1,6 +1,7 @@
 // CNPs sent by a receiver (IBTA A17.9.3).
 #include <gtest/gtest.h>
 
+#include "engine/notification_point.hpp"
 #include "support/lone_host.hpp"
 #include "support/services.hpp"
 
@@ -47,6 +48,34 @@ TEST(NotificationPoint, sends_at_most_one_cnp_per_interval) {
   host.now += 1ns;
   EXPECT_EQ(mark(), 1U);
   EXPECT_EQ(host.side.counter("np_cnp_sent"), 2U);
+}
+
+TEST(NotificationPoint, limits_cnps_per_queue_pair_address_or_port) {
+  const auto address = [](uint32_t value) { return IpAddress::from_v4(0x0a000000 + value); };
+  struct Case {
+    CnpLimit limit;
+    bool other_queue_pair, other_address;  // whether a CNP is due for these within the interval
+  };
+  for (const Case& c : {Case{CnpLimit::kQueuePair, true, true}, Case{CnpLimit::kAddress, false, true},
+                        Case{CnpLimit::kPort, false, false}}) {
+    SCOPED_TRACE(static_cast<int>(c.limit));
+    NotificationPoint point({.interval = 50us, .limit = c.limit});
+    EXPECT_TRUE(point.due(Qpn{17}, address(1), Nanos{0}));
+    EXPECT_FALSE(point.due(Qpn{17}, address(1), Nanos{1}));
+    EXPECT_EQ(point.due(Qpn{18}, address(1), Nanos{2}), c.other_queue_pair);
+    EXPECT_EQ(point.due(Qpn{19}, address(2), Nanos{3}), c.other_address);
+    EXPECT_TRUE(point.due(Qpn{17}, address(1), Nanos{50'000}));
+  }
+}
+
+TEST(NotificationPoint, has_an_interval_of_its_own_for_each_of_1000_addresses) {
+  NotificationPoint point({.interval = 50us, .limit = CnpLimit::kAddress});
+  for (uint32_t i = 0; i < 1000; ++i)
+    EXPECT_TRUE(point.due(Qpn{17}, IpAddress::from_v4(0x0a000000 + i), Nanos{i}));
+  int refused = 0;
+  for (uint32_t i = 0; i < 1000; ++i)
+    refused += point.due(Qpn{17}, IpAddress::from_v4(0x0a000000 + i), Nanos{1000}) ? 0 : 1;
+  EXPECT_GE(refused, 950);  // the others were evicted from sets with more than four addresses
 }
 
 TEST(NotificationPoint, sends_no_cnp_if_disabled_or_without_a_mark) {
