@@ -57,7 +57,7 @@ Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig
   }
   for (const roci_cc_plugin* plugin : made->algorithms_.all()) {
     if (made->profiles_.contains(plugin->name)) continue;
-    ROCI_TRY(made->add(plugin->name, {.algorithm = plugin->name, .parameters = {}, .fallback = {}},
+    ROCI_TRY(made->add(plugin->name, {.algorithm = plugin->name, .parameters = {}, .dscp = {}, .fallback = {}},
                        Nanos{config.base_rtt}));
   }
   for (const auto& [name, profile] : config.profiles) {
@@ -76,10 +76,12 @@ Status Profiles::add(const std::string& name, const CongestionProfile& config, N
   auto values = parameter_values(**plugin, config.parameters);
   if (!values) return fail(values.error());
   if (config.base_rtt < Nanos{0} || config.base_rtt > Nanos{10s}) return fail("base_rtt must be 0 to 10 s");
+  if (config.dscp.has_value() && *config.dscp > 63) return fail("dscp must be 0 to 63");
   Profile profile{.name = name,
                   .plugin = *plugin,
                   .values = std::move(*values),
-                  .base_rtt = config.base_rtt.count() != 0 ? Nanos{config.base_rtt} : base_rtt};
+                  .base_rtt = config.base_rtt.count() != 0 ? Nanos{config.base_rtt} : base_rtt,
+                  .dscp = config.dscp};
   if (profile.plugin->check != nullptr) {
     if (const char* wrong = profile.plugin->check(nullptr, profile.values.data()); wrong != nullptr)
       return fail(std::string(wrong));

@@ -59,6 +59,7 @@
 //       burst: 1us                                 # how early a packet may be sent after another one, up to 100us
 //       profiles:
 //         - {name: bulk, algorithm: dcqcn, base_rtt: 5us, fallback: none, parameters: {rpg_ai_rate: 50e6}}
+//         - {name: short, algorithm: ldcp, dscp: 26}   # DSCP of all packets of queue pairs that run the profile
 //       plugins: []                                # shared objects with further algorithms
 //       cores: 0                                   # dedicated cores for algorithms; 0: the workers run them
 //       cpus: [2]                                  # to pin these cores to

@@ -397,11 +397,11 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       core.extensions_undecided =
           attached_->core.config.type == IBV_QPT_RC && host_->config().extensions.mode != ExtensionMode::kOff;
       attached_->neighbor = NeighborRef();  // of the previous peer
-      attached_->worker->enter_congestion(*attached_);
       if (!attached_->worker->control_congestion(*attached_, profile_)) {
         core.to_error();
         return fail("queue pair: no memory for congestion control", ENOMEM);
       }
+      attached_->worker->enter_congestion(*attached_);
       attached_->worker->make_ready(*attached_);
       break;
     case IBV_QPS_RTS:

@@ -197,8 +197,13 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
     return d.flow != nullptr && (d.flow->profile.plugin->capabilities & ROCI_CC_USES_ECN) != 0;
   };
   const bool decides = ecn(controlled.directions[0]) || ecn(controlled.directions[1]);
-  if (decides != controlled.decides_ecn) {
+  // Both directions and acknowledgments have the same headers; the requests' profile takes precedence.
+  std::optional<uint8_t> dscp;
+  for (const ControlledDirection& direction : controlled.directions)
+    if (direction.flow != nullptr && !dscp.has_value()) dscp = direction.flow->profile.dscp;
+  if (decides != controlled.decides_ecn || dscp != controlled.dscp) {
     controlled.decides_ecn = decides;
+    controlled.dscp = dscp;
     core.change_path();
   }
 }

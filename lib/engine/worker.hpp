@@ -141,7 +141,9 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // Changes congestion control of a connected queue pair. On an error
   // the current profile remains; the error states the reason.
   Status change_congestion_control(AttachedQueuePair& qp, const Profile* profile) {
+    const uint8_t before = qp.core.sent_path().traffic_class;
     ROCI_TRY(control_.change(qp, profile, now_));
+    if (qp.core.sent_path().traffic_class != before) enter_congestion(qp);
     make_ready(qp);
     return {};
   }

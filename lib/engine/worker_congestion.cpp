@@ -18,7 +18,7 @@ void Worker::enter_congestion(AttachedQueuePair& qp) {
   leave_congestion(qp);
   if (!congestion_flows_.enabled() || !can_send(qp.core.state())) return;
   const bool datagrams = qp.core.config.type == IBV_QPT_UD;
-  const RocePath& path = qp.core.attributes.path;
+  const RocePath path = qp.core.sent_path();
   const SentFlow sent{path.source_ip, path.destination_ip, qp.core.attributes.remote_qp,
                       path.udp_source_port};
   qp.congestion_flow = congestion_flows_.enter(qp.core.number(), datagrams ? nullptr : &sent);

@@ -24,7 +24,7 @@ void Worker::follow_pauses(Nanos now) {
 // regardless of pauses. UD queue pairs have a priority per address handle.
 bool Worker::pause_if_stopped(AttachedQueuePair& qp) {
   if (qp.core.config.type == IBV_QPT_UD || qp.core.state() == IBV_QPS_ERR) return false;
-  const unsigned priority = flow_control_.priority_of(qp.core.attributes.path);
+  const unsigned priority = flow_control_.priority_of(qp.core.sent_path());
   if (!is_stopped(priority)) return false;
   pause_queue_pair(qp, priority);
   return true;

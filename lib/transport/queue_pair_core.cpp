@@ -331,11 +331,18 @@ void QueuePairCore::flush_sends(TransportContext& context) {
     complete_send(context, send_queue.at(send_queue.head()), IBV_WC_WR_FLUSH_ERR);
 }
 
+RocePath QueuePairCore::sent_path() const {
+  RocePath path = attributes.path;
+  if (gates == nullptr) return path;
+  if (gates->dscp.has_value())
+    path.traffic_class = static_cast<uint8_t>(*gates->dscp << 2 | (path.traffic_class & 3));
+  if (gates->decides_ecn) path.traffic_class &= 0xfc;
+  return path;
+}
+
 void QueuePairCore::set_peer_mac(const MacAddress& mac) {
   attributes.path.destination_mac = mac;
-  RocePath path = attributes.path;
-  if (gates != nullptr && gates->decides_ecn) path.traffic_class &= 0xfc;
-  writer = RoceWriter(path, config.contents);
+  writer = RoceWriter(sent_path(), config.contents);
   path_ready_ = true;
 }
 

@@ -173,6 +173,8 @@ class alignas(64) QueuePairCore {
   }
   // Sets the resolved MAC address of the next hop.
   void set_peer_mac(const MacAddress& mac);
+  // The path with the DSCP and ECN field of congestion control, as in sent packets.
+  [[nodiscard]] RocePath sent_path() const;
   [[nodiscard]] bool path_ready() const { return path_ready_; }
 
   // Raises an asynchronous event of this queue pair.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "base/sequence.hpp"
 #include "base/types.hpp"
@@ -129,6 +130,7 @@ struct SendGates {
   }
   SendGate requests;
   SendGate responses;        // READ responses
+  std::optional<uint8_t> dscp;  // of all packets; not set: that of the path
   bool decides_ecn = false;  // packets are ECN-capable unless a gate excludes them; false: see the path
   uint32_t cnps = 0;         // received; a CNP does not identify the direction
   // Responses to probes: their number, and the latest.
