@@ -46,7 +46,7 @@ endif()
 
 # Layers are compiled for link-time optimization with programs, and also as normal objects for tests (fat objects). With
 # sanitizers, programs are not optimized, as optimization of their instrumented code takes too long. Tests are not optimized:
-# more than half of the compile time is theirs, and their time is spent in the layers.
+# they take more than half of the compile time, and most of their run time is that of the layers.
 set(ROCI_LAYER_OPTIONS)
 set(ROCI_PROGRAM_OPTIONS)
 set(ROCI_TEST_OPTIONS -O0)

@@ -20,7 +20,7 @@ struct Profile {
   const roci_cc_plugin* plugin = nullptr;
   std::vector<double> values;  // values of all parameters, in the plugin's order
   Nanos base_rtt{0};
-  std::optional<uint8_t> dscp;  // of all packets of the queue pair; not set: of its path
+  std::optional<uint8_t> dscp;        // of all packets of the queue pair; not set: of its path
   const Profile* fallback = nullptr;  // null if falls_back: no congestion control
   bool falls_back = false;
 };
