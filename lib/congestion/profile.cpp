@@ -57,7 +57,8 @@ Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig
   }
   for (const roci_cc_plugin* plugin : made->algorithms_.all()) {
     if (made->profiles_.contains(plugin->name)) continue;
-    ROCI_TRY(made->add(plugin->name, {.algorithm = plugin->name, .parameters = {}, .fallback = {}},
+    ROCI_TRY(made->add(plugin->name,
+                       {.algorithm = plugin->name, .parameters = {}, .dscp = {}, .fallback = {}},
                        Nanos{config.base_rtt}));
   }
   for (const auto& [name, profile] : config.profiles) {
