@@ -16,12 +16,12 @@ struct CongestionProfile {
   std::string algorithm;
   std::map<std::string, double> parameters;  // by name; others have their default values
   std::chrono::nanoseconds base_rtt{0};      // of a full packet on idle links; 0: the device's value
-  // DSCP of all packets of queue pairs that run this profile, 0 to 63, in place of their path's. It selects the queue in the
-  // switches; LDCP requires one of its own (draft-dai-tsvwg-pfc-free-congestion-control 2.3). Not set: the path's.
-  std::optional<uint8_t> dscp = std::nullopt;
   // Profile, algorithm or "none" that a flow runs if its peer does not meet the algorithm's requirements. Empty: such a
   // queue pair is refused.
   std::string fallback;
+  // DSCP of all packets of queue pairs that run this profile, 0 to 63; -1: that of their path. It selects the queue in the
+  // switches; LDCP requires one of its own (draft-dai-tsvwg-pfc-free-congestion-control 2.3).
+  int dscp = -1;
 
   friend bool operator==(const CongestionProfile&, const CongestionProfile&) = default;
 };
