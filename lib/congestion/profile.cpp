@@ -57,8 +57,7 @@ Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig
   }
   for (const roci_cc_plugin* plugin : made->algorithms_.all()) {
     if (made->profiles_.contains(plugin->name)) continue;
-    ROCI_TRY(made->add(plugin->name,
-                       {.algorithm = plugin->name, .parameters = {}, .dscp = {}, .fallback = {}},
+    ROCI_TRY(made->add(plugin->name, {.algorithm = plugin->name, .parameters = {}, .fallback = {}},
                        Nanos{config.base_rtt}));
   }
   for (const auto& [name, profile] : config.profiles) {
@@ -77,7 +76,7 @@ Status Profiles::add(const std::string& name, const CongestionProfile& config, N
   auto values = parameter_values(**plugin, config.parameters);
   if (!values) return fail(values.error());
   if (config.base_rtt < Nanos{0} || config.base_rtt > Nanos{10s}) return fail("base_rtt must be 0 to 10 s");
-  if (config.dscp.has_value() && *config.dscp > 63) return fail("dscp must be 0 to 63");
+  if (config.dscp < -1 || config.dscp > 63) return fail("dscp must be 0 to 63, or -1 for that of the path");
   Profile profile{.name = name,
                   .plugin = *plugin,
                   .values = std::move(*values),

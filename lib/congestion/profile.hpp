@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,9 +19,9 @@ struct Profile {
   const roci_cc_plugin* plugin = nullptr;
   std::vector<double> values;  // values of all parameters, in the plugin's order
   Nanos base_rtt{0};
-  std::optional<uint8_t> dscp;        // of all packets of the queue pair; not set: of its path
   const Profile* fallback = nullptr;  // null if falls_back: no congestion control
   bool falls_back = false;
+  int dscp = -1;  // of all packets of the queue pair; -1: that of its path
 };
 
 // All values of an algorithm in its order. `given` has values by name; others have their defaults. Fails on an unknown

@@ -235,11 +235,8 @@ Result<const Profile*> Reader::profile(const Json& in, const roci_cc_flow& info)
         same_bits(known.values, *all))
       return &known;
   }
-  trace_->profiles.push_back({.name = std::move(*name),
-                              .plugin = &plugin,
-                              .values = std::move(*all),
-                              .base_rtt = base_rtt,
-                              .dscp = {}});
+  trace_->profiles.push_back(
+      {.name = std::move(*name), .plugin = &plugin, .values = std::move(*all), .base_rtt = base_rtt});
   return &trace_->profiles.back();
 }
 

@@ -153,9 +153,7 @@ Status read_profile(ConfigNode& item, std::map<std::string, CongestionProfile>& 
   ROCI_TRY(item.optional("base_rtt", base_rtt));
   profile.base_rtt = base_rtt;
   ROCI_TRY(item.optional("fallback", profile.fallback));
-  if (item.has("dscp")) {
-    ROCI_TRY(item.required("dscp", profile.dscp.emplace(), integer_in<uint8_t>(0, 63)));
-  }
+  ROCI_TRY(item.optional("dscp", profile.dscp, integer_in(0, 63)));
   Status values = item.section("parameters", Need::kOptional, [&](ConfigNode& parameters) -> Status {
     for (const std::string& key : parameters.keys())
       ROCI_TRY(parameters.required(key, profile.parameters[key], number_in(-1e18, 1e18)));

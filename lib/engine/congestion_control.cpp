@@ -198,9 +198,9 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
   };
   const bool decides = ecn(controlled.directions[0]) || ecn(controlled.directions[1]);
   // Both directions and acknowledgments have the same headers; the requests' profile takes precedence.
-  std::optional<uint8_t> dscp;
+  int dscp = -1;
   for (const ControlledDirection& direction : controlled.directions)
-    if (direction.flow != nullptr && !dscp.has_value()) dscp = direction.flow->profile.dscp;
+    if (direction.flow != nullptr && dscp < 0) dscp = direction.flow->profile.dscp;
   if (decides != controlled.decides_ecn || dscp != controlled.dscp) {
     controlled.decides_ecn = decides;
     controlled.dscp = dscp;

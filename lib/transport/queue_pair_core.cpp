@@ -334,8 +334,8 @@ void QueuePairCore::flush_sends(TransportContext& context) {
 RocePath QueuePairCore::sent_path() const {
   RocePath path = attributes.path;
   if (gates == nullptr) return path;
-  if (gates->dscp.has_value())
-    path.traffic_class = static_cast<uint8_t>(*gates->dscp << 2 | (path.traffic_class & 3));
+  if (gates->dscp >= 0)
+    path.traffic_class = static_cast<uint8_t>(gates->dscp << 2 | (path.traffic_class & 3));
   if (gates->decides_ecn) path.traffic_class &= 0xfc;
   return path;
 }

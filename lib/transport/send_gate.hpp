@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 
 #include "base/sequence.hpp"
 #include "base/types.hpp"
@@ -129,10 +128,10 @@ struct SendGates {
     responses.begin_turn();
   }
   SendGate requests;
-  SendGate responses;           // READ responses
-  std::optional<uint8_t> dscp;  // of all packets; not set: that of the path
-  bool decides_ecn = false;     // packets are ECN-capable unless a gate excludes them; false: see the path
-  uint32_t cnps = 0;            // received; a CNP does not identify the direction
+  SendGate responses;        // READ responses
+  int dscp = -1;             // of all packets; -1: that of the path
+  bool decides_ecn = false;  // packets are ECN-capable unless a gate excludes them; false: see the path
+  uint32_t cnps = 0;         // received; a CNP does not identify the direction
   // Responses to probes: their number, and the latest.
   uint32_t probes = 0;
   Nanos probe_rtt{0};

@@ -38,8 +38,7 @@ class Drive {
   Drive(const std::string& algorithm, uint32_t trace, uint64_t seed = 1) : runner_(trace), rng_(seed) {
     CongestionControlConfig config;
     config.base_rtt = 4200ns;
-    config.profiles["odd, \"name\"\n"] = {
-        .algorithm = algorithm, .parameters = {}, .dscp = {}, .fallback = {}};
+    config.profiles["odd, \"name\"\n"] = {.algorithm = algorithm, .parameters = {}, .fallback = {}};
     static std::vector<std::unique_ptr<Profiles>> kept;  // records point to them, so they outlive this object
     kept.push_back(*Profiles::create(config));
     const Profiles& profiles = *kept.back();

@@ -1,7 +1,6 @@
 // DSCP that a congestion control profile sets in all packets of its queue pairs.
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <vector>
 
 #include "congestion/profile.hpp"
@@ -10,11 +9,11 @@
 namespace roci::test {
 namespace {
 
-constexpr uint8_t kDscp = 26;
+constexpr int kDscp = 26;
 
-LoneHostOptions with_profile(std::optional<uint8_t> dscp) {
+LoneHostOptions with_profile(int dscp) {
   LoneHostOptions options;
-  options.control.profiles["bulk"] = {.algorithm = "dcqcn", .parameters = {}, .dscp = dscp, .fallback = {}};
+  options.control.profiles["bulk"] = {.algorithm = "dcqcn", .parameters = {}, .fallback = {}, .dscp = dscp};
   options.control.profile = "bulk";
   return options;
 }
@@ -34,7 +33,7 @@ TEST(ProfileDscp, requests_and_acknowledgments_carry_the_dscp_of_the_profile) {
 }
 
 TEST(ProfileDscp, a_profile_without_dscp_keeps_that_of_the_path) {
-  LoneHost host(with_profile({}));
+  LoneHost host(with_profile(-1));
   EXPECT_EQ(dscps_of(host, 0), std::vector<int>(2, 0));
 }
 
@@ -49,10 +48,10 @@ TEST(ProfileDscp, changes_with_the_profile_of_a_connected_queue_pair) {
 
 TEST(ProfileDscp, values_above_63_are_refused) {
   CongestionControlConfig config;
-  config.profiles["bulk"] = {.algorithm = "dcqcn", .parameters = {}, .dscp = 64, .fallback = {}};
+  config.profiles["bulk"] = {.algorithm = "dcqcn", .parameters = {}, .fallback = {}, .dscp = 64};
   const auto made = Profiles::create(config);
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().message, "profiles: bulk: dscp must be 0 to 63");
+  EXPECT_EQ(made.error().message, "profiles: bulk: dscp must be 0 to 63, or -1 for that of the path");
 }
 
 }  // namespace
