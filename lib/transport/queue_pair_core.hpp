@@ -92,6 +92,10 @@ class alignas(64) QueuePairCore {
   [[nodiscard]] Qpn number() const { return config.number; }
   [[nodiscard]] Accessor accessor() const { return {config.pd, config.number}; }
   [[nodiscard]] ibv_qp_state state() const { return state_.load(std::memory_order_seq_cst); }
+  // Whether packets of the peer are processed in this state.
+  [[nodiscard]] static bool receives(ibv_qp_state state) {
+    return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
+  }
 
   // Any thread. Returns 0 or an errno, as ibv_post_send. The caller rings the doorbell afterwards.
   int post_send(ibv_send_wr* list, ibv_send_wr** bad);
@@ -235,9 +239,6 @@ class alignas(64) QueuePairCore {
   // Resets the state of all earlier requests and starts at the given PSN.
   virtual void reset_requester(Psn first) = 0;
   virtual void reset_responder(Psn expected) = 0;
-  [[nodiscard]] static bool receives(ibv_qp_state state) {
-    return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
-  }
   // Ends draining in SQD. Called when no request is outstanding.
   void on_drained(TransportContext& context);
   // Removes the oldest send request from its queue.
