@@ -47,7 +47,7 @@ _SOURCES = (
     (CLOCK, r"^lib/base/tick_clock|^lib/port/realtime_runner\.\w+ .*\bmonotonic_now\b"),
     (PORT, r"^lib/port/(ethdev_port|port|faulty_port|capture)|^\S*/rte_ethdev\w*\.h "),
     (TIMERS, r"^lib/base/timing_wheel"),
-    (POSTING, r"^lib/transport/queue_pair_core\.\w+ .*\b(post_\w+|check_send|check_recv)\b|^lib/device/queue_pair\."),
+    (POSTING, r"^lib/transport/queue_pair_core\.\w+ .*\b(post_\w+|check_send|check_list)\b|^lib/device/queue_pair\."),
     (COMPLETIONS, r"^lib/transport/(requester_receive|completion_ring|receive_completion|channel_queue)"),
     (COMPLETIONS, r"^lib/transport/queue_pair_core\.cpp .*\bcomplete_\w+"),
     (RESPONDER, r"^lib/transport/(responder|reorder_buffer|shared_receive_ring)"),

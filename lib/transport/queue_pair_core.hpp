@@ -98,10 +98,12 @@ class alignas(64) QueuePairCore {
   }
 
   // Any thread. Returns 0 or an errno, as ibv_post_send. The caller rings the doorbell afterwards.
-  int post_send(ibv_send_wr* list, ibv_send_wr** bad);
+  enum class Posting : uint8_t {
+    kUntilRejected,  // the requests before the first one that is rejected
+    kAllOrNothing,
+  };
+  int post_send(ibv_send_wr* list, ibv_send_wr** bad, Posting posting = Posting::kUntilRejected);
   int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
-  // Posts the whole list, or nothing when a request of it is rejected.
-  int post_send_all(ibv_send_wr* list);
 
   // Interface for the engine.
   //
@@ -273,7 +275,7 @@ class alignas(64) QueuePairCore {
   bool take_shared_receive(TransportContext& context);
   int check_datagram(const ibv_send_wr& wr, uint64_t length) const;
   int check_send(const ibv_send_wr& wr, uint64_t* length) const;
-  int post_send_locked(ibv_send_wr* list, ibv_send_wr** bad);
+  int check_list(const ibv_send_wr* list);
 };
 
 // Writes and sends one packet of `qp`, with an extension block if `extras` has types. fill(open, block) is called with
