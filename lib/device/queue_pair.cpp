@@ -188,7 +188,7 @@ int QueuePair::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
 
 int QueuePair::post_send_all(ibv_send_wr* list) {
   attached_->prefetch();
-  const int code = attached_->core.post_send_all(list);
+  const int code = attached_->core.post_send(list, nullptr, QueuePairCore::Posting::kAllOrNothing);
   attached_->worker->ring(*attached_);
   return code;
 }

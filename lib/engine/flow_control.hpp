@@ -3,7 +3,7 @@
 //   received pause -> processed by the first worker -> each worker reads the stopped priorities once per round
 //   frames wait    -> each worker reports whether it is congested -> the first worker sends a pause to the link partner
 //
-// Queue pairs of a stopped priority are paused and not served (worker.hpp); other queue pairs continue.
+// Queue pairs of a stopped priority are paused and not served (transmit_scheduler.hpp); other queue pairs continue.
 #pragma once
 
 #include <rte_mbuf.h>

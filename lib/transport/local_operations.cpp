@@ -32,6 +32,7 @@ bool take_local_operation(SendWqe& wqe, const ibv_send_wr& wr) {
   wqe.remote_address = info.addr;
   wqe.compare_add = info.mr == nullptr ? 0 : info.length;
   wqe.swap = pack(info.mr == nullptr ? 0 : info.mr->lkey, info.mw_access_flags);
+  if (wr.bind_mw.mw->context != nullptr) wr.bind_mw.mw->rkey = wr.bind_mw.rkey;
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/guarded_access.hpp"
 #include "transport/scatter.hpp"
 
 namespace roci {
@@ -55,9 +56,15 @@ MessagePacket cut_message(const SendWqe& wqe, TransportClass service, uint32_t p
 
 bool fill_payload(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe, uint64_t offset,
                   uint32_t length, RoceWriter::Open& open) {
-  if (!wqe.is_inline()) return gather(memory, pd, wqe.pieces(), offset, length, open);
-  RoceWriter::copy_payload(open, open.payload, wqe.inline_data() + offset, length);
-  return true;
+  if (wqe.is_inline()) {
+    RoceWriter::copy_payload(open, open.payload, wqe.inline_data() + offset, length);
+    return true;
+  }
+  const bool allowed = for_each_sge(memory, pd, wqe.pieces(), offset, length, Access::kLocalRead,
+                                    [&](const uint8_t* host, uint32_t at, uint32_t n) {
+                                      RoceWriter::copy_payload(open, open.payload + at, host, n);
+                                    });
+  return !take_memory_fault() && allowed;
 }
 
 void put_xrc_eth(const SendWqe& wqe, RoceWriter::Open& open) {

@@ -22,7 +22,7 @@ struct MessagePacket {
 MessagePacket cut_message(const SendWqe& wqe, TransportClass service, uint32_t packet, uint32_t path_mtu);
 
 // Writes the payload of a packet: `length` bytes of the request's message from `offset` on, inline data or registered
-// memory. False when that memory is not accessible (any more).
+// memory. False when that memory is not accessible (any more), or after a memory fault (base/guarded_access.hpp).
 bool fill_payload(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe, uint64_t offset,
                   uint32_t length, RoceWriter::Open& open);
 

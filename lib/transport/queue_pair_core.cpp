@@ -151,23 +151,21 @@ int QueuePairCore::check_datagram(const ibv_send_wr& wr, uint64_t length) const 
   return address.pd == config.pd && length <= address.max_payload ? 0 : EINVAL;
 }
 
-int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
-  const std::scoped_lock guard(send_queue.lock);
-  return post_send_locked(list, bad);
-}
-
-int QueuePairCore::post_send_all(ibv_send_wr* list) {
-  const std::scoped_lock guard(send_queue.lock);
+// Whether the whole list can be posted: 0, or the errno with which it is rejected.
+int QueuePairCore::check_list(const ibv_send_wr* list) {
   uint32_t count = 0;
   for (const ibv_send_wr* wr = list; wr != nullptr; wr = wr->next, ++count) {
     uint64_t length = 0;
     if (const int code = check_send(*wr, &length); code != 0) return code;
   }
-  if (count > send_queue.free_slots()) return ENOMEM;
-  return post_send_locked(list, nullptr);
+  return count > send_queue.free_slots() ? ENOMEM : 0;
 }
 
-int QueuePairCore::post_send_locked(ibv_send_wr* list, ibv_send_wr** bad) {
+int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad, Posting posting) {
+  const std::scoped_lock guard(send_queue.lock);
+  if (posting == Posting::kAllOrNothing) {
+    if (const int code = check_list(list); code != 0) return code;
+  }
   const auto refuse = [&](ibv_send_wr* wr, int code) {
     if (bad != nullptr) *bad = wr;
     return code;

@@ -92,12 +92,18 @@ class alignas(64) QueuePairCore {
   [[nodiscard]] Qpn number() const { return config.number; }
   [[nodiscard]] Accessor accessor() const { return {config.pd, config.number}; }
   [[nodiscard]] ibv_qp_state state() const { return state_.load(std::memory_order_seq_cst); }
+  // Whether packets of the peer are processed in this state.
+  [[nodiscard]] static bool receives(ibv_qp_state state) {
+    return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
+  }
 
   // Any thread. Returns 0 or an errno, as ibv_post_send. The caller rings the doorbell afterwards.
-  int post_send(ibv_send_wr* list, ibv_send_wr** bad);
+  enum class Posting : uint8_t {
+    kUntilRejected,  // the requests before the first one that is rejected
+    kAllOrNothing,
+  };
+  int post_send(ibv_send_wr* list, ibv_send_wr** bad, Posting posting = Posting::kUntilRejected);
   int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
-  // Posts the whole list, or nothing when a request of it is rejected.
-  int post_send_all(ibv_send_wr* list);
 
   // Interface for the engine.
   //
@@ -237,9 +243,6 @@ class alignas(64) QueuePairCore {
   // Resets the state of all earlier requests and starts at the given PSN.
   virtual void reset_requester(Psn first) = 0;
   virtual void reset_responder(Psn expected) = 0;
-  [[nodiscard]] static bool receives(ibv_qp_state state) {
-    return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
-  }
   // Ends draining in SQD. Called when no request is outstanding.
   void on_drained(TransportContext& context);
   // Removes the oldest send request from its queue.
@@ -274,7 +277,7 @@ class alignas(64) QueuePairCore {
   bool take_shared_receive(TransportContext& context);
   int check_datagram(const ibv_send_wr& wr, uint64_t length) const;
   int check_send(const ibv_send_wr& wr, uint64_t* length) const;
-  int post_send_locked(ibv_send_wr* list, ibv_send_wr** bad);
+  int check_list(const ibv_send_wr* list);
 };
 
 // Writes and sends one packet of `qp`, with an extension block if `extras` has types. fill(open, block) is called with

@@ -25,7 +25,9 @@ uint64_t lsn_bytes(const SendWqe& wqe) {
 
 SendGate* Requester::gate() const { return qp_.gates == nullptr ? nullptr : &qp_.gates->requests; }
 
-bool Requester::waits_to_send() const { return repair_left_ || cursor_.index != qp_.send_queue.posted(); }
+bool Requester::waits_to_send() const {
+  return phase_ == Phase::kRepair || cursor_.index != qp_.send_queue.posted();
+}
 
 void Requester::reset(Psn first) {
   cursor_ = {qp_.send_queue.head(), 0};
@@ -37,7 +39,9 @@ void Requester::reset(Psn first) {
   locals_done_ = 0;
   retries_left_ = qp_.attributes.retry_count;
   rnr_retries_left_ = qp_.attributes.rnr_retry;
-  waits_for_rnr_ = gap_retried_ = repair_left_ = timing_ = false;
+  phase_ = Phase::kNew;
+  rtt_sample_ = RttSample::kNone;
+  gap_retried_ = false;
   deadline_ = tail_probe_at_ = kNever;
   recovery_ = LossRecovery{};
 }
@@ -52,13 +56,13 @@ SackBoard* Requester::sack_board() const {
 
 bool Requester::transmit(TransportContext& context, uint32_t& budget) {
   if (session() != nullptr && !send_extras(context)) return true;
-  if (waits_for_rnr_) {
+  if (phase_ == Phase::kRnrWait) {
     if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
       here->pause();
     return false;
   }
   while (budget > 0) {
-    const Step step = repair_left_ ? send_repair(context) : send_next(context);
+    const Step step = phase_ == Phase::kRepair ? send_repair(context) : send_next(context);
     switch (step) {
       case Step::kSent:
         --budget;
@@ -112,7 +116,7 @@ Requester::Step Requester::send_repair(TransportContext& context) {
     const bool at_started =
         repair.next.index != qp_.send_queue.posted() && qp_.send_queue.at(repair.next.index).started;
     if (!at_started || !is_before(psn, repair.end)) {
-      repair_left_ = false;
+      phase_ = Phase::kNew;
       return send_next(context);
     }
     SendWqe& wqe = qp_.send_queue.at(repair.next.index);
@@ -495,9 +499,9 @@ void Requester::record_sent(TransportContext& context, Psn psn, uint32_t count, 
     note_departure(context.now, span, again);
   if (again) {
     context.counters.add(Counter::kPacketsRetransmitted);
-    timing_ = false;  // ambiguous: its acknowledgment may be for either copy (Karn)
-  } else if (!timing_) {
-    timing_ = true;
+    rtt_sample_ = RttSample::kNone;  // ambiguous: its acknowledgment may be for either copy (Karn)
+  } else if (rtt_sample_ == RttSample::kNone) {
+    rtt_sample_ = RttSample::kRunning;
     timed_psn_ = psn;
     timed_at_ = context.now;
   }
@@ -533,7 +537,7 @@ Requester::Cursor Requester::end_of_sent() {
 
 void Requester::rewind() {
   cursor_ = oldest();
-  repair_left_ = false;
+  phase_ = Phase::kNew;
 }
 
 void Requester::start_repair(Psn from, Psn end) {
@@ -543,7 +547,7 @@ void Requester::start_repair(Psn from, Psn end) {
                        .end = end,
                        .sent_at = session()->repair.sent_at,
                        .covered = session()->repair.covered};
-  repair_left_ = true;
+  phase_ = Phase::kRepair;
 }
 
 Psn Requester::psn_at(Cursor cursor) {
@@ -566,11 +570,10 @@ void Requester::flush(TransportContext& context) {
     qp_.send_queue.pop();
   }
   cursor_ = {qp_.send_queue.head(), 0};
-  repair_left_ = false;
+  phase_ = Phase::kNew;
   deadline_ = tail_probe_at_ = kNever;
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     here->pause();
-  waits_for_rnr_ = false;
   locals_done_ = 0;
 }
 

@@ -104,6 +104,18 @@ class Requester {
     kFailed,        // local error; the request fails once it is the oldest
   };
   using Cursor = SendCursor;
+  // What transmit() sends next.
+  enum class Phase : uint8_t {
+    kNew,      // the packet at the cursor
+    kRepair,   // selective repeat: the missing packets of the session's repair, then the packet at the cursor
+    kRnrWait,  // nothing until the deadline, as the responder requested
+  };
+  // Round trip sample: the time from the transmission of timed_psn_ to its acknowledgment.
+  enum class RttSample : uint8_t {
+    kNone,     // the next packet that is sent for the first time starts one
+    kRunning,  // timed_psn_ is not acknowledged
+    kTaken,    // timed_psn_ was acknowledged; record_progress() uses the sample
+  };
 
   // requester_receive.cpp
   void on_acknowledge(TransportContext& context, const FrameView& view, const ExtensionView& block);
@@ -138,6 +150,8 @@ class Requester {
   // loss is then a late or repeated one. A peer can thus cause a rewind to the same packet once per round trip. A
   // report about a later packet means that a retransmission was lost too: up to kMaxRewindsPerRtt rewinds per round trip.
   [[nodiscard]] bool recently_rewound(Nanos now, Psn from) const;
+  // Whether the gap before the oldest unacknowledged packet has been repaired once.
+  [[nodiscard]] bool has_retried_gap() const { return gap_retried_ && gap_psn_ == una_; }
   // Retransmits after a gap in the responses. Once per gap, since every response after it shows the gap again.
   void retry_gap(TransportContext& context);
 
@@ -218,12 +232,10 @@ class Requester {
   LossRecovery recovery_;
   uint8_t retries_left_ = 0;
   uint8_t rnr_retries_left_ = 0;
-  uint8_t rewinds_ = 0;              // since rewound_at_, the first rewind of a round trip
-  bool waits_for_rnr_ = false;       // no requests until the deadline, as the responder requested
+  uint8_t rewinds_ = 0;  // since rewound_at_, the first rewind of a round trip
+  Phase phase_ = Phase::kNew;
+  RttSample rtt_sample_ = RttSample::kNone;
   bool gap_retried_ = false;         // the gap at gap_psn_ has been repaired once
-  bool repair_left_ = false;         // selective repeat: the session's repair is not finished
-  bool timing_ = false;              // the acknowledgment of timed_psn_ will be a round trip sample
-  bool sampled_ = false;             // timed_psn_ was acknowledged
   uint32_t newly_acknowledged_ = 0;  // packets, by the current response
   // Requests after a READ with missing data have been executed up to here.
   Psn acknowledged_end_;

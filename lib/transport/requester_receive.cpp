@@ -2,7 +2,6 @@
 // results.
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "transport/queue_pair_core.hpp"
 #include "transport/requester.hpp"
@@ -69,16 +68,16 @@ void Requester::on_acknowledge(TransportContext& context, const FrameView& view,
       // The packet has arrived, so NAKs and time-outs before this are no reason to give up. The responder of Linux sends
       // a NAK with the same PSN for the packets behind it.
       retries_left_ = qp_.attributes.retry_count;
-      if (waits_for_rnr_) return;  // a repeated RNR NAK
+      if (phase_ == Phase::kRnrWait) return;  // a repeated RNR NAK
       if (rnr_retries_left_ == 0) {
         fail_oldest(context, IBV_WC_RNR_RETRY_EXC_ERR);
         return;
       }
       if (rnr_retries_left_ != 7) --rnr_retries_left_;  // 7: unlimited
-      timing_ = false;
+      rtt_sample_ = RttSample::kNone;
       rewind();
       recovery_.set_probing(LossRecovery::Probing::kNone);
-      waits_for_rnr_ = true;
+      phase_ = Phase::kRnrWait;
       tail_probe_at_ = kNever;
       deadline_ = context.now + rnr_delay(aeth_value(syndrome));
       return;
@@ -127,12 +126,12 @@ void Requester::note_marks(const FrameView& view, const ExtensionView& block) {
 
 // The receiver holds everything before `expected`, and at least one packet after it.
 void Requester::on_sequence_nak(TransportContext& context, Psn expected, const ExtensionView& block) {
-  if (waits_for_rnr_) return;
+  if (phase_ == Phase::kRnrWait) return;
   SackBoard* board = sack_board();
   if (board == nullptr || !block.has(ExtensionType::kSack)) {
     // While the negotiation is in progress, only one of the two ends may use selective repeat. A receiver that uses it
     // repeats the NAK of the gap with each batch after the gap.
-    if (session() != nullptr && gap_retried_ && gap_psn_ == una_) return;
+    if (session() != nullptr && has_retried_gap()) return;
     if (board == nullptr && recently_rewound(context.now, expected)) {
       context.counters.add(Counter::kNaksEarly);
       return;
@@ -167,11 +166,12 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
   // later.
   const Nanos max_wait = flow_.rtt == kNever ? timeout() / 4 : 2 * flow_.rtt;
   ExtensionSession::Repair& repair = session()->repair;
-  if (!repair_left_ && is_before(expected, repair.end) && context.now - repair.sent_at > max_wait) {
+  if (phase_ != Phase::kRepair && is_before(expected, repair.end) &&
+      context.now - repair.sent_at > max_wait) {
     start_repair(expected, end);
   } else if (is_before(repair.end, end)) {
     const Psn behind = is_before(repair.end, expected) ? expected : repair.end;
-    if (repair_left_) {
+    if (phase_ == Phase::kRepair) {
       repair.end = end;
     } else {
       start_repair(behind, end);
@@ -228,10 +228,8 @@ bool Requester::acknowledge_before(TransportContext& context, Psn end) {
 
 void Requester::advance_una(Psn to, Lsn lsn) {
   const uint32_t distance = psns_between(una_, to);
-  if (timing_ && psns_between(una_, timed_psn_) < distance) {
-    timing_ = false;
-    sampled_ = true;
-  }
+  if (rtt_sample_ == RttSample::kRunning && psns_between(una_, timed_psn_) < distance)
+    rtt_sample_ = RttSample::kTaken;
   if (SackBoard* board = sack_board(); board != nullptr) board->remove(una_, to);
   una_ = to;
   flow_.acknowledged = lsn;
@@ -387,8 +385,11 @@ void Requester::record_progress(TransportContext& context) {
   // The packets that the cursor was moved back for may have been acknowledged since.
   if (static_cast<int32_t>(cursor_.index - qp_.send_queue.head()) < 0 || is_before(psn_at(cursor_), una_))
     cursor_ = oldest();
-  if (std::exchange(sampled_, false) && !rtt_is_echoed()) note_rtt(now - timed_at_);
-  if (waits_for_rnr_) return;
+  if (rtt_sample_ == RttSample::kTaken) {
+    rtt_sample_ = RttSample::kNone;
+    if (!rtt_is_echoed()) note_rtt(now - timed_at_);
+  }
+  if (phase_ == Phase::kRnrWait) return;
   const Nanos whole = timeout();
   deadline_ = outstanding() && whole != kNever ? now + whole : kNever;
   recovery_.record_progress();
@@ -399,7 +400,7 @@ void Requester::record_progress(TransportContext& context) {
 // Restarts the time-out. The responder sends the data of earlier requests first, so the response to a repeated request
 // is not late yet.
 void Requester::note_peer_busy(Nanos now) {
-  if (sack_board() != nullptr || waits_for_rnr_ || deadline_ == kNever || !outstanding()) return;
+  if (sack_board() != nullptr || phase_ == Phase::kRnrWait || deadline_ == kNever || !outstanding()) return;
   deadline_ = now + timeout();
   schedule_tail_probe(now);
 }
@@ -469,8 +470,8 @@ bool Requester::recently_rewound(Nanos now, Psn from) const {
 }
 
 void Requester::retry_gap(TransportContext& context) {
-  if (gap_retried_ && gap_psn_ == una_) return;
-  if (waits_for_rnr_ || psn_at(cursor_) == una_) return;
+  if (has_retried_gap()) return;
+  if (phase_ == Phase::kRnrWait || psn_at(cursor_) == una_) return;
   if (sack_board() == nullptr && recently_rewound(context.now, una_)) return;
   gap_retried_ = true;
   gap_psn_ = una_;

@@ -29,8 +29,8 @@ void Requester::on_deadline(TransportContext& context) {
       return schedule_tail_probe(context.now);
     return send_tail_probe(context);
   }
-  if (waits_for_rnr_) {
-    waits_for_rnr_ = false;
+  if (phase_ == Phase::kRnrWait) {
+    phase_ = Phase::kNew;
     deadline_ = kNever;  // set again when the packet is sent
     return;
   }
@@ -99,7 +99,7 @@ bool Requester::peer_was_not_scheduled(TransportContext& context) {
 }
 
 void Requester::note_resumed(Nanos now) {
-  if (deadline_ == kNever || waits_for_rnr_) return;
+  if (deadline_ == kNever || phase_ == Phase::kRnrWait) return;
   if (timeout() != kNever) deadline_ = std::max(deadline_, now + timeout());
   schedule_tail_probe(now);
 }
@@ -114,7 +114,7 @@ Nanos Requester::deadline() const {
 // The peer may be slow: the silence before each probe is twice as long as that before the previous one.
 void Requester::schedule_tail_probe(Nanos now) {
   tail_probe_at_ = kNever;
-  if (flow_.rtt == kNever || waits_for_rnr_ || deadline_ == kNever) return;
+  if (flow_.rtt == kNever || phase_ == Phase::kRnrWait || deadline_ == kNever) return;
   const bool selective = sack_board() != nullptr;
   if (!selective && is_long_read()) return;
   const Nanos least = selective ? std::max(kSilenceRoundTrips * flow_.rtt, kMinSilence)
@@ -128,7 +128,7 @@ void Requester::send_tail_probe(TransportContext& context) {
   repeat_read_acknowledgment();
   if (sack_board() == nullptr) {
     probe_oldest(context.now);
-  } else if (!repair_left_) {
+  } else if (phase_ != Phase::kRepair) {
     start_repair(una_, una_ + 1);
   }
   if (recovery_.tail_probes < kMaxProbesInSilence) ++recovery_.tail_probes;

@@ -11,7 +11,6 @@
 #include "base/guarded_access.hpp"
 #include "base/guarded_copy.hpp"
 #include "memory/memory_table.hpp"
-#include "wire/roce_writer.hpp"
 
 namespace roci {
 
@@ -86,19 +85,8 @@ inline uint8_t* one_piece(const MemoryTable& memory, PdNumber pd, std::span<cons
   return whole ? place : nullptr;
 }
 
-// Copies from memory into the payload of a frame that is being written, from the payload's start on. False also after a
-// memory fault (base/guarded_access.hpp). The same applies to scatter() and write_payload(), which may then have
-// written a part.
-inline bool gather(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
-                   uint32_t length, RoceWriter::Open& frame) {
-  const bool allowed = for_each_sge(memory, pd, list, offset, length, Access::kLocalRead,
-                                    [&](const uint8_t* host, uint32_t at, uint32_t n) {
-                                      RoceWriter::copy_payload(frame, frame.payload + at, host, n);
-                                    });
-  return !take_memory_fault() && allowed;
-}
-
-// Copies from a packet into memory.
+// Copies from a packet into memory. False also after a memory fault (base/guarded_access.hpp). The same applies to
+// write_payload(). Either may then have written a part.
 inline bool scatter(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
                     const rte_mbuf* frame, uint32_t frame_offset, uint32_t length) {
   const bool allowed = for_each_sge(

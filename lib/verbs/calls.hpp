@@ -38,8 +38,6 @@ void fill_polling(Cq& cq);
 int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad);
 int post_recv(ibv_qp* qp, ibv_recv_wr* list, ibv_recv_wr** bad);
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr);
-// Sets the rkeys of the type 2 windows that `list` binds. Requests from `end` on were not accepted.
-void note_binds(const ibv_send_wr* list, const ibv_send_wr* end);
 // extended_send.cpp
 Status fill_sending(Qp& qp, uint64_t operations);
 // shared_receive.cpp

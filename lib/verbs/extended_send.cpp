@@ -66,7 +66,6 @@ int complete(ibv_qp_ex* qp) {
       wr.next = i + 1 < list.requests.size() ? &list.requests[i + 1] : nullptr;
     }
     code = of<Qp>(qp).queue_pair->post_send_all(list.requests.data());
-    if (code == 0) note_binds(list.requests.data(), nullptr);
   }
   list.mutex.unlock();
   Context::of(qp->qp_base.context).device->progress();

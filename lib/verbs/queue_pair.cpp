@@ -74,10 +74,7 @@ Result<std::unique_ptr<Qp>> create_target(ibv_context* context, ibv_xrcd* xrcd, 
 }  // namespace
 
 int post_send(ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
-  ibv_send_wr* refused = nullptr;
-  const int code = of<Qp>(handle).queue_pair->post_send(list, &refused);
-  note_binds(list, refused);
-  if (code != 0 && bad != nullptr) *bad = refused;
+  const int code = of<Qp>(handle).queue_pair->post_send(list, bad);
   // Sends the request now: the program may wait for its effect without calling this library.
   Context::of(handle->context).device->progress();
   return code;
@@ -85,12 +82,6 @@ int post_send(ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
 
 int post_recv(ibv_qp* qp, ibv_recv_wr* list, ibv_recv_wr** bad) {
   return of<Qp>(qp).queue_pair->post_recv(list, bad);
-}
-
-void note_binds(const ibv_send_wr* list, const ibv_send_wr* end) {
-  for (const ibv_send_wr* wr = list; wr != end; wr = wr->next) {
-    if (wr->opcode == IBV_WR_BIND_MW) wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
-  }
 }
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {

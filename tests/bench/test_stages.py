@@ -90,7 +90,7 @@ PLACES = (
     ((("roci::WorkRing<roci::SendWqe>::next_free()", "lib/transport/work_queue.hpp"),
       ("roci::QueuePairCore::post_send(ibv_send_wr*)", "lib/transport/queue_pair_core.cpp")), stage_table.POSTING),
     ((("roci::Counters::add(roci::Counter)", "lib/telemetry/counters.hpp"),
-      ("roci::Worker::send(rte_mbuf*)", "lib/engine/worker.cpp")), stage_table.ENGINE),
+      ("roci::TransmitStage::send(rte_mbuf*)", "lib/engine/transmit_stage.cpp")), stage_table.ENGINE),
     ((("roci::Worker::poll(roci::Nanos)", "lib/engine/worker.cpp"),), stage_table.WAITING),
     ((("roci::TimingWheel::advance()", "lib/base/timing_wheel.hpp"),
       ("roci::Worker::poll(roci::Nanos)", "lib/engine/worker.cpp")), stage_table.TIMERS),

@@ -208,6 +208,22 @@ TEST_F(Windows, post_rejects_a_bind_without_a_window) {
   EXPECT_EQ(bad, &wr);
 }
 
+// The window of a libibverbs program has a context. Expects the key of the last accepted bind there, and the key of the
+// allocation in a MemoryWindow.
+TEST_F(Windows, accepted_bind_sets_the_key_of_a_window_with_a_context) {
+  const uint32_t allocated = window->rkey();
+  ASSERT_EQ(bind(1, key), 0);
+  EXPECT_EQ(window->rkey(), allocated);
+  ibv_context context{};
+  ibv_mw of_program = *window->verbs();
+  of_program.context = &context;
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.bind_mw = {&of_program, key, {}};
+  ASSERT_EQ(host.side.qp->post_send(&wr, nullptr), 0);
+  EXPECT_EQ(of_program.rkey, key);
+}
+
 TEST_F(Windows, unsignaled_local_operations_produce_no_completion) {
   LoneHostOptions quiet = options();
   quiet.signal_all = false;
