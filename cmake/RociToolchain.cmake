@@ -63,3 +63,15 @@ if(CCACHE_PROGRAM)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
     ${CCACHE_PROGRAM})
 endif()
+
+# Trace points (lib/base/trace_points.hpp, docs/tracing.md).
+include(CheckIncludeFileCXX)
+check_include_file_cxx(sys/sdt.h ROCI_HAVE_SDT)
+if(ROCI_TRACE_POINTS AND ROCI_HAVE_SDT)
+  target_compile_definitions(roci_options INTERFACE ROCI_TRACE_POINTS)
+  message(STATUS "Trace points (USDT probes): enabled.")
+elseif(ROCI_TRACE_POINTS)
+  message(STATUS "Trace points (USDT probes): disabled, because <sys/sdt.h> (package systemtap-sdt-dev) was not found.")
+else()
+  message(STATUS "Trace points (USDT probes): disabled by ROCI_TRACE_POINTS=OFF.")
+endif()

@@ -2,6 +2,7 @@
 // the notifications that this host sends as a congestion point (host_congestion_point.hpp) or notification point.
 #include <algorithm>
 
+#include "base/trace_points.hpp"
 #include "engine/receive_pipeline.hpp"
 #include "engine/transmit_stage.hpp"
 #include "wire/roce_cnp.hpp"
@@ -109,8 +110,9 @@ void ReceivePipeline::notify(const Received& packet, Nanos now) {
   back.traffic_class = kFeedbackTrafficClass;
   std::array<uint8_t, kMaxCnpFrame> bytes;
   const uint32_t length = build_cnp(back, core.attributes.remote_qp, bytes, core.attributes.pkey);
-  parts_.counters.add(parts_.stage.send_first({bytes.data(), length}) ? Counter::kNpCnpsSent
-                                                                      : Counter::kNpCnpsNotSent);
+  if (!parts_.stage.send_first({bytes.data(), length})) return parts_.counters.add(Counter::kNpCnpsNotSent);
+  trace::cnp_sent(core.number().value());
+  parts_.counters.add(Counter::kNpCnpsSent);
 }
 
 }  // namespace roci

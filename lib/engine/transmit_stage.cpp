@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/trace_points.hpp"
+
 namespace roci {
 
 TransmitStage::TransmitStage(const WorkerContext& context, uint32_t index, WorkerHandoff& handoff,
@@ -95,6 +97,7 @@ bool TransmitStage::relay() {
 bool TransmitStage::flush_staged() {
   const std::span<rte_mbuf*> staged(staged_.data(), staged_count_);
   const uint32_t taken = outgoing_ != nullptr ? outgoing_->push(staged) : queue_->tx_burst(staged, now_);
+  trace::burst_sent(static_cast<uint32_t>(staged.size()), taken);
   std::move(staged_.begin() + taken, staged_.begin() + static_cast<ptrdiff_t>(staged_count_),
             staged_.begin());
   staged_count_ -= taken;
@@ -119,6 +122,7 @@ bool TransmitStage::flush_direct() {
   }
   if (count == 0) return false;
   const uint32_t taken = queue_->tx_burst({direct.data(), count}, now_);
+  trace::burst_sent(static_cast<uint32_t>(count), taken);
   std::copy(direct.begin() + taken, direct.begin() + static_cast<ptrdiff_t>(count),
             staged_.begin() + static_cast<ptrdiff_t>(others));
   staged_count_ = others + count - taken;

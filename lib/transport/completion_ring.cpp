@@ -5,6 +5,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/trace_points.hpp"
+
 namespace roci {
 
 CompletionRing::CompletionRing(uint32_t capacity, uint32_t first, const EventObject& object,
@@ -36,6 +38,7 @@ bool CompletionRing::push(const ibv_wc& completion, bool solicited, CompletionBa
     if (!times_.empty()) [[unlikely]]
       times_[filled_ & (times_.size() - 1)] = static_cast<uint64_t>(now.count());
     at(filled_++) = completion;
+    trace::completion_written(completion.qp_num, completion.wr_id, completion.status, completion.opcode);
     if (batch != nullptr && !many_producers_) {
       batch_solicited_ |= solicited;
       if (!in_batch_) batch->add(*this);
@@ -81,7 +84,10 @@ int CompletionRing::poll(int count, ibv_wc* out, uint64_t* times) {
   const uint32_t head = head_.load(std::memory_order_relaxed);
   const uint32_t waiting = tail_.load(std::memory_order_acquire) - head;
   const uint32_t take = count < 0 ? 0 : std::min(static_cast<uint32_t>(count), waiting);
-  for (uint32_t i = 0; i < take; ++i) out[i] = at(head + i);
+  for (uint32_t i = 0; i < take; ++i) {
+    out[i] = at(head + i);
+    trace::completion_polled(out[i].qp_num, out[i].wr_id, out[i].status, out[i].opcode);
+  }
   for (uint32_t i = 0; times != nullptr && i < take; ++i)
     times[i] = times_.empty() ? 0 : times_[(head + i) & (times_.size() - 1)];
   head_.store(head + take, std::memory_order_release);

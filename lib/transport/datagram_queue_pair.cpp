@@ -1,5 +1,6 @@
 #include "transport/datagram_queue_pair.hpp"
 
+#include "base/trace_points.hpp"
 #include "transport/datagram.hpp"
 #include "transport/message_packet.hpp"
 #include "transport/receive_completion.hpp"
@@ -65,6 +66,7 @@ SendOutcome DatagramQueuePair::send_one(TransportContext& context, RoceWriter& h
                              ? flow_udp_source_port(path.flow_label, config.number, wqe.remote_qp)
                              : datagram_udp_source_port(config.number)};
   if (wqe.opcode == IBV_WR_SEND_WITH_IMM) fields.immediate = __builtin_bswap32(wqe.immediate);
+  trace::request_started(config.number.value(), wqe.wr_id, next_psn_.value(), 1);
   const auto outcome = send_datagram(
       context.sink, headers, fields, wqe.length,
       [&](RoceWriter::Open& open) {
@@ -74,7 +76,9 @@ SendOutcome DatagramQueuePair::send_one(TransportContext& context, RoceWriter& h
         if (path.destination_ip.is_multicast()) context.paths.loop_back(frame, path.destination_ip);
         if (cn_flow != 0 && wqe.address->may_tag) put_cn_tag(frame, headers.l3_offset(), cn_flow);
       });
-  if (outcome == SendOutcome::kSent) ++next_psn_;
+  if (outcome != SendOutcome::kSent) return outcome;
+  trace::request_sent(config.number.value(), wqe.wr_id, 0);
+  ++next_psn_;
   return outcome;
 }
 

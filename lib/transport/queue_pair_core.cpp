@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/trace_points.hpp"
 #include "transport/address_path.hpp"
 #include "transport/datagram.hpp"
 #include "transport/local_operations.hpp"
@@ -184,6 +185,7 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad, Posting posti
     wqe.immediate = wr->imm_data;
     if (wqe.is_local()) {
       if (!take_local_operation(wqe, *wr)) return refuse(wr, EINVAL);
+      trace::send_posted(config.number.value(), wr->wr_id, wr->opcode, static_cast<uint32_t>(length));
       send_queue.publish();
       continue;
     }
@@ -215,6 +217,7 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad, Posting posti
         std::memcpy(const_cast<ibv_sge*>(wqe.sges()), wr->sg_list, sizeof(ibv_sge) * wqe.sge_count);
       }
     }
+    trace::send_posted(config.number.value(), wr->wr_id, wr->opcode, static_cast<uint32_t>(length));
     send_queue.publish();
   }
   return 0;
@@ -229,7 +232,9 @@ int QueuePairCore::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
   if (state() == IBV_QPS_RESET || config.max_recv_wr == 0) return refuse(list, EINVAL);
   for (ibv_recv_wr* wr = list; wr != nullptr; wr = wr->next) {
     if (recv_queue.full()) return refuse(wr, ENOMEM);
-    if (!recv_queue.next_free().fill(*wr, config.max_recv_sge)) return refuse(wr, EINVAL);
+    RecvWqe& wqe = recv_queue.next_free();
+    if (!wqe.fill(*wr, config.max_recv_sge)) return refuse(wr, EINVAL);
+    trace::recv_posted(config.number.value(), wqe.wr_id, wqe.capacity);
     // Sequentially consistent: ordered before the caller's load of the state. See set_state().
     recv_queue.publish(std::memory_order_seq_cst);
   }
@@ -345,12 +350,14 @@ void QueuePairCore::set_peer_mac(const MacAddress& mac) {
 }
 
 void QueuePairCore::take_cnp(TransportContext& context) {
+  trace::cnp_received(config.number.value());
   context.counters.add(Counter::kRxCnp);
   context.counters.add(gates != nullptr ? Counter::kRpCnpsHandled : Counter::kRpCnpsIgnored);
   if (gates != nullptr) ++gates->cnps;
 }
 
 void QueuePairCore::complete_send(TransportContext& context, const SendWqe& wqe, ibv_wc_status status) {
+  trace::request_completed(config.number.value(), wqe.wr_id, status);
   if (status == IBV_WC_SUCCESS && (wqe.send_flags & IBV_SEND_SIGNALED) == 0) return;
   ibv_wc wc{};
   wc.wr_id = wqe.wr_id;

@@ -28,6 +28,7 @@
 
 #include "base/result.hpp"
 #include "base/sparse_arena.hpp"
+#include "base/trace_points.hpp"
 #include "transport/completion_ring.hpp"
 #include "transport/extension_session.hpp"
 #include "transport/packet_sink.hpp"
@@ -320,6 +321,7 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
     rte_pktmbuf_free(frame);
     return SendOutcome::kAborted;
   }
+  trace::packet_built(qp.number().value(), bth.psn.value(), static_cast<uint8_t>(bth.opcode), payload_length);
   RoceWriter::finish(open);
   if (extras.begin_int) qp.session->telemetry->begin(context, *frame);
   if (qp.cn_flow != 0 && open.view.opcode->is_data()) put_cn_tag(*frame, open.view.l3_offset, qp.cn_flow);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/trace_points.hpp"
 #include "transport/local_operations.hpp"
 #include "transport/message_packet.hpp"
 #include "transport/queue_pair_core.hpp"
@@ -166,6 +167,7 @@ Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
   }
   if (step != Step::kSent) return step;
   if (last) {
+    trace::request_sent(qp_.number().value(), wqe.wr_id, cursor.packet);
     cursor = {cursor.index + 1, 0};
   } else {
     ++cursor.packet;
@@ -211,6 +213,7 @@ bool Requester::place(TransportContext& context, SendWqe& wqe) {
                                 {pieces.data(), count}, wqe.length))
     return false;
   context.counters.add(Counter::kWritesPlaced);
+  trace::request_placed(qp_.number().value(), wqe.wr_id, wqe.length);
   qp_.complete_send(context, wqe, IBV_WC_SUCCESS);
   qp_.send_queue.pop();
   cursor_ = {cursor_.index + 1, 0};
@@ -254,6 +257,7 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
     retries_left_ = qp_.attributes.retry_count;
     rnr_retries_left_ = qp_.attributes.rnr_retry;
   }
+  trace::request_started(qp_.number().value(), wqe.wr_id, next_psn_.value(), packets);
   wqe.started = true;
   wqe.first_psn = next_psn_;
   wqe.packets = packets;
@@ -540,7 +544,8 @@ void Requester::rewind() {
   phase_ = Phase::kNew;
 }
 
-void Requester::start_repair(Psn from, Psn end) {
+void Requester::start_repair(Psn from, Psn end, trace::Reason reason) {
+  trace::retransmission_started(qp_.number().value(), from.value(), reason);
   session()->repair = {.started = true,
                        .next = oldest(),
                        .from = from,

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "base/sequence.hpp"
+#include "base/trace_points.hpp"
 #include "base/types.hpp"
 #include "transport/flow.hpp"
 #include "transport/loss_recovery.hpp"
@@ -141,7 +142,7 @@ class Requester {
   [[nodiscard]] bool rtt_is_echoed() const;
   // Retransmits from the oldest unacknowledged packet on, and uses up one retry. With selective repeat, only the
   // packets that are missing from `from` up to `end`.
-  void retry(TransportContext& context, Psn from, Psn end);
+  void retry(TransportContext& context, Psn from, Psn end, trace::Reason reason);
   // Packets that were retransmitted for probing have been acknowledged, in part or completely.
   void check_retransmission(Nanos now);
   void note_rtt(Nanos sample);
@@ -183,7 +184,7 @@ class Requester {
   [[nodiscard]] ExtensionSession* session() const;
   // Null without selective repeat.
   [[nodiscard]] SackBoard* sack_board() const;
-  void start_repair(Psn from, Psn end);
+  void start_repair(Psn from, Psn end, trace::Reason reason);
   bool send_extras(TransportContext& context);
   bool send_read_acknowledge(TransportContext& context);
   bool send_probe(TransportContext& context);

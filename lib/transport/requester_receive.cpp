@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/trace_points.hpp"
 #include "transport/queue_pair_core.hpp"
 #include "transport/requester.hpp"
 #include "transport/scatter.hpp"
@@ -30,6 +31,7 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
     context.counters.add(Counter::kResponsesGhost);
     return;
   }
+  trace::packet_received(qp_.number().value(), psn.value(), view.bth().opcode);
   newly_acknowledged_ = 0;
   switch (view.opcode->operation) {
     case Operation::kAcknowledge:
@@ -56,6 +58,7 @@ void Requester::on_acknowledge(TransportContext& context, const FrameView& view,
   const Psn psn = view.psn();
   if (block.types != 0) session()->take_feedback(context, block, Direction::kRequests, flow_);
   const uint8_t syndrome = view.aeth().syndrome;
+  trace::ack_received(qp_.number().value(), psn.value(), syndrome);
   switch (aeth_kind(syndrome)) {
     case AethKind::kAck:
       context.counters.add(Counter::kResponsesReceived);
@@ -141,7 +144,7 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
     // Without a packet sent since the last retry, the same NAK has no new information.
     if (!(psn_at(cursor_) == una_)) {
       note_loss();
-      retry(context, expected, sent_end_);
+      retry(context, expected, sent_end_, trace::Reason::kNak);
     }
     return;
   }
@@ -159,7 +162,7 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
   if (!session()->repair.started || !is_before(expected, session()->repair.covered)) {
     session()->repair.covered = sent_end_;
     note_loss();
-    start_repair(expected, end);
+    start_repair(expected, end, trace::Reason::kNak);
     return;
   }
   // The NAK belongs to the current repair. A packet is retransmitted again when it is still missing two round trips
@@ -168,13 +171,13 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
   ExtensionSession::Repair& repair = session()->repair;
   if (phase_ != Phase::kRepair && is_before(expected, repair.end) &&
       context.now - repair.sent_at > max_wait) {
-    start_repair(expected, end);
+    start_repair(expected, end, trace::Reason::kNak);
   } else if (is_before(repair.end, end)) {
     const Psn behind = is_before(repair.end, expected) ? expected : repair.end;
     if (phase_ == Phase::kRepair) {
       repair.end = end;
     } else {
-      start_repair(behind, end);
+      start_repair(behind, end, trace::Reason::kNak);
     }
   }
 }
@@ -440,7 +443,7 @@ bool Requester::rtt_is_echoed() const {
   return session() != nullptr && (session()->data_types() & bit_of(ExtensionType::kTimestamp)) != 0;
 }
 
-void Requester::retry(TransportContext& context, Psn from, Psn end) {
+void Requester::retry(TransportContext& context, Psn from, Psn end, trace::Reason reason) {
   if (retries_left_ == 0) {
     fail_oldest(context, IBV_WC_RETRY_EXC_ERR);
     return;
@@ -450,8 +453,9 @@ void Requester::retry(TransportContext& context, Psn from, Psn end) {
     here->owes_repair = true;
   if (sack_board() != nullptr) {
     session()->repair.covered = sent_end_;
-    start_repair(from, end);
+    start_repair(from, end, reason);
   } else {
+    trace::retransmission_started(qp_.number().value(), una_.value(), reason);
     rewind();
     if (flow_.least_rtt == kNever || context.now - rewound_at_ >= flow_.least_rtt) {
       rewound_at_ = context.now;
@@ -477,7 +481,7 @@ void Requester::retry_gap(TransportContext& context) {
   gap_psn_ = una_;
   const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
   note_loss();
-  retry(context, una_, oldest.last_psn() + 1);
+  retry(context, una_, oldest.last_psn() + 1, trace::Reason::kGap);
   // The data of the following READs is in flight, so only the oldest one is requested again.
   if (sack_board() == nullptr && qp_.state() != IBV_QPS_ERR && oldest.is_read()) probe_oldest(context.now);
 }

@@ -1,6 +1,7 @@
 // Timers of the requester: retransmission time-out (IBTA 9.7.6.1.3), wait after an RNR NAK, and tail probes.
 #include <algorithm>
 
+#include "base/trace_points.hpp"
 #include "transport/queue_pair_core.hpp"
 #include "transport/requester.hpp"
 #include "wire/aeth.hpp"
@@ -32,6 +33,7 @@ void Requester::on_deadline(TransportContext& context) {
   if (phase_ == Phase::kRnrWait) {
     phase_ = Phase::kNew;
     deadline_ = kNever;  // set again when the packet is sent
+    trace::retransmission_started(qp_.number().value(), una_.value(), trace::Reason::kRnr);
     return;
   }
   // The acknowledgment may have arrived, or the packet may not have been sent.
@@ -65,15 +67,17 @@ void Requester::on_deadline(TransportContext& context) {
     schedule_tail_probe(context.now);
     if (selective) {
       session()->repair.covered = sent_end_;
-      start_repair(una_, sent_end_);
+      start_repair(una_, sent_end_, trace::Reason::kTimeout);
     }
   } else {
-    retry(context, una_, sent_end_);
+    retry(context, una_, sent_end_, trace::Reason::kTimeout);
     if (qp_.state() == IBV_QPS_ERR) return;
   }
   if (selective) return;
   // While the peer is only slow, all data of a long READ would be sent twice.
-  if (!waits || !is_long_read()) probe_oldest(context.now);
+  if (waits && is_long_read()) return;
+  if (waits) trace::retransmission_started(qp_.number().value(), una_.value(), trace::Reason::kTimeout);
+  probe_oldest(context.now);
 }
 
 void Requester::on_peer_exit(TransportContext& context) {
@@ -127,9 +131,10 @@ void Requester::send_tail_probe(TransportContext& context) {
   context.counters.add(Counter::kTailProbes);
   repeat_read_acknowledgment();
   if (sack_board() == nullptr) {
+    trace::retransmission_started(qp_.number().value(), una_.value(), trace::Reason::kTailProbe);
     probe_oldest(context.now);
   } else if (phase_ != Phase::kRepair) {
-    start_repair(una_, una_ + 1);
+    start_repair(una_, una_ + 1, trace::Reason::kTailProbe);
   }
   if (recovery_.tail_probes < kMaxProbesInSilence) ++recovery_.tail_probes;
   schedule_tail_probe(context.now);

@@ -1,6 +1,7 @@
 // Receive half of the responder: checks the sequence of requests, validates and executes them (IBTA 9.7.4).
 #include "transport/responder.hpp"
 
+#include "base/trace_points.hpp"
 #include "transport/queue_pair_core.hpp"
 #include "transport/receive_completion.hpp"
 #include "transport/scatter.hpp"
@@ -33,7 +34,9 @@ void Responder::on_request(TransportContext& context, const FrameView& view, con
   if (ce) context.counters.add(Counter::kRxCeMarked);
   flow_.count(ce);
   if (session() != nullptr) session()->note_data(context, view, block, Direction::kRequests);
-  const int32_t ahead = view.psn() - expected_;
+  const Psn psn = view.psn();
+  trace::packet_received(qp_.number().value(), psn.value(), view.bth().opcode);
+  const int32_t ahead = psn - expected_;
   if (ahead > 0) {
     context.counters.add(Counter::kRequestsOutOfOrder);
     pending_ce_ |= ce;
@@ -263,6 +266,7 @@ Responder::Verdict Responder::execute_read(TransportContext& context, const Fram
     return Verdict::kAccessError;
   }
   const uint32_t mtu = qp_.attributes.path_mtu;
+  trace::request_executed(qp_.number().value(), expected_.value(), view.bth().opcode);
   Resource& read = take_resource();
   read.operation = Operation::kReadRequest;
   read.packets = std::max(1U, (length + mtu - 1) / mtu);
@@ -294,6 +298,7 @@ Responder::Verdict Responder::execute_atomic(TransportContext& context, const Fr
           ? guarded_fetch_add(word, request.swap_or_add.get())
           : guarded_compare_swap(word, request.compare.get(), request.swap_or_add.get());
   if (take_memory_fault()) return Verdict::kAccessError;
+  trace::request_executed(qp_.number().value(), expected_.value(), view.bth().opcode);
   Resource& atomic = take_resource();
   atomic.operation = view.opcode->operation;
   atomic.packets = 1;
@@ -320,6 +325,7 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
         flow_.received += info.operation == Operation::kReadRequest ? sizeof(Reth) : sizeof(AtomicEth);
         return;
       }
+      trace::request_executed(qp_.number().value(), expected_.value(), view.bth().opcode);
       ++expected_;
       in_message_ = !info.ends_message();
       operation_ = info.operation;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/guarded_access.hpp"
+#include "base/trace_points.hpp"
 #include "transport/queue_pair_core.hpp"
 #include "transport/responder.hpp"
 
@@ -465,23 +466,27 @@ bool Responder::send_acknowledgment(TransportContext& context, const Acknowledgm
   ExtensionSession* const extras = session();
   const PacketExtras with =
       extras == nullptr ? PacketExtras{} : extras->feedback(Direction::kRequests, with_sack);
-  return send_packet(context, qp_, bth, 0, with, [&](RoceWriter::Open& open, const ExtensionView& block) {
-           RoceWriter::put_aeth(open, what.syndrome, what.msn);
-           if (with.types == 0) return true;
-           flow_.next_psn = what.expected;
-           extras->write_feedback(context, block, Direction::kRequests, flow_);
-           if (block.has(ExtensionType::kSack)) {
-             // The newest packet is one of the 64 in the bitmap.
-             const int32_t reach = extras->newest_buffered - expected_;
-             const Psn from = reach < static_cast<int32_t>(Sack::kBits)
-                                  ? expected_
-                                  : extras->newest_buffered - (Sack::kBits - 1);
-             auto& sack = value_to_write<Sack>(block, ExtensionType::kSack);
-             sack.psn.set(from.value());
-             sack.kept.set(extras->reorder_buffer->bitmap(from));
-           }
-           return true;
-         }) == SendOutcome::kSent;
+  const SendOutcome outcome =
+      send_packet(context, qp_, bth, 0, with, [&](RoceWriter::Open& open, const ExtensionView& block) {
+        RoceWriter::put_aeth(open, what.syndrome, what.msn);
+        if (with.types == 0) return true;
+        flow_.next_psn = what.expected;
+        extras->write_feedback(context, block, Direction::kRequests, flow_);
+        if (block.has(ExtensionType::kSack)) {
+          // The newest packet is one of the 64 in the bitmap.
+          const int32_t reach = extras->newest_buffered - expected_;
+          const Psn from = reach < static_cast<int32_t>(Sack::kBits)
+                               ? expected_
+                               : extras->newest_buffered - (Sack::kBits - 1);
+          auto& sack = value_to_write<Sack>(block, ExtensionType::kSack);
+          sack.psn.set(from.value());
+          sack.kept.set(extras->reorder_buffer->bitmap(from));
+        }
+        return true;
+      });
+  if (outcome != SendOutcome::kSent) return false;
+  trace::ack_sent(qp_.number().value(), what.psn.value(), what.syndrome);
+  return true;
 }
 
 bool Responder::send_pending(TransportContext& context) {

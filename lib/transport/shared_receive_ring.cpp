@@ -5,6 +5,8 @@
 #include <new>
 #include <string>
 
+#include "base/trace_points.hpp"
+
 namespace roci {
 namespace {
 
@@ -42,8 +44,12 @@ std::unique_ptr<SharedReceiveRing::Ring> SharedReceiveRing::make_ring(uint32_t m
 int SharedReceiveRing::post(ibv_recv_wr* list, ibv_recv_wr** bad) {
   const std::scoped_lock guard(lock_);
   for (ibv_recv_wr* wr = list; wr != nullptr; wr = wr->next) {
-    int code = waiting() >= max_wr_ ? ENOMEM : 0;
-    if (code == 0 && !ring_->requests.next_free().fill(*wr, max_sge_)) code = EINVAL;
+    int code = ENOMEM;
+    if (waiting() < max_wr_) {
+      RecvWqe& wqe = ring_->requests.next_free();
+      code = wqe.fill(*wr, max_sge_) ? 0 : EINVAL;
+      if (code == 0) trace::srq_recv_posted(object_.number, wqe.wr_id, wqe.capacity);
+    }
     if (code != 0) {
       if (bad != nullptr) *bad = wr;
       return code;

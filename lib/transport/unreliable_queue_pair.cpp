@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/trace_points.hpp"
 #include "transport/local_operations.hpp"
 #include "transport/message_packet.hpp"
 #include "transport/receive_completion.hpp"
@@ -80,8 +81,11 @@ bool UnreliableQueuePair::held(Nanos now) {
 
 SendOutcome UnreliableQueuePair::send_one(TransportContext& context) {
   const SendWqe& wqe = send_queue.at(send_queue.head());
-  if (packet_ == 0 && wqe.length > attributes.path_mtu && !has_memory(context.memory, config.pd, wqe))
-    return SendOutcome::kAborted;
+  if (packet_ == 0) {
+    if (wqe.length > attributes.path_mtu && !has_memory(context.memory, config.pd, wqe))
+      return SendOutcome::kAborted;
+    trace::request_started(config.number.value(), wqe.wr_id, next_psn_.value(), 0);
+  }
   const MessagePacket cut = cut_message(wqe, TransportClass::kUc, packet_, attributes.path_mtu);
   const BthFields bth{.opcode = cut.opcode,
                       .destination_qp = attributes.remote_qp,
@@ -97,11 +101,13 @@ SendOutcome UnreliableQueuePair::send_one(TransportContext& context) {
     gates->requests.sent_end += cut.length;
   }
   ++next_psn_;
-  ++packet_;
   if (cut.last) {
+    trace::request_sent(config.number.value(), wqe.wr_id, packet_);
     packet_ = 0;
     complete_send(context, wqe, IBV_WC_SUCCESS);
     retire_send();
+  } else {
+    ++packet_;
   }
   return SendOutcome::kSent;
 }
@@ -139,9 +145,11 @@ void UnreliableQueuePair::on_request(TransportContext& context, const FrameView&
                                      const rte_mbuf* frame) {
   if (view.ecn() == Ecn::kCe) context.counters.add(Counter::kRxCeMarked);
   const OpcodeInfo& info = *view.opcode;
-  const bool goes_on = !info.starts_message() && info.operation == operation_ && view.psn() == expected_;
+  const Psn psn = view.psn();
+  trace::packet_received(config.number.value(), psn.value(), view.bth().opcode);
+  const bool goes_on = !info.starts_message() && info.operation == operation_ && psn == expected_;
   if (in_message_ && !goes_on) abandon(context, IBV_WC_REM_INV_REQ_ERR);
-  expected_ = view.psn() + 1;
+  expected_ = psn + 1;
   if (!in_message_ && !info.starts_message()) {
     context.counters.add(Counter::kRxNoMessage);
     return;
