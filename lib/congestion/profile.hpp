@@ -33,7 +33,7 @@ Result<std::vector<double>> parameter_values(const roci_cc_plugin& plugin,
 class Profiles {
  public:
   // Names without an algorithm. kWindow: the requester's own window, which reacts to loss and delay towards peers
-  // without selective repeat (transport/loss_recovery.hpp). kNone: only the window of DeviceConfig::window_bytes.
+  // without selective repeat (transport/rc/loss_recovery.hpp). kNone: only the window of DeviceConfig::window_bytes.
   static constexpr const char* kWindow = "window";
   static constexpr const char* kNone = "none";
   // Fails on an unknown algorithm, an unknown parameter, a value out of range, and a cycle of fallbacks.

@@ -1,9 +1,9 @@
-#include "base/file_lock.hpp"
+#include "base/os/file_lock.hpp"
 
 #include <gtest/gtest.h>
 
-#include "support/child.hpp"
-#include "support/folder.hpp"
+#include "support/process/child.hpp"
+#include "support/process/folder.hpp"
 
 namespace roci {
 namespace {

@@ -1,5 +1,5 @@
 // The growing queue, compared with std::deque.
-#include "base/growing_ring.hpp"
+#include "base/containers/growing_ring.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/id_table.hpp"
+#include "base/containers/id_table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Blocks of reserved addresses: disjoint, reusable, and without physical memory until they are written.
-#include "base/sparse_arena.hpp"
+#include "base/containers/sparse_arena.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

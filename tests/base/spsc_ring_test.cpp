@@ -1,5 +1,5 @@
 // The ring between two threads: compared with a standard queue, and with one thread at each end.
-#include "base/spsc_ring.hpp"
+#include "base/containers/spsc_ring.hpp"
 
 #include <gtest/gtest.h>
 

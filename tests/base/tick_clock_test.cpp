@@ -1,4 +1,4 @@
-#include "base/tick_clock.hpp"
+#include "base/time/tick_clock.hpp"
 
 #include <gtest/gtest.h>
 

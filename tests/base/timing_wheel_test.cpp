@@ -1,4 +1,4 @@
-#include "base/timing_wheel.hpp"
+#include "base/time/timing_wheel.hpp"
 
 #include <gtest/gtest.h>
 

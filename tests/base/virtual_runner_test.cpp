@@ -1,4 +1,4 @@
-#include "base/virtual_runner.hpp"
+#include "base/time/virtual_runner.hpp"
 
 #include <gtest/gtest.h>
 

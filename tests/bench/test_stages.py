@@ -51,9 +51,10 @@ class Parsing(unittest.TestCase):
         self.assertIsNone(stages.in_file(0x8000, segments, loads))
 
     def test_returns_inlined_frames_innermost_first_without_line_numbers(self):
-        text = "0x0000000000000010\ninner()\n/x/lib/wire/icrc.cpp:12 (discriminator 3)\nouter()\n/x/lib/wire/frame.cpp:?\n"
+        text = ("0x0000000000000010\ninner()\n/x/lib/wire/icrc/icrc.cpp:12 (discriminator 3)\n"
+                "outer()\n/x/lib/wire/roce/frame.cpp:?\n")
         self.assertEqual(stages.read_frames(text),
-                         {0x10: [("inner()", "/x/lib/wire/icrc.cpp"), ("outer()", "/x/lib/wire/frame.cpp")]})
+                         {0x10: [("inner()", "/x/lib/wire/icrc/icrc.cpp"), ("outer()", "/x/lib/wire/roce/frame.cpp")]})
 
     def test_captured_samples_cover_every_stage(self):
         places = {one.address: stages.in_file(one.address, self.segments, self.loads) for one in self.samples}
@@ -74,38 +75,42 @@ class Parsing(unittest.TestCase):
 
 # Code locations (functions with files, innermost first), and the stage that their time belongs to.
 PLACES = (
-    ((("roci::crc_piece(long, unsigned)", "/home/user/roci/lib/wire/crc_sum.hpp"),
-      ("roci::RoceWriter::finish()", "lib/wire/roce_writer.cpp")), stage_table.ICRC),
+    ((("roci::crc_piece(long, unsigned)", "/home/user/roci/lib/wire/icrc/crc_sum.hpp"),
+      ("roci::RoceWriter::finish()", "lib/wire/roce/roce_writer.cpp")), stage_table.ICRC),
     ((("_mm_or_si128", "/usr/lib/gcc/x86_64-linux-gnu/12/include/emmintrin.h"),
-      ("roci::RoceWriter::begin(unsigned char*)", "lib/wire/roce_writer.cpp")), stage_table.HEADERS),
-    ((("roci::RoceWriter::copy_payload(roci::RoceFrame const&)", "lib/wire/roce_writer.cpp"),), stage_table.COPYING),
-    ((("roci::copy_and_sum(void*, void const*)", "lib/wire/copy_crc.cpp"),), stage_table.ICRC),
+      ("roci::RoceWriter::begin(unsigned char*)", "lib/wire/roce/roce_writer.cpp")), stage_table.HEADERS),
+    ((("roci::RoceWriter::copy_payload(roci::RoceFrame const&)", "lib/wire/roce/roce_writer.cpp"),),
+     stage_table.COPYING),
+    ((("roci::copy_and_sum(void*, void const*)", "lib/wire/icrc/copy_crc.cpp"),), stage_table.ICRC),
     ((("crc32_gzip_refl_by16_10", "??"),), stage_table.ICRC),
-    ((("roci::IdTable<roci::MemoryEntry>::find(unsigned)", "lib/base/id_table.hpp"),
+    ((("roci::IdTable<roci::MemoryEntry>::find(unsigned)", "lib/base/containers/id_table.hpp"),
       ("roci::MemoryTable::check(unsigned)", "lib/memory/memory_table.cpp"),
-      ("roci::gather()", "lib/transport/scatter.hpp")), stage_table.CHECKS),
+      ("roci::gather()", "lib/transport/messages/scatter.hpp")), stage_table.CHECKS),
     # The requester reads a work queue, post_send() writes it.
-    ((("roci::WorkRing<roci::SendWqe>::at(unsigned)", "lib/transport/work_queue.hpp"),
-      ("roci::Requester::send_at()", "lib/transport/requester.cpp")), stage_table.REQUESTER),
-    ((("roci::WorkRing<roci::SendWqe>::next_free()", "lib/transport/work_queue.hpp"),
-      ("roci::QueuePairCore::post_send(ibv_send_wr*)", "lib/transport/queue_pair_core.cpp")), stage_table.POSTING),
+    ((("roci::WorkRing<roci::SendWqe>::at(unsigned)", "lib/transport/queues/work_queue.hpp"),
+      ("roci::Requester::send_at()", "lib/transport/rc/requester.cpp")), stage_table.REQUESTER),
+    ((("roci::WorkRing<roci::SendWqe>::next_free()", "lib/transport/queues/work_queue.hpp"),
+      ("roci::QueuePairCore::post_send(ibv_send_wr*)", "lib/transport/queue_pair/queue_pair_core.cpp")),
+     stage_table.POSTING),
     ((("roci::Counters::add(roci::Counter)", "lib/telemetry/counters.hpp"),
-      ("roci::TransmitStage::send(rte_mbuf*)", "lib/engine/transmit_stage.cpp")), stage_table.ENGINE),
-    ((("roci::Worker::poll(roci::Nanos)", "lib/engine/worker.cpp"),), stage_table.WAITING),
-    ((("roci::TimingWheel::advance()", "lib/base/timing_wheel.hpp"),
-      ("roci::Worker::poll(roci::Nanos)", "lib/engine/worker.cpp")), stage_table.TIMERS),
+      ("roci::TransmitStage::send(rte_mbuf*)", "lib/engine/transmit/transmit_stage.cpp")), stage_table.ENGINE),
+    ((("roci::Worker::poll(roci::Nanos)", "lib/engine/worker/worker.cpp"),), stage_table.WAITING),
+    ((("roci::TimingWheel::advance()", "lib/base/time/timing_wheel.hpp"),
+      ("roci::Worker::poll(roci::Nanos)", "lib/engine/worker/worker.cpp")), stage_table.TIMERS),
     ((("rte_mempool_get_priv", "/usr/include/dpdk/rte_mempool.h"),
-      ("roci::TxBuffers::take()", "lib/engine/tx_buffers.hpp")), stage_table.BUFFERS),
+      ("roci::TxBuffers::take()", "lib/engine/transmit/tx_buffers.hpp")), stage_table.BUFFERS),
     ((("__rte_raw_cksum", "/usr/include/dpdk/rte_ip.h"),
-      ("roci::parse_ipv4()", "lib/wire/frame.cpp")), stage_table.PARSING),
+      ("roci::parse_ipv4()", "lib/wire/roce/frame.cpp")), stage_table.PARSING),
     ((("rte_eth_rx_burst", "/usr/include/dpdk/rte_ethdev.h"),), stage_table.PORT),
-    ((("roci::Responder::take()", "/a/build/release/../../lib/transport/responder.cpp"),), stage_table.RESPONDER),
-    ((("roci::Requester::complete_oldest()", "lib/transport/requester_receive.cpp"),), stage_table.COMPLETIONS),
-    ((("roci::perf::Traffic::post()", "/a/build/release/../../apps/roci-perf/traffic.cpp"),), stage_table.APPLICATION),
-    ((("roci::perf::Control::round()", "/a/build/release/../../apps/roci-perf/control.cpp"),), stage_table.WAITING),
-    ((("roci::monotonic_now()", "lib/port/realtime_runner.cpp"), ("roci::Host::drive()", "lib/device/host.cpp")),
+    ((("roci::Responder::take()", "/a/build/release/../../lib/transport/rc/responder.cpp"),), stage_table.RESPONDER),
+    ((("roci::Requester::complete_oldest()", "lib/transport/rc/requester_receive.cpp"),), stage_table.COMPLETIONS),
+    ((("roci::perf::Traffic::post()", "/a/build/release/../../apps/roci-perf/measurement/traffic.cpp"),),
+     stage_table.APPLICATION),
+    ((("roci::perf::Control::round()", "/a/build/release/../../apps/roci-perf/connection/control.cpp"),),
+     stage_table.WAITING),
+    ((("roci::monotonic_now()", "lib/port/realtime_runner.cpp"), ("roci::Host::drive()", "lib/device/host/host.cpp")),
      stage_table.CLOCK),
-    ((("roci::TickClock::now() const", "lib/base/tick_clock.hpp"),
+    ((("roci::TickClock::now() const", "lib/base/time/tick_clock.hpp"),
       ("roci::RealtimeRunner::run()", "lib/port/realtime_runner.cpp")), stage_table.CLOCK),
     ((("nlohmann::destroy()", "/usr/include/nlohmann/json.hpp"),), stage_table.REST),
     ((("??", "??"),), stage_table.REST),
@@ -142,9 +147,10 @@ class StageMapping(unittest.TestCase):
             self.assertIn(stage, stage_table.STAGES)
 
     def test_ignores_build_folder_of_source_paths(self):
-        for path in ("lib/wire/icrc.cpp", "/a/b/lib/wire/icrc.cpp", "/a/build/release/../../lib/wire/icrc.cpp",
-                     "/var/lib/ci/roci/lib/wire/icrc.cpp", "/usr/src/roci/lib/wire/icrc.cpp"):
-            self.assertEqual(stage_table.within_the_tree(path), "lib/wire/icrc.cpp")
+        for path in ("lib/wire/icrc/icrc.cpp", "/a/b/lib/wire/icrc/icrc.cpp",
+                     "/a/build/release/../../lib/wire/icrc/icrc.cpp", "/var/lib/ci/roci/lib/wire/icrc/icrc.cpp",
+                     "/usr/src/roci/lib/wire/icrc/icrc.cpp"):
+            self.assertEqual(stage_table.within_the_tree(path), "lib/wire/icrc/icrc.cpp")
         intrinsics = "/usr/lib/gcc/x86_64-linux-gnu/12/include/emmintrin.h"
         self.assertEqual(stage_table.within_the_tree(intrinsics), intrinsics)
 

@@ -3,11 +3,11 @@
 
 #include <cstdio>
 
-#include "base/line_clock.hpp"
+#include "base/time/line_clock.hpp"
 #include "cm/manager.hpp"
-#include "support/frames.hpp"
-#include "support/request_flood.hpp"
-#include "support/two_hosts.hpp"
+#include "support/hosts/request_flood.hpp"
+#include "support/hosts/two_hosts.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci::cm::flood {
 namespace {

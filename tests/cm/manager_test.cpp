@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "support/captured_mads.hpp"
-#include "support/folder.hpp"
-#include "support/lone_host.hpp"
-#include "support/request_flood.hpp"
-#include "support/two_hosts.hpp"
-#include "transport/datagram.hpp"
+#include "support/hosts/lone_host.hpp"
+#include "support/hosts/request_flood.hpp"
+#include "support/hosts/two_hosts.hpp"
+#include "support/process/folder.hpp"
+#include "transport/messages/datagram.hpp"
 
 namespace roci::cm {
 namespace {

@@ -1,7 +1,7 @@
 // Validation of feedback: effect of forged packets and of an untruthful peer on flows, and the counters that detect
 // them (draft-pan-tsvwg-hpccplus section 9; L3QCN and LDCP do not specify it).
 #include "congestion_control/settings.hpp"
-#include "wire/congestion_notification.hpp"
+#include "wire/cnm/congestion_notification.hpp"
 
 namespace roci::test {
 namespace {

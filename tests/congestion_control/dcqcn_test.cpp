@@ -2,7 +2,7 @@
 #include <array>
 
 #include "congestion_control/settings.hpp"
-#include "support/frames.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci::test {
 namespace {

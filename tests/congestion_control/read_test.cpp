@@ -1,7 +1,7 @@
 // Congestion control of READ: the responder sends the data and runs the algorithm. READs of one host from many
 // responders.
 #include "congestion_control/settings.hpp"
-#include "support/frames.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci::test {
 namespace {

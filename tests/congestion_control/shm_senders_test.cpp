@@ -1,6 +1,6 @@
-// Two senders and one receiver in a network without a switch (port/shm_port.hpp), in virtual time. The receiver reads
-// at 40 Gb/s, so the senders' rings fill unless congestion control limits them. The sending ports mark packets and
-// add telemetry according to their fill level.
+// Two senders and one receiver in a network without a switch (port/shm/shm_port.hpp), in virtual time. The receiver
+// reads at 40 Gb/s, so the senders' rings fill unless congestion control limits them. The sending ports mark packets
+// and add telemetry according to their fill level.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "congestion_control/settings.hpp"
-#include "support/shm_hosts.hpp"
+#include "support/hosts/shm_hosts.hpp"
 
 namespace roci::test {
 namespace {

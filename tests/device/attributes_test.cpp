@@ -7,9 +7,9 @@
 #include <cmath>
 #include <fstream>
 
-#include "device/limits.hpp"
-#include "support/lone_host.hpp"
-#include "support/services.hpp"
+#include "device/host/limits.hpp"
+#include "support/hosts/lone_host.hpp"
+#include "support/hosts/services.hpp"
 
 namespace roci::test {
 namespace {

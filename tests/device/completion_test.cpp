@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include "support/lone_host.hpp"
+#include "support/hosts/lone_host.hpp"
 
 namespace roci::test {
 namespace {

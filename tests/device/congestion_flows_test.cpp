@@ -1,5 +1,5 @@
 // Flow numbers that identify queue pairs in congestion notifications, without a device.
-#include "engine/congestion_flows.hpp"
+#include "engine/congestion/congestion_flows.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Section `device` of a configuration file: workers and their cores.
-#include "device/device_config.hpp"
+#include "device/config/device_config.hpp"
 
 #include <gtest/gtest.h>
 

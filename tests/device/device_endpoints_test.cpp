@@ -1,5 +1,5 @@
 // Responses of a device on DPDK's telemetry socket, without the socket.
-#include "device/device_endpoints.hpp"
+#include "device/monitoring/device_endpoints.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "support/two_hosts.hpp"
+#include "support/hosts/two_hosts.hpp"
 
 namespace roci {
 namespace {

@@ -1,11 +1,11 @@
 // Queue of asynchronous events: order, limit, file descriptor, and events of destroyed objects.
-#include "device/events.hpp"
+#include "device/api/events.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
 
 #include "base/rng.hpp"
-#include "support/two_hosts.hpp"
+#include "support/hosts/two_hosts.hpp"
 
 namespace roci::test {
 namespace {

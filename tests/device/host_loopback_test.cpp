@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "support/services.hpp"
+#include "support/hosts/services.hpp"
 
 namespace roci::test {
 namespace {

@@ -1,8 +1,8 @@
 // Rejected calls for UC, UD and shared receive queues, and their error messages.
 #include <gtest/gtest.h>
 
-#include "device/limits.hpp"
-#include "support/services.hpp"
+#include "device/host/limits.hpp"
+#include "support/hosts/services.hpp"
 
 namespace roci::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "support/services.hpp"
+#include "support/hosts/services.hpp"
 
 namespace roci::test {
 namespace {

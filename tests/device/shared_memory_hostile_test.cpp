@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "support/shm_hosts.hpp"
-#include "support/shm_scribbler.hpp"
+#include "support/hosts/shm_hosts.hpp"
+#include "support/ports/shm_scribbler.hpp"
 
 namespace roci::test {
 namespace {

@@ -1,4 +1,4 @@
-// Two devices on shared-memory ports (port/shm_port.hpp), in virtual time: every operation, with payloads that are
+// Two devices on shared-memory ports (port/shm/shm_port.hpp), in virtual time: every operation, with payloads that are
 // written into the receiver's ring and read in place, with and without an ICRC, and with WRITEs that the sender
 // places.
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "support/services.hpp"
-#include "support/shm_hosts.hpp"
+#include "support/hosts/services.hpp"
+#include "support/hosts/shm_hosts.hpp"
 
 namespace roci::test {
 namespace {

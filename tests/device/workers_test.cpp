@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/rng.hpp"
-#include "support/frames.hpp"
-#include "support/two_hosts.hpp"
+#include "support/hosts/two_hosts.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci::test {
 namespace {

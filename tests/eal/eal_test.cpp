@@ -1,4 +1,4 @@
-#include "port/eal.hpp"
+#include "port/dpdk/eal.hpp"
 
 #include <gtest/gtest.h>
 #include <rte_eal.h>

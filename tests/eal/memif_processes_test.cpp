@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "port/ethdev_port.hpp"
+#include "port/dpdk/ethdev_port.hpp"
 
 namespace roci {
 namespace {

@@ -14,7 +14,7 @@ TRUE_DOCUMENTS = {
                  "```\n[no link](in/code)\n```\n<img src=\"docs/picture.svg\">\n",
     "docs/picture.svg": "<svg/>",
     "docs/architecture.md": "## What is where\n`lib/wire/` is bytes; [home](../README.md)\n",
-    "lib/wire/icrc.hpp": "",
+    "lib/wire/icrc/icrc.hpp": "",
 }
 
 

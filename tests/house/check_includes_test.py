@@ -13,15 +13,15 @@ SOUND_HOUSE = {
     "include/roci/device.hpp": '#include <infiniband/verbs.h>\n#include "roci/result.hpp"\n',
     "lib/base/types.hpp": "#include <cstdint>\n",
     "lib/base/result.hpp": '#include "roci/result.hpp"\n',
-    "lib/wire/icrc.hpp": '#include <rte_mbuf.h>\n#include "base/types.hpp"\n',
+    "lib/wire/icrc/icrc.hpp": '#include <rte_mbuf.h>\n#include "base/types.hpp"\n',
     "lib/telemetry/counters.hpp": '#include "base/types.hpp"\n',
-    "lib/port/port.hpp": '#include "wire/icrc.hpp"\n#include "telemetry/counters.hpp"\n',
-    "lib/port/ethdev_port.hpp": '#include <rte_ethdev.h>\n#include "port/port.hpp"\n',
+    "lib/port/port.hpp": '#include "wire/icrc/icrc.hpp"\n#include "telemetry/counters.hpp"\n',
+    "lib/port/dpdk/ethdev_port.hpp": '#include <rte_ethdev.h>\n#include "port/port.hpp"\n',
     "lib/memory/region.hpp": '#include "base/types.hpp"\n',
-    "lib/transport/requester.hpp": '#include "memory/region.hpp"\n#include "wire/icrc.hpp"\n',
+    "lib/transport/rc/requester.hpp": '#include "memory/region.hpp"\n#include "wire/icrc/icrc.hpp"\n',
     "lib/congestion/flow.hpp": '#include "base/types.hpp"\n#include <roci/cc.h>\n',
-    "lib/engine/worker.hpp": '#include "transport/requester.hpp"\n#include "congestion/flow.hpp"\n',
-    "lib/device/device.cpp": '#include "roci/device.hpp"\n#include "engine/worker.hpp"\n',
+    "lib/engine/worker/worker.hpp": '#include "transport/rc/requester.hpp"\n#include "congestion/flow.hpp"\n',
+    "lib/device/api/device.cpp": '#include "roci/device.hpp"\n#include "engine/worker/worker.hpp"\n',
     "cc/static_rate.c": "#include <roci/cc.h>\n#include <math.h>\n",
     "cc/plugin.hpp": "#include <span>\n#include <roci/cc.h>\n",
     "cc/reaction_point.hpp": "#include <cstdint>\n",
@@ -31,9 +31,9 @@ SOUND_HOUSE = {
     "examples/kv-store/client.cpp": '#include "../common/tcp.h"\n#include "roci/device.hpp"\n',
     "examples/block-target/target.c": '#include <infiniband/verbs.h>\n#include "../common/tcp.h"\n',
     "switch/switch.hpp": '#include "port/port.hpp"\n',
-    "switch/reaction_point.hpp": '#include "cc/reaction_point.hpp"\n#include "base/types.hpp"\n',
+    "switch/qcn/reaction_point.hpp": '#include "cc/reaction_point.hpp"\n#include "base/types.hpp"\n',
     "apps/roci-perf/main.cpp": '#include "roci/device.hpp"\n#include "switch/switch.hpp"\n#include <CLI/CLI.hpp>\n',
-    "tests/wire/icrc_test.cpp": '#include "wire/icrc.hpp"\n#include <gtest/gtest.h>\n',
+    "tests/wire/icrc/icrc_test.cpp": '#include "wire/icrc/icrc.hpp"\n#include <gtest/gtest.h>\n',
 }
 
 
@@ -59,7 +59,8 @@ class CheckIncludes(unittest.TestCase):
         self.assertEqual(self.complaints({}), [])
 
     def test_rejects_include_of_higher_layer(self):
-        order = ["base/types.hpp", "wire/icrc.hpp", "port/port.hpp", "transport/requester.hpp", "engine/worker.hpp"]
+        order = ["base/types.hpp", "wire/icrc/icrc.hpp", "port/port.hpp", "transport/rc/requester.hpp",
+                 "engine/worker/worker.hpp"]
         for above in range(1, len(order)):
             for below in range(above):
                 name = f"lib/{order[below].split('/')[0]}/wrong.hpp"
@@ -69,13 +70,13 @@ class CheckIncludes(unittest.TestCase):
         self.expect_complaint("lib/transport/x.cpp:1", "transport may not include congestion",
                               {"lib/transport/x.cpp": '#include "congestion/flow.hpp"\n'})
         self.expect_complaint("lib/congestion/x.cpp:1", "congestion may not include transport",
-                              {"lib/congestion/x.cpp": '#include "transport/requester.hpp"\n'})
+                              {"lib/congestion/x.cpp": '#include "transport/rc/requester.hpp"\n'})
 
     def test_rejects_ethernet_device_headers_outside_of_port(self):
         self.expect_complaint("lib/transport/x.cpp:3", "behind lib/port",
                               {"lib/transport/x.cpp": "\n\n#  include <rte_ethdev.h>\n"})
         self.expect_complaint("lib/transport/x.cpp:1", "not as Ethernet devices",
-                              {"lib/transport/x.cpp": '#include "port/ethdev_port.hpp"\n'})
+                              {"lib/transport/x.cpp": '#include "port/dpdk/ethdev_port.hpp"\n'})
 
     def test_rejects_stateful_dpdk_headers_in_wire_and_any_in_base(self):
         self.expect_complaint("lib/wire/x.cpp:2", "<rte_ring.h>",
@@ -102,7 +103,7 @@ class CheckIncludes(unittest.TestCase):
 
     def test_rejects_include_of_transport_in_switch(self):
         self.expect_complaint("switch/x.cpp:1", "switch may not include transport",
-                              {"switch/x.cpp": '#include "transport/requester.hpp"\n'})
+                              {"switch/x.cpp": '#include "transport/rc/requester.hpp"\n'})
 
     def test_rejects_internal_and_logging_includes_in_public_headers(self):
         self.expect_complaint("include/roci/x.hpp:1", "api may not include base",

@@ -14,7 +14,7 @@ NAMES += [f"{name}_{field}" for name in check_verbs.STRUCTS for field in ("one",
 TRUE_SOURCES = {
     "docs/verbs.md": "`wire:Bytes.arrive` RC_ACK " + " ".join(NAMES) + "\n| What | Test |\n|---|---|\n| a | `wire:Bytes.go` |\n",
     "docs/robustness.md": "`wire:Bytes.go`\n",
-    "lib/wire/opcodes.cpp": 'entry(Opcode::kRcAcknowledge, "RC_ACK", kOnly),\n',
+    "lib/wire/headers/opcodes.cpp": 'entry(Opcode::kRcAcknowledge, "RC_ACK", kOnly),\n',
     "tests/wire/bytes_test.cpp": "TEST(Bytes, arrive) {}\nTEST_F(Bytes,\n       go) {}\n",
 }
 

@@ -1,4 +1,4 @@
-#include "lab/expectation.hpp"
+#include "lab/results/expectation.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // Small complete experiments.
-#include "lab/experiment.hpp"
+#include "lab/execution/experiment.hpp"
 
 #include <gtest/gtest.h>
 
-#include "lab/scenario.hpp"
+#include "lab/scenario/scenario.hpp"
 #include "support/must.hpp"
 
 namespace roci::lab {

@@ -1,10 +1,10 @@
-#include "lab/flow_plan.hpp"
+#include "lab/traffic/flow_plan.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "lab/scenario.hpp"
+#include "lab/scenario/scenario.hpp"
 #include "support/must.hpp"
 
 namespace roci::lab {

@@ -1,8 +1,8 @@
 // Sharing of a host's line between its queue pairs.
 #include <gtest/gtest.h>
 
-#include "lab/experiment.hpp"
-#include "lab/scenario.hpp"
+#include "lab/execution/experiment.hpp"
+#include "lab/scenario/scenario.hpp"
 #include "support/must.hpp"
 
 namespace roci::lab {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "lab/experiment.hpp"
-#include "lab/realtime_throttle.hpp"
-#include "lab/scenario.hpp"
+#include "lab/execution/experiment.hpp"
+#include "lab/execution/realtime_throttle.hpp"
+#include "lab/scenario/scenario.hpp"
 #include "support/must.hpp"
 
 namespace roci::lab {

@@ -1,5 +1,5 @@
 // Errors in scenarios: one sentence with file, line and key.
-#include "lab/scenario.hpp"
+#include "lab/scenario/scenario.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lab/topology.hpp"
+#include "lab/network/topology.hpp"
 
 #include <gtest/gtest.h>
 

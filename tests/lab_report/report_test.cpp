@@ -1,4 +1,4 @@
-#include "lab/report.hpp"
+#include "lab/report/report.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <regex>
 #include <sstream>
 
-#include "lab/report_files.hpp"
+#include "lab/report/report_files.hpp"
 #include "roci-lab/compare_command.hpp"
 
 namespace roci::lab {

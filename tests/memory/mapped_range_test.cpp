@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "support/lone_host.hpp"
-#include "support/mapping.hpp"
+#include "support/hosts/lone_host.hpp"
+#include "support/process/mapping.hpp"
 
 namespace roci::test {
 namespace {

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <vector>
 
-#include "base/guarded_access.hpp"
-#include "base/guarded_copy.hpp"
-#include "support/mapping.hpp"
+#include "base/os/guarded_access.hpp"
+#include "base/os/guarded_copy.hpp"
 #include "support/must.hpp"
+#include "support/process/mapping.hpp"
 
 namespace roci::test {
 namespace {

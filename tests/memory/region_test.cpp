@@ -1,7 +1,7 @@
 // Regions and windows of the C++ API: rejected calls and effects.
 #include <gtest/gtest.h>
 
-#include "support/lone_host.hpp"
+#include "support/hosts/lone_host.hpp"
 
 namespace roci::test {
 namespace {

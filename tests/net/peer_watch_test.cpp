@@ -10,7 +10,7 @@
 #include "net_fixture.hpp"
 #include "port/peer_presence.hpp"
 #include "port/realtime_runner.hpp"
-#include "support/frames.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci {
 namespace {

@@ -1,7 +1,7 @@
 #include "net/stats_file.hpp"
 
 #include "net_fixture.hpp"
-#include "support/two_hosts.hpp"
+#include "support/hosts/two_hosts.hpp"
 
 namespace roci {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "port/ethdev_port.hpp"
+#include "port/dpdk/ethdev_port.hpp"
 #include "port/packets.hpp"
 
 namespace roci {

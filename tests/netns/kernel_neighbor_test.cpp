@@ -12,8 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "port/ethdev_port.hpp"
-#include "port/neighbors.hpp"
+#include "port/dpdk/ethdev_port.hpp"
+#include "port/neighbors/neighbors.hpp"
 #include "port/packets.hpp"
 
 namespace roci {

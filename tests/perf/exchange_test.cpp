@@ -1,4 +1,4 @@
-#include "roci-perf/exchange.hpp"
+#include "roci-perf/connection/exchange.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include <thread>
 
-#include "roci-perf/completion_status.hpp"
+#include "roci-perf/output/completion_status.hpp"
 
 namespace roci::perf {
 namespace {

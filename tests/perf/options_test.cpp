@@ -1,8 +1,8 @@
-#include "roci-perf/options.hpp"
+#include "roci-perf/options/options.hpp"
 
 #include <gtest/gtest.h>
 
-#include "roci-perf/option_values.hpp"
+#include "roci-perf/options/option_values.hpp"
 
 namespace roci::perf {
 namespace {

@@ -1,4 +1,4 @@
-#include "roci-perf/parameters.hpp"
+#include "roci-perf/options/parameters.hpp"
 
 #include <gtest/gtest.h>
 

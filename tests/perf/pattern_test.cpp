@@ -1,4 +1,4 @@
-#include "roci-perf/pattern.hpp"
+#include "roci-perf/measurement/pattern.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "roci-perf/peer.hpp"
+#include "roci-perf/connection/peer.hpp"
 
 #include <gtest/gtest.h>
 

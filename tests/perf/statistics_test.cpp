@@ -1,4 +1,4 @@
-#include "roci-perf/statistics.hpp"
+#include "roci-perf/measurement/statistics.hpp"
 
 #include <gtest/gtest.h>
 

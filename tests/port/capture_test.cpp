@@ -1,4 +1,4 @@
-#include "port/capture.hpp"
+#include "port/capture/capture.hpp"
 
 #include <pcap/pcap.h>
 #include <unistd.h>
@@ -9,11 +9,11 @@
 #include <string>
 #include <tuple>
 
-#include "packets.hpp"
-#include "port/borrowed_port.hpp"
-#include "port/ethdev_port.hpp"
-#include "support/frames.hpp"
+#include "port/dpdk/ethdev_port.hpp"
+#include "port/packets.hpp"
+#include "port/sim/borrowed_port.hpp"
 #include "support/must.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci {
 namespace {

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <numeric>
 
-#include "support/child.hpp"
-#include "support/folder.hpp"
+#include "support/process/child.hpp"
+#include "support/process/folder.hpp"
 
 namespace roci {
 namespace {

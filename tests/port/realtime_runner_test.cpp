@@ -7,7 +7,7 @@
 #include <atomic>
 #include <string>
 
-#include "port/eal.hpp"
+#include "port/dpdk/eal.hpp"
 
 namespace roci {
 namespace {

@@ -2,7 +2,7 @@
 // no capture contains.
 #include <gtest/gtest.h>
 
-#include "support/lone_host.hpp"
+#include "support/hosts/lone_host.hpp"
 
 namespace roci::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "replay/replay_host.hpp"
-#include "wire/packet_fields.hpp"
+#include "wire/roce/packet_fields.hpp"
 
 namespace roci::test {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "simulation/named_seeds.hpp"
-#include "simulation/seeds.hpp"
+#include "simulation/scenario/named_seeds.hpp"
+#include "simulation/scenario/seeds.hpp"
 
 namespace roci::test {
 namespace {

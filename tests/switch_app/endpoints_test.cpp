@@ -1,7 +1,7 @@
 #include "roci-switch/endpoints.hpp"
 
-#include "port/borrowed_port.hpp"
-#include "support/telemetry_socket.hpp"
+#include "port/sim/borrowed_port.hpp"
+#include "support/process/telemetry_socket.hpp"
 #include "switch/switch_bench.hpp"
 
 namespace roci {

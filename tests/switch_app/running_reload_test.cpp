@@ -2,8 +2,8 @@
 #include <thread>
 
 #include "roci-switch/command_slot.hpp"
-#include "support/line_rate_source.hpp"
-#include "support/telemetry_socket.hpp"
+#include "support/ports/line_rate_source.hpp"
+#include "support/process/telemetry_socket.hpp"
 #include "switch/switch_bench.hpp"
 
 namespace roci {

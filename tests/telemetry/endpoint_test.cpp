@@ -8,8 +8,8 @@
 #include <span>
 #include <thread>
 
-#include "port/eal.hpp"
-#include "support/telemetry_socket.hpp"
+#include "port/dpdk/eal.hpp"
+#include "support/process/telemetry_socket.hpp"
 
 namespace roci {
 namespace {

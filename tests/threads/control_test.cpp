@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "base/rng.hpp"
-#include "device/device_endpoints.hpp"
-#include "device/host.hpp"
+#include "device/host/host.hpp"
+#include "device/monitoring/device_endpoints.hpp"
 #include "port/realtime_runner.hpp"
-#include "support/connect.hpp"
+#include "support/hosts/connect.hpp"
 #include "threads/real_hosts.hpp"
 
 namespace roci::test {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/congestion_control.hpp"
-#include "support/frames.hpp"
-#include "support/slow_poller.hpp"
-#include "switch/l3_cnm_bench.hpp"
+#include "engine/congestion/congestion_control.hpp"
+#include "support/ports/frames.hpp"
+#include "support/ports/slow_poller.hpp"
+#include "switch/qcn/l3_cnm_bench.hpp"
 #include "through_switch/fabric.hpp"
-#include "wire/congestion_notification.hpp"
+#include "wire/cnm/congestion_notification.hpp"
 
 namespace roci::test {
 namespace {

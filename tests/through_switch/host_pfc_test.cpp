@@ -2,10 +2,10 @@
 #include <deque>
 #include <functional>
 
-#include "support/frames.hpp"
-#include "support/slow_poller.hpp"
+#include "support/ports/frames.hpp"
+#include "support/ports/slow_poller.hpp"
 #include "through_switch/fabric.hpp"
-#include "wire/pause.hpp"
+#include "wire/net/pause.hpp"
 
 namespace roci::test {
 namespace {

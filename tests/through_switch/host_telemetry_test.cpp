@@ -5,11 +5,11 @@
 #include <map>
 
 #include "base/rng.hpp"
-#include "support/frames.hpp"
+#include "support/ports/frames.hpp"
 #include "through_switch/fabric.hpp"
-#include "wire/icrc.hpp"
-#include "wire/packet.hpp"
-#include "wire/telemetry_edit.hpp"
+#include "wire/icrc/icrc.hpp"
+#include "wire/int/telemetry_edit.hpp"
+#include "wire/roce/packet.hpp"
 
 namespace roci::test {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "port/shm_switch.hpp"
-#include "support/shm_hosts.hpp"
+#include "port/shm/shm_switch.hpp"
+#include "support/hosts/shm_hosts.hpp"
 #include "switch/switch.hpp"
 
 namespace roci {

@@ -1,7 +1,7 @@
 // Tests of the selection of the queue pairs to display, if there are too many.
 #include <gtest/gtest.h>
 
-#include "roci-top/queue_pair_choice.hpp"
+#include "roci-top/readers/queue_pair_choice.hpp"
 
 namespace roci::top {
 namespace {

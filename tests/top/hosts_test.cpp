@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "roci-top/json_lines.hpp"
+#include "roci-top/output/json_lines.hpp"
 #include "top/looks.hpp"
 
 namespace roci::top {

@@ -1,11 +1,11 @@
-#include "roci-top/table.hpp"
+#include "roci-top/tables/table.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "roci-top/json_lines.hpp"
-#include "roci-top/text.hpp"
+#include "roci-top/output/json_lines.hpp"
+#include "roci-top/tables/text.hpp"
 #include "top/looks.hpp"
 
 namespace roci::top {

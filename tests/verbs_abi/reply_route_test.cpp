@@ -1,5 +1,5 @@
 // Tests of the reply route, which is derived from the 40 bytes before a datagram.
-#include "verbs/reply_route.hpp"
+#include "verbs/calls/reply_route.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "verbs/gid_type.hpp"
+#include "verbs/compatibility/gid_type.hpp"
 
 namespace roci {
 namespace {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "port/pcapng.hpp"
-#include "switch/l3_cnm_bench.hpp"
+#include "port/capture/pcapng.hpp"
+#include "switch/qcn/l3_cnm_bench.hpp"
 #include "wireshark/tshark.hpp"
 
 namespace roci::test {

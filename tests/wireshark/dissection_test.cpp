@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <set>
 
-#include "wire/capability_mad.hpp"
-#include "wire/packet.hpp"
+#include "wire/mad/capability_mad.hpp"
+#include "wire/roce/packet.hpp"
 #include "wire/wire_test_support.hpp"
 #include "wireshark/random_frames.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "wire/udp_location.hpp"
+#include "wire/net/udp_location.hpp"
 #include "wire/wire_test_support.hpp"
 #include "wireshark/random_frames.hpp"
 
