@@ -37,26 +37,32 @@ STAGES = {
 
 # A rule is a stage and a pattern of "FILE FUNCTION". The first rule that matches a frame applies.
 _SOURCES = (
-    (ICRC, r"^lib/wire/(icrc|crc_|copy_crc)|^\S+ crc32_"),
-    (COPYING, r"^lib/wire/roce_writer\.\w+ .*\bcopy_payload\b|^lib/transport/message_packet\.\w+ .*\bfill_payload\b"),
-    (COPYING, r"^lib/transport/scatter\.hpp"),
+    (ICRC, r"^lib/wire/icrc/|^\S+ crc32_"),
+    (COPYING, r"^lib/wire/roce/roce_writer\.\w+ .*\bcopy_payload\b"
+              r"|^lib/transport/messages/message_packet\.\w+ .*\bfill_payload\b"),
+    (COPYING, r"^lib/transport/messages/scatter\.hpp"),
     (CHECKS, r"^lib/memory/"),
-    (BUFFERS, r"^lib/engine/tx_buffers|^lib/port/(mbuf_pool|buffer_memory)|^\S*/rte_(mempool|mbuf|ring)\w*\.h "),
-    (HEADERS, r"^lib/wire/(roce_writer|link_header|extension_)"),
-    (PARSING, r"^lib/wire/(frame|packet|extensions)"),
-    (CLOCK, r"^lib/base/tick_clock|^lib/port/realtime_runner\.\w+ .*\bmonotonic_now\b"),
-    (PORT, r"^lib/port/(ethdev_port|port|faulty_port|capture)|^\S*/rte_ethdev\w*\.h "),
-    (TIMERS, r"^lib/base/timing_wheel"),
-    (POSTING, r"^lib/transport/queue_pair_core\.\w+ .*\b(post_\w+|check_send|check_recv)\b|^lib/device/queue_pair\."),
-    (COMPLETIONS, r"^lib/transport/(requester_receive|completion_ring|receive_completion|channel_queue)"),
-    (COMPLETIONS, r"^lib/transport/queue_pair_core\.cpp .*\bcomplete_\w+"),
-    (RESPONDER, r"^lib/transport/(responder|reorder_buffer|shared_receive_ring)"),
-    (RESPONDER, r"^lib/transport/reliable_queue_pair\.cpp"),
-    (REQUESTER, r"^lib/transport/(requester|message_packet|extension_session)"),
-    (WAITING, r"^lib/engine/worker\.\w+ .*\bWorker::(poll|next_deadline|wake_waiting)\b|^lib/port/neighbours"),
-    (WAITING, r"^lib/device/(host|device|completion)\.|^lib/port/realtime_runner"),
+    (BUFFERS, r"^lib/engine/transmit/tx_buffers|^lib/port/dpdk/(mbuf_pool|buffer_memory)"
+              r"|^\S*/rte_(mempool|mbuf|ring)\w*\.h "),
+    (HEADERS, r"^lib/wire/(roce/roce_writer|net/link_header|extensions/extension_)"),
+    (PARSING, r"^lib/wire/(roce/(frame|packet)|extensions/extensions)"),
+    (CLOCK, r"^lib/base/time/tick_clock|^lib/port/realtime_runner\.\w+ .*\bmonotonic_now\b"),
+    (PORT, r"^lib/port/(dpdk/ethdev_port|port|sim/faulty_port|capture/)|^\S*/rte_ethdev\w*\.h "),
+    (TIMERS, r"^lib/base/time/timing_wheel"),
+    (POSTING, r"^lib/transport/queue_pair/queue_pair_core\.\w+ .*\b(post_\w+|check_send|check_list)\b"
+              r"|^lib/device/api/queue_pair\."),
+    (COMPLETIONS, r"^lib/transport/(rc/requester_receive|queues/(completion_ring|channel_queue)"
+                  r"|messages/receive_completion)"),
+    (COMPLETIONS, r"^lib/transport/queue_pair/queue_pair_core\.cpp .*\bcomplete_\w+"),
+    (RESPONDER, r"^lib/transport/(rc/responder|queue_pair/reorder_buffer|queues/shared_receive_ring)"),
+    (RESPONDER, r"^lib/transport/rc/reliable_queue_pair\.cpp"),
+    (REQUESTER, r"^lib/transport/(rc/requester|messages/message_packet|queue_pair/extension_session)"),
+    (WAITING, r"^lib/engine/worker/worker\.\w+ .*\bWorker::(poll|next_deadline|begin_round|serve_protocols|end_round)\b"),
+    (WAITING, r"^lib/engine/transmit/transmit_scheduler\.\w+ .*\bwake_\w*waiting\b|^lib/port/neighbors/"),
+    (WAITING, r"^lib/device/(host/host|api/device|api/completion)\.|^lib/port/realtime_runner"),
     (ENGINE, r"^lib/engine/|^lib/device/"),
-    (WAITING, r"^apps/roci-perf/(control|watchdog|peer|session)|^apps/roci-perf/bandwidth\.cpp .*\bserve_bandwidth\b"),
+    (WAITING, r"^apps/roci-perf/(connection/(control|peer)|hosts/watchdog|measurement/session)"
+              r"|^apps/roci-perf/measurement/bandwidth\.cpp .*\bserve_bandwidth\b"),
     (APPLICATION, r"^apps/"),
 )
 # For libraries without sources in this tree: the pattern is of "LIBRARY SYMBOL".

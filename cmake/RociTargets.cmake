@@ -1,25 +1,34 @@
-# roci_layer(NAME [USES target…])      a static library roci_NAME from the .cpp files of the current folder
+# roci_layer(NAME [USES target…])      a static library roci_NAME from the .cpp files of the current folder and below
 # roci_app(NAME [WHOLE] [USES target…])  a program from apps/NAME/; WHOLE: link-time optimization with the layers
 # roci_app_of_parts(NAME [WHOLE] [USES …] [MAIN …])  the same from the current folder, with all but main() as a library
 # roci_test(NAME [LABELS …] [USES …] [RUNNER command…] [SHARDS n] [APART file…] [FIGURES pattern…])
-#                                      a GoogleTest program from tests/NAME/*.cpp, run by RUNNER as one CTest test, or
-#                                      as n tests that can run concurrently; RUNNER may exit with 77 to skip the test;
-#                                      APART: files, without .cpp, that are excluded from unity builds, since they
+#                                      a GoogleTest program from the .cpp files in tests/NAME/ and below, run by RUNNER
+#                                      as one CTest test, or as n tests that can run concurrently; RUNNER may exit with
+#                                      77 to skip the test;
+#                                      APART: files, without folder and .cpp, excluded from unity builds, since they
 #                                      define names that other files also define; FIGURES: see below
 # roci_fuzzer(NAME [USES target…])     NAME_fuzz from NAME_fuzz.cpp: a libFuzzer program in the preset `fuzz`;
 #                                      otherwise a CTest test `fuzz-NAME` that runs the inputs in corpus/NAME and in
 #                                      corpus/NAME_seed_corpus.zip, which is unpacked to ${CMAKE_BINARY_DIR}/seeds/NAME
 
 # With ROCI_UNITY, eight files of TARGET are compiled together, since headers of the standard library and of DPDK take
-# most of the time. Names must therefore be unique within a folder, also in unnamed namespaces. Each file still includes
+# most of the time. Names must therefore be unique within a target, also in unnamed namespaces. Each file still includes
 # all headers that it uses: the preset `debug` compiles files separately.
 function(roci_in_unity TARGET)
   set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ${ROCI_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
+# Sets VARIABLE to the .cpp files of FOLDER and its sub-folders. They are sorted by name, so that the sub-folder of a
+# file does not change which files are compiled together.
+function(roci_sources VARIABLE FOLDER)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${FOLDER}/*.cpp)
+  list(SORT found COMPARE FILE_BASENAME)
+  set(${VARIABLE} ${found} PARENT_SCOPE)
+endfunction()
+
 function(roci_layer NAME)
   cmake_parse_arguments(ARG "" "" "USES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  roci_sources(sources ${CMAKE_CURRENT_SOURCE_DIR})
   add_library(roci_${NAME} STATIC ${sources})
   target_link_libraries(roci_${NAME} PUBLIC ${ARG_USES} PRIVATE roci_options)
   target_include_directories(roci_${NAME} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/lib)
@@ -30,14 +39,14 @@ endfunction()
 # Optimizes a program together with the layers that it links. GCC would do so for every program, as the layers contain
 # the required code. As it takes longer than compilation, it is enabled only for programs whose time is spent on
 # packets.
-function(roci_optimise_whole TARGET)
+function(roci_with_lto TARGET)
   if(ROCI_LTO)
     target_compile_options(${TARGET} PRIVATE -flto=auto)
     target_link_options(${TARGET} PRIVATE -flto=auto -w)  # -w: the false warnings listed in RociToolchain occur again
   endif()
 endfunction()
 
-function(roci_link_as_is TARGET)
+function(roci_without_lto TARGET)
   if(ROCI_LTO)
     target_link_options(${TARGET} PRIVATE -fno-lto)
   endif()
@@ -45,15 +54,15 @@ endfunction()
 
 function(roci_app NAME)
   cmake_parse_arguments(ARG "WHOLE" "" "USES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp)
+  roci_sources(sources ${CMAKE_CURRENT_SOURCE_DIR}/${NAME})
   add_executable(${NAME} ${sources})
   target_link_libraries(${NAME} PRIVATE ${ARG_USES} roci_options)
   target_include_directories(${NAME} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   roci_in_unity(${NAME})
   if(ARG_WHOLE)
-    roci_optimise_whole(${NAME})
+    roci_with_lto(${NAME})
   else()
-    roci_link_as_is(${NAME})
+    roci_without_lto(${NAME})
   endif()
 endfunction()
 
@@ -62,7 +71,7 @@ endfunction()
 function(roci_app_of_parts NAME)
   cmake_parse_arguments(ARG "WHOLE" "" "USES;MAIN" ${ARGN})
   string(REPLACE "-" "_" parts ${NAME}_parts)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  roci_sources(sources ${CMAKE_CURRENT_SOURCE_DIR})
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   add_library(${parts} STATIC ${sources})
   target_include_directories(${parts} PUBLIC ${CMAKE_SOURCE_DIR}/apps)
@@ -72,16 +81,16 @@ function(roci_app_of_parts NAME)
   add_executable(${NAME} main.cpp)
   target_link_libraries(${NAME} PRIVATE ${parts} ${ARG_MAIN} roci_options)
   if(ARG_WHOLE)
-    roci_optimise_whole(${NAME})
+    roci_with_lto(${NAME})
   else()
-    roci_link_as_is(${NAME})
+    roci_without_lto(${NAME})
   endif()
 endfunction()
 
 # Options of test code, which is not optimized as a whole, unlike the tested code.
-function(roci_test_way TARGET)
+function(roci_test_code TARGET)
   target_compile_options(${TARGET} PRIVATE ${ROCI_TEST_OPTIONS})
-  roci_link_as_is(${TARGET})
+  roci_without_lto(${TARGET})
   roci_in_unity(${TARGET})
 endfunction()
 
@@ -89,15 +98,15 @@ endfunction()
 # there and run code that other tests also run.
 function(roci_test NAME)
   cmake_parse_arguments(ARG "" "SHARDS" "USES;LABELS;RUNNER;APART;FIGURES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp)
+  roci_sources(sources ${CMAKE_CURRENT_SOURCE_DIR}/${NAME})
   foreach(pattern ${ARG_APART})
-    file(GLOB apart ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/${pattern}.cpp)
+    file(GLOB_RECURSE apart ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/${pattern}.cpp)
     set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endforeach()
   add_executable(${NAME}_tests ${sources})
   target_link_libraries(${NAME}_tests PRIVATE ${ARG_USES} GTest::gtest_main roci_options)
   target_include_directories(${NAME}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  roci_test_way(${NAME}_tests)
+  roci_test_code(${NAME}_tests)
   set(environment LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp
                   TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp)
   if("protocol" IN_LIST ARG_LABELS)
@@ -143,7 +152,7 @@ function(roci_fuzzer NAME)
     target_link_options(${NAME}_fuzz PRIVATE -fsanitize=fuzzer)
     return()
   endif()
-  roci_test_way(${NAME}_fuzz)
+  roci_test_code(${NAME}_fuzz)
   target_sources(${NAME}_fuzz PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
   add_dependencies(protocol_tests ${NAME}_fuzz)
   file(GLOB named CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${NAME}/*)

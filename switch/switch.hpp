@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "switch/switch_worker.hpp"
+#include "switch/pipeline/switch_worker.hpp"
 
 namespace roci {
 

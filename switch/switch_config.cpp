@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "wire/l3_cnm_guard.hpp"
+#include "wire/cnm/l3_cnm_guard.hpp"
 
 namespace roci {
 namespace {

@@ -10,12 +10,12 @@
 #include "base/config.hpp"
 #include "base/result.hpp"
 #include "base/types.hpp"
-#include "switch/buffer.hpp"
-#include "switch/class_config.hpp"
-#include "switch/reaction_point.hpp"
-#include "switch/telemetry.hpp"
-#include "wire/address.hpp"
-#include "wire/siphash.hpp"
+#include "switch/qcn/reaction_point.hpp"
+#include "switch/qos/buffer.hpp"
+#include "switch/qos/class_config.hpp"
+#include "switch/telemetry/telemetry.hpp"
+#include "wire/extensions/siphash.hpp"
+#include "wire/headers/address.hpp"
 
 namespace roci {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "lab/report.hpp"
+#include "lab/report/report.hpp"
 #include "roci-lab/jobs.hpp"
 
 namespace roci::lab {

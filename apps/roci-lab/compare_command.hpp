@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "lab/report.hpp"
-#include "lab/results.hpp"
+#include "lab/report/report.hpp"
+#include "lab/results/results.hpp"
 
 namespace roci::lab {
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <map>
 
-#include "lab/flow_plan.hpp"
+#include "lab/traffic/flow_plan.hpp"
 #include "roci-lab/text.hpp"
 
 namespace roci::lab {

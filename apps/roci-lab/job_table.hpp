@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/interrupt.hpp"
+#include "base/os/interrupt.hpp"
 #include "roci-lab/jobs.hpp"
 #include "roci-lab/progress_line.hpp"
 

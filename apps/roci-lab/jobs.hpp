@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/scenario.hpp"
+#include "lab/scenario/scenario.hpp"
 
 namespace roci::lab {
 

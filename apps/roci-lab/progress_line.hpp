@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "lab/experiment.hpp"
+#include "lab/execution/experiment.hpp"
 
 namespace roci::lab {
 

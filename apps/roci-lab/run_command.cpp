@@ -8,9 +8,9 @@
 #include <optional>
 #include <thread>
 
-#include "base/interrupt.hpp"
-#include "lab/experiment.hpp"
-#include "lab/results.hpp"
+#include "base/os/interrupt.hpp"
+#include "lab/execution/experiment.hpp"
+#include "lab/results/results.hpp"
 #include "roci-lab/claims.hpp"
 #include "roci-lab/compare_command.hpp"
 #include "roci-lab/job_table.hpp"

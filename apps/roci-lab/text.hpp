@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/types.hpp"
-#include "lab/experiment.hpp"
-#include "lab/results.hpp"
+#include "lab/execution/experiment.hpp"
+#include "lab/results/results.hpp"
 
 namespace roci::lab {
 

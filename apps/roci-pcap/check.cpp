@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "roci-pcap/explain.hpp"
-#include "wire/icrc.hpp"
-#include "wire/packet_fields.hpp"
+#include "wire/icrc/icrc.hpp"
+#include "wire/roce/packet_fields.hpp"
 
 namespace roci::pcap_tool {
 namespace {

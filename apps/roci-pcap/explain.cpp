@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "wire/aeth.hpp"
-#include "wire/checksum.hpp"
+#include "wire/headers/aeth.hpp"
+#include "wire/headers/checksum.hpp"
 
 namespace roci::pcap_tool {
 namespace {

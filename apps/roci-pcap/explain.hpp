@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "wire/frame.hpp"
+#include "wire/roce/frame.hpp"
 
 namespace roci::pcap_tool {
 

@@ -1,9 +1,9 @@
 #include <csignal>
 #include <cstdio>
 
-#include "base/interrupt.hpp"
-#include "roci-perf/loopback.hpp"
-#include "roci-perf/processes.hpp"
+#include "base/os/interrupt.hpp"
+#include "roci-perf/hosts/loopback.hpp"
+#include "roci-perf/hosts/processes.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <functional>
 #include <mutex>
 
-#include "base/poller.hpp"
+#include "base/time/poller.hpp"
 #include "port/wakeup.hpp"
 
 namespace roci {

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "port/faulty_port.hpp"
+#include "port/sim/faulty_port.hpp"
 #include "switch/switch.hpp"
 #include "telemetry/endpoint.hpp"
 

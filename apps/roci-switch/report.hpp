@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/types.hpp"
-#include "port/faulty_port.hpp"
+#include "port/sim/faulty_port.hpp"
 #include "switch/switch.hpp"
 
 namespace roci {

@@ -4,7 +4,7 @@
 
 #include "base/log.hpp"
 #include "base/units.hpp"
-#include "port/shm_segment.hpp"
+#include "port/shm/shm_segment.hpp"
 
 namespace roci {
 namespace {

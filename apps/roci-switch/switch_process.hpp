@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "port/ethdev_port.hpp"
+#include "port/dpdk/ethdev_port.hpp"
 #include "port/realtime_runner.hpp"
-#include "port/shm_join.hpp"
-#include "port/shm_switch.hpp"
+#include "port/shm/shm_join.hpp"
+#include "port/shm/shm_switch.hpp"
 #include "roci-switch/command_slot.hpp"
 #include "roci-switch/endpoints.hpp"
 #include "roci-switch/reload.hpp"

@@ -5,10 +5,10 @@
 #include <optional>
 #include <thread>
 
-#include "roci-top/json_lines.hpp"
-#include "roci-top/live.hpp"
-#include "roci-top/table.hpp"
-#include "roci-top/terminal.hpp"
+#include "roci-top/output/json_lines.hpp"
+#include "roci-top/output/live.hpp"
+#include "roci-top/output/terminal.hpp"
+#include "roci-top/tables/table.hpp"
 #include "telemetry/runtime_folder.hpp"
 
 namespace roci::top {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/id_table.hpp"
+#include "base/containers/id_table.hpp"
 #include "base/rng.hpp"
 #include "support/against.hpp"
 

@@ -1,7 +1,7 @@
 // The timing wheel by number of timers, compared with a std::multimap of deadlines. The cost of a wheel does not depend
 // on its size while the timers are in the cache. The limit is memory access: reading and writing one random timer of
 // the same number.
-#include "base/timing_wheel.hpp"
+#include "base/time/timing_wheel.hpp"
 
 #include <cstdint>
 #include <map>

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "base/sparse_arena.hpp"
+#include "base/containers/sparse_arena.hpp"
 #include "congestion/control_core.hpp"
 #include "congestion/profile.hpp"
 

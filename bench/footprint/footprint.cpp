@@ -20,7 +20,7 @@
 #include <thread>
 
 #include "loopback/loopback.hpp"
-#include "port/ethdev_port.hpp"
+#include "port/dpdk/ethdev_port.hpp"
 #include "queue_pairs/many.hpp"
 #include "support/must.hpp"
 

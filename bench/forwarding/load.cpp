@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "forwarding/memif_client.hpp"
-#include "support/frames.hpp"
-#include "wire/checksum.hpp"
+#include "support/ports/frames.hpp"
+#include "wire/headers/checksum.hpp"
 
 namespace roci::bench {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "loopback/limit_frames.hpp"
 #include "loopback/loopback.hpp"
-#include "port/ethdev_port.hpp"
+#include "port/dpdk/ethdev_port.hpp"
 #include "support/against.hpp"
 #include "support/must.hpp"
 

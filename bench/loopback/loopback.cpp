@@ -5,11 +5,11 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "device/host.hpp"
-#include "port/ethdev_port.hpp"
-#include "port/faulty_port.hpp"
-#include "port/shm_port.hpp"
-#include "support/connect.hpp"
+#include "device/host/host.hpp"
+#include "port/dpdk/ethdev_port.hpp"
+#include "port/shm/shm_port.hpp"
+#include "port/sim/faulty_port.hpp"
+#include "support/hosts/connect.hpp"
 #include "support/must.hpp"
 
 namespace roci::bench {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "port/eal.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/port.hpp"
-#include "port/shm_switch.hpp"
+#include "port/shm/shm_switch.hpp"
 #include "roci/device.hpp"
 #include "switch/switch.hpp"
 

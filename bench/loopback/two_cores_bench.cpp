@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "loopback/limit_frames.hpp"
-#include "port/ethdev_port.hpp"
+#include "port/dpdk/ethdev_port.hpp"
 #include "support/against.hpp"
 #include "support/must.hpp"
-#include "wire/copy_crc.hpp"
+#include "wire/icrc/copy_crc.hpp"
 
 namespace roci::bench {
 namespace {

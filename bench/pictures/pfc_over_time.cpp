@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "base/virtual_runner.hpp"
-#include "port/sim_link.hpp"
-#include "support/line_rate_source.hpp"
+#include "base/time/virtual_runner.hpp"
+#include "port/sim/sim_link.hpp"
 #include "support/must.hpp"
+#include "support/ports/line_rate_source.hpp"
 #include "switch/switch.hpp"
 
 namespace roci {

@@ -6,9 +6,9 @@
 #include <stdexcept>
 
 #include "base/rng.hpp"
-#include "device/host.hpp"
-#include "port/ethdev_port.hpp"
-#include "support/connect.hpp"
+#include "device/host/host.hpp"
+#include "port/dpdk/ethdev_port.hpp"
+#include "support/hosts/connect.hpp"
 #include "support/must.hpp"
 
 namespace roci::bench {

@@ -23,14 +23,14 @@
 #include <stdexcept>
 #include <vector>
 
-#include "base/line_clock.hpp"
+#include "base/time/line_clock.hpp"
 #include "base/units.hpp"
 #include "cm/manager.hpp"
 #include "loopback/loopback.hpp"
-#include "port/ethdev_port.hpp"
-#include "support/connect.hpp"
+#include "port/dpdk/ethdev_port.hpp"
+#include "support/hosts/connect.hpp"
+#include "support/hosts/request_flood.hpp"
 #include "support/must.hpp"
-#include "support/request_flood.hpp"
 
 namespace roci::bench {
 namespace {

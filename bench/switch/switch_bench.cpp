@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "base/tick_clock.hpp"
-#include "port/ethdev_port.hpp"
+#include "base/time/tick_clock.hpp"
+#include "port/dpdk/ethdev_port.hpp"
 #include "support/against.hpp"
-#include "support/frames.hpp"
 #include "support/must.hpp"
+#include "support/ports/frames.hpp"
 #include "switch/switch.hpp"
 
 namespace roci::bench {

@@ -1,12 +1,12 @@
 // Parsing of frames in place and as values, and encoding, by payload size.
-#include "wire/frame.hpp"
+#include "wire/roce/frame.hpp"
 
 #include <cstring>
 #include <string>
 
 #include "support/against.hpp"
 #include "wire/frames.hpp"
-#include "wire/roce_writer.hpp"
+#include "wire/roce/roce_writer.hpp"
 
 namespace roci::bench {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "wire/packet.hpp"
+#include "wire/roce/packet.hpp"
 
 namespace roci::bench {
 

@@ -1,6 +1,6 @@
 // The ICRC of SEND ONLY frames by payload size. Limits: memcpy, and the CRC-32 of the covered bytes. All data is in the
 // first-level cache.
-#include "wire/icrc.hpp"
+#include "wire/icrc/icrc.hpp"
 
 #include <isa-l/crc.h>
 
@@ -8,8 +8,8 @@
 #include <string>
 
 #include "support/against.hpp"
-#include "wire/copy_crc.hpp"
 #include "wire/frames.hpp"
+#include "wire/icrc/copy_crc.hpp"
 
 namespace roci::bench {
 namespace {

@@ -19,14 +19,26 @@ struct CongestionProfile {
   // Profile, algorithm or "none" that a flow runs if its peer does not meet the algorithm's requirements. Empty: such a
   // queue pair is refused.
   std::string fallback;
+  // DSCP of all packets of queue pairs that run this profile, 0 to 63; -1: that of their path. It selects the queue in the
+  // switches; LDCP requires one of its own (draft-dai-tsvwg-pfc-free-congestion-control 2.3).
+  int dscp = -1;
 
   friend bool operator==(const CongestionProfile&, const CongestionProfile&) = default;
+};
+
+// What the interval between two CNPs applies to. The CNP always goes to the sender of the marked packet, so that with
+// kAddress and kPort other senders' marks within the interval are not reported.
+enum class CnpLimit : uint8_t {
+  kQueuePair,  // each queue pair of the sender
+  kAddress,    // each source address
+  kPort,       // all CNPs of the port, for each worker
 };
 
 // Notification point: sends CNPs to the senders of packets with CE (IBTA A17.9.3).
 struct NotificationPointConfig {
   bool enabled = true;                       // send CNPs for CE marks
-  std::chrono::nanoseconds interval{4'000};  // minimum time between CNPs to the same queue pair; up to 1 s
+  std::chrono::nanoseconds interval{4'000};  // minimum time between two CNPs; up to 1 s
+  CnpLimit limit = CnpLimit::kQueuePair;
   friend bool operator==(const NotificationPointConfig&, const NotificationPointConfig&) = default;
 };
 

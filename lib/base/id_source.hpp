@@ -5,8 +5,8 @@
 #include <mutex>
 #include <optional>
 
+#include "base/os/spinlock.hpp"
 #include "base/rng.hpp"
-#include "base/spinlock.hpp"
 
 namespace roci {
 

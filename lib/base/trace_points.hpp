@@ -13,8 +13,8 @@
 
 #ifdef ROCI_TRACE_POINTS
 #include <sys/sdt.h>
-// As STAP_PROBEn, with `asm inline`: GCC estimates the size of an asm statement from its lines, and would inline less
-// because of the lines of the note. The empty last argument avoids a warning of Clang.
+// As STAP_PROBEn, with `asm inline`: GCC estimates the size of an asm statement from its number of lines. A note has about
+// fifty lines, so GCC would inline less. The empty last argument avoids a warning of Clang.
 #define ROCI_PROBE(n, name, ...)                                                              \
   do {                                                                                        \
     __asm__ inline volatile(                                                                  \

@@ -20,14 +20,14 @@
 #include <span>
 #include <unordered_map>
 
+#include "base/containers/id_table.hpp"
 #include "base/id_source.hpp"
-#include "base/id_table.hpp"
-#include "base/rate_limit.hpp"
 #include "base/result.hpp"
-#include "base/timing_wheel.hpp"
+#include "base/time/rate_limit.hpp"
+#include "base/time/timing_wheel.hpp"
 #include "base/types.hpp"
-#include "wire/cm_messages.hpp"
-#include "wire/siphash.hpp"
+#include "wire/extensions/siphash.hpp"
+#include "wire/mad/cm_messages.hpp"
 
 namespace roci::cm {
 

@@ -8,9 +8,9 @@
 
 #include "cm/agent.hpp"
 #include "cm/service.hpp"
-#include "device/device_config.hpp"
-#include "device/host.hpp"
-#include "engine/management.hpp"
+#include "device/config/device_config.hpp"
+#include "device/host/host.hpp"
+#include "engine/management/management.hpp"
 #include "port/crash_notice.hpp"
 
 namespace roci::cm {

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "base/poller.hpp"
-#include "base/spinlock.hpp"
+#include "base/os/spinlock.hpp"
+#include "base/time/poller.hpp"
 #include "congestion/flow_runner.hpp"
 
 namespace roci {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <new>
 
-#include "base/waiting.hpp"
+#include "base/os/waiting.hpp"
 
 namespace roci {
 namespace {

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <span>
 
-#include "base/sparse_arena.hpp"
-#include "base/timing_wheel.hpp"
+#include "base/containers/sparse_arena.hpp"
+#include "base/time/timing_wheel.hpp"
 #include "base/types.hpp"
 #include "congestion/profile.hpp"
 #include "roci/cc.h"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "base/timing_wheel.hpp"
+#include "base/time/timing_wheel.hpp"
 #include "base/types.hpp"
 #include "congestion/control_flow.hpp"
 #include "congestion/trace.hpp"

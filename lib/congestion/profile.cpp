@@ -76,10 +76,12 @@ Status Profiles::add(const std::string& name, const CongestionProfile& config, N
   auto values = parameter_values(**plugin, config.parameters);
   if (!values) return fail(values.error());
   if (config.base_rtt < Nanos{0} || config.base_rtt > Nanos{10s}) return fail("base_rtt must be 0 to 10 s");
+  if (config.dscp < -1 || config.dscp > 63) return fail("dscp must be 0 to 63, or -1 for that of the path");
   Profile profile{.name = name,
                   .plugin = *plugin,
                   .values = std::move(*values),
-                  .base_rtt = config.base_rtt.count() != 0 ? Nanos{config.base_rtt} : base_rtt};
+                  .base_rtt = config.base_rtt.count() != 0 ? Nanos{config.base_rtt} : base_rtt,
+                  .dscp = config.dscp};
   if (profile.plugin->check != nullptr) {
     if (const char* wrong = profile.plugin->check(nullptr, profile.values.data()); wrong != nullptr)
       return fail(std::string(wrong));

@@ -21,6 +21,7 @@ struct Profile {
   Nanos base_rtt{0};
   const Profile* fallback = nullptr;  // null if falls_back: no congestion control
   bool falls_back = false;
+  int dscp = -1;  // of all packets of the queue pair; -1: that of its path
 };
 
 // All values of an algorithm in its order. `given` has values by name; others have their defaults. Fails on an unknown
@@ -32,7 +33,7 @@ Result<std::vector<double>> parameter_values(const roci_cc_plugin& plugin,
 class Profiles {
  public:
   // Names without an algorithm. kWindow: the requester's own window, which reacts to loss and delay towards peers
-  // without selective repeat (transport/loss_recovery.hpp). kNone: only the window of DeviceConfig::window_bytes.
+  // without selective repeat (transport/rc/loss_recovery.hpp). kNone: only the window of DeviceConfig::window_bytes.
   static constexpr const char* kWindow = "window";
   static constexpr const char* kNone = "none";
   // Fails on an unknown algorithm, an unknown parameter, a value out of range, and a cycle of fallbacks.

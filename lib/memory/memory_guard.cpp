@@ -11,7 +11,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/guarded_access.hpp"
+#include "base/os/guarded_access.hpp"
 
 namespace roci {
 namespace {

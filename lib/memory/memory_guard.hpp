@@ -1,5 +1,5 @@
-// Handler of SIGSEGV and SIGBUS for guarded accesses (base/guarded_access.hpp): an access to unmapped memory fails the
-// copy instead of ending the program.
+// Handler of SIGSEGV and SIGBUS for guarded accesses (base/os/guarded_access.hpp): an access to unmapped memory fails
+// the copy instead of ending the program.
 //
 // There is one handler per process. It decides only by the faulting instruction: an instruction in the exception table
 // continues, in any thread and at any address (a fault at a non-canonical address reports no address).

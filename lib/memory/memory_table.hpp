@@ -6,10 +6,10 @@
 #include <memory>
 #include <string_view>
 
+#include "base/containers/id_table.hpp"
 #include "base/id_source.hpp"
-#include "base/id_table.hpp"
+#include "base/os/spinlock.hpp"
 #include "base/result.hpp"
-#include "base/spinlock.hpp"
 #include "base/types.hpp"
 #include "memory/memory_entry.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "net/runtime_folder.hpp"
 #include "port/port_config.hpp"
-#include "wire/headers.hpp"
+#include "wire/headers/headers.hpp"
 
 namespace roci {
 namespace {

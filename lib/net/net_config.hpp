@@ -19,7 +19,7 @@
 //     marking: {enabled: true, kmin: 100KiB, kmax: 400KiB, pmax: 0.2}   # ECN
 //     telemetry: {enabled: true, udp_port: 5201, domain: 1}   # adds a hop to packets with INT
 //     congestion_control: {profile: window, base_rtt: 50us, line_rate: 10Gbps}   # of the processes; ROCI_CC overrides
-//     connection_manager: {response_timeout: 4.3s, retries: 15}   # of the processes (device/device_config.hpp)
+//     connection_manager: {response_timeout: 4.3s, retries: 15}   # of the processes (device/config/device_config.hpp)
 //     uplink: {device: "net_af_packet0,iface=veth0", mtu: 4400}   # port to other machines (port/port_config.hpp)
 //     pci: false                             # probe PCI devices; an uplink with a PCI address requires it
 //     faults: {loss: 0.01, duplicate: 0.001, seed: 1}   # of the frames that each slot sends, as in a switch
@@ -33,11 +33,11 @@
 #include <vector>
 
 #include "base/types.hpp"
-#include "device/device_config.hpp"
-#include "port/ethdev_port.hpp"
-#include "port/faulty_port.hpp"
+#include "device/config/device_config.hpp"
+#include "port/dpdk/ethdev_port.hpp"
+#include "port/sim/faulty_port.hpp"
 #include "roci/progress.hpp"
-#include "wire/address.hpp"
+#include "wire/headers/address.hpp"
 
 namespace roci {
 
@@ -65,7 +65,8 @@ struct NetCongestionControl {
   friend bool operator==(const NetCongestionControl&, const NetCongestionControl&) = default;
 };
 
-inline constexpr uint32_t kMaxSlots = 32;  // slots for processes (port/shm_segment.hpp); 31 with an uplink
+// Slots for processes (port/shm/shm_segment.hpp); 31 with an uplink.
+inline constexpr uint32_t kMaxSlots = 32;
 
 struct NetConfig {
   std::string name = "default";
@@ -95,7 +96,7 @@ struct NetConfig {
   friend bool operator==(const NetConfig&, const NetConfig&) = default;
 
   // Returns true if a switch process forwards the frames, which rates, queues, faults and an uplink require. Otherwise
-  // the ports of the processes exchange frames directly (port/shm_port.hpp).
+  // the ports of the processes exchange frames directly (port/shm/shm_port.hpp).
   [[nodiscard]] bool needs_switch() const;
   // Returns true if packets carry an ICRC that is checked. Shared memory does not alter frames. A switch may alter them
   // by fault injection, or send them to another machine.

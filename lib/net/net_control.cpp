@@ -14,11 +14,11 @@
 #include <iterator>
 #include <thread>
 
-#include "base/file_lock.hpp"
+#include "base/os/file_lock.hpp"
 #include "net/net_slot.hpp"
 #include "net/net_switch.hpp"
 #include "net/runtime_folder.hpp"
-#include "port/shm_join.hpp"
+#include "port/shm/shm_join.hpp"
 
 namespace roci {
 namespace {

@@ -11,8 +11,8 @@
 #include "net/net_switch.hpp"
 #include "net/peer_watch.hpp"
 #include "net/runtime_folder.hpp"
-#include "port/shm_join.hpp"
-#include "port/shm_port.hpp"
+#include "port/shm/shm_join.hpp"
+#include "port/shm/shm_port.hpp"
 
 namespace roci {
 namespace {

@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/file_lock.hpp"
-#include "device/device_config.hpp"
+#include "base/os/file_lock.hpp"
+#include "device/config/device_config.hpp"
 #include "net/net_config.hpp"
 #include "port/crash_notice.hpp"
-#include "port/eal.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/port.hpp"
-#include "port/shm_segment.hpp"
+#include "port/shm/shm_segment.hpp"
 
 namespace roci {
 

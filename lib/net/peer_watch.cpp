@@ -10,14 +10,14 @@
 #include <cstring>
 #include <system_error>
 
-#include "base/file_lock.hpp"
 #include "base/log.hpp"
-#include "base/quiet_signals.hpp"
+#include "base/os/file_lock.hpp"
+#include "base/os/quiet_signals.hpp"
 #include "net/net_switch.hpp"
 #include "net/runtime_folder.hpp"
 #include "port/crash_notice.hpp"
 #include "port/realtime_runner.hpp"
-#include "port/shm_join.hpp"
+#include "port/shm/shm_join.hpp"
 
 namespace roci {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "port/shm_port.hpp"
+#include "port/shm/shm_port.hpp"
 
 namespace roci {
 

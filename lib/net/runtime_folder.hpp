@@ -26,7 +26,7 @@ Result<std::filesystem::path> find_net(std::string_view name);
 // Names of the networks in alphabetical order.
 Result<std::vector<std::string>> list_nets();
 
-// Files in the folder of a network, in addition to the files of its slots (port/shm_join.hpp).
+// Files in the folder of a network, in addition to the files of its slots (port/shm/shm_join.hpp).
 inline constexpr const char* kNetFile = "net.yaml";           // description (net_config.hpp)
 inline constexpr const char* kNetSwitchFile = "switch.yaml";  // configuration of roci-switch
 inline constexpr const char* kNetSwitchLock = "switch.lock";  // locked while the switch runs

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "device/queue_pair_report.hpp"
+#include "device/monitoring/queue_pair_report.hpp"
 
 namespace roci {
 namespace {

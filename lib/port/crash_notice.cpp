@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "wire/headers.hpp"
+#include "wire/headers/headers.hpp"
 
 namespace roci {
 namespace {

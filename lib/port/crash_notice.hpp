@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_lock.hpp"
+#include "base/os/file_lock.hpp"
 #include "base/result.hpp"
 
 namespace roci {

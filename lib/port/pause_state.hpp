@@ -1,5 +1,5 @@
-// PFC state of one priority: whether the link partner has paused it (wire/pause.hpp), with a watchdog against pauses
-// without end. Switch ports and hosts have one per priority.
+// PFC state of one priority: whether the link partner has paused it (wire/net/pause.hpp), with a watchdog against
+// pauses without end. Switch ports and hosts have one per priority.
 #pragma once
 
 #include <algorithm>

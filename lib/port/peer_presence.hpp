@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/types.hpp"
-#include "wire/headers.hpp"
+#include "wire/headers/headers.hpp"
 
 namespace roci {
 

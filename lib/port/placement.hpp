@@ -11,7 +11,7 @@
 
 #include "base/sequence.hpp"
 #include "base/types.hpp"
-#include "wire/headers.hpp"
+#include "wire/headers/headers.hpp"
 
 namespace roci {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/types.hpp"
-#include "wire/headers.hpp"
+#include "wire/headers/headers.hpp"
 
 namespace roci {
 

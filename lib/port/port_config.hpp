@@ -19,10 +19,10 @@
 #pragma once
 
 #include "base/config.hpp"
-#include "port/eal.hpp"
-#include "port/ethdev_port.hpp"
-#include "port/faulty_port.hpp"
+#include "port/dpdk/eal.hpp"
+#include "port/dpdk/ethdev_port.hpp"
 #include "port/realtime_runner.hpp"
+#include "port/sim/faulty_port.hpp"
 
 namespace roci {
 

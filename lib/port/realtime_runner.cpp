@@ -13,10 +13,10 @@
 #include <future>
 #include <system_error>
 
-#include "base/quiet_signals.hpp"
-#include "base/scheduling.hpp"
-#include "base/tick_clock.hpp"
-#include "base/waiting.hpp"
+#include "base/os/quiet_signals.hpp"
+#include "base/os/scheduling.hpp"
+#include "base/os/waiting.hpp"
+#include "base/time/tick_clock.hpp"
 
 namespace roci {
 namespace {

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/poller.hpp"
 #include "base/result.hpp"
+#include "base/time/poller.hpp"
 #include "base/types.hpp"
 #include "port/wakeup.hpp"
 #include "roci/progress.hpp"

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "cm/service.hpp"
-#include "wire/cm_messages.hpp"
+#include "wire/mad/cm_messages.hpp"
 
 namespace roci::rdmacm {
 

@@ -10,7 +10,7 @@
 
 #include "base/types.hpp"
 #include "memory/memory_table.hpp"
-#include "wire/roce_writer.hpp"
+#include "wire/roce/roce_writer.hpp"
 
 namespace roci {
 

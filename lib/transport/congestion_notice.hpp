@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/types.hpp"
-#include "wire/congestion_notification.hpp"
-#include "wire/l3_congestion_notification.hpp"
+#include "wire/cnm/congestion_notification.hpp"
+#include "wire/cnm/l3_congestion_notification.hpp"
 
 namespace roci {
 

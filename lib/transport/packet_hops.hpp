@@ -1,13 +1,13 @@
 // In-band telemetry of a received packet: the hops that switches have written, as extracted by the engine
-// (wire/telemetry_header.hpp).
+// (wire/int/telemetry_header.hpp).
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <span>
 
-#include "wire/extensions.hpp"
-#include "wire/int_hop.hpp"
+#include "wire/extensions/extensions.hpp"
+#include "wire/int/int_hop.hpp"
 
 namespace roci {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "base/types.hpp"
-#include "wire/address.hpp"
+#include "wire/headers/address.hpp"
 
 namespace roci {
 

@@ -9,7 +9,7 @@ from perf_harness import PerfTest
 QUEUE_PAIRS = 6
 
 
-class HostsLive(PerfTest):
+class HostsUnderTraffic(PerfTest):
     def setUp(self):
         super().setUp()
         path = self.folder / "memif.sock"
@@ -50,7 +50,7 @@ class HostsLive(PerfTest):
         self.assertEqual(self.finish(self.client).returncode, 130, self.client.err)
         self.finish(self.server)
 
-    def test_writes_are_seen_at_both_ends(self):
+    def test_roci_top_reports_writes_at_both_hosts(self):
         self.start_traffic("write", "bw")
         hosts = self.look()
         client, server = hosts["client"], hosts["server"]
@@ -90,7 +90,7 @@ class HostsLive(PerfTest):
                       self.top("--queue-pairs", "2"))
         self.end_traffic()
 
-    def test_reads_are_seen_as_responses_of_the_server(self):
+    def test_roci_top_reports_reads_as_responses_of_server(self):
         self.start_traffic("read", "bw")
         hosts = self.look()
         responses = [pair for pair in hosts["server"]["queue_pairs"] if pair["responses"]]

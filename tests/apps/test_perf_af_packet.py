@@ -6,7 +6,7 @@ import perf_harness
 from perf_harness import PerfTest
 
 
-class Veth(PerfTest):
+class VethPair(PerfTest):
     def hosts(self):
         return (self.host("client", "net_af_packet0,iface=veth0", "10.0.0.1"),
                 self.host("server", "net_af_packet0,iface=veth1", "10.0.0.2"))
@@ -23,15 +23,15 @@ class Veth(PerfTest):
             client = self.perf(*arguments)
         return client
 
-    def test_write_bandwidth_with_every_byte_checked(self):
+    def test_write_bandwidth_test_verifies_every_byte(self):
         result = self.run_pair(self.hosts(), ["write", "bw"], ["--verify", "-n", "200"])
         self.assert_bandwidth(result)
         self.assertEqual(result["verified"], {"messages": 200, "bytes": 200 * 65536})
 
-    def test_write_latency(self):
+    def test_write_latency_test_reports_percentiles(self):
         self.assert_latency(self.run_pair(self.hosts(), ["write", "lat"], ["-n", "300"]))
 
-    def test_an_interface_that_does_not_exist(self):
+    def test_rejects_missing_interface(self):
         config = self.host("client", "net_af_packet0,iface=nosuch0", "10.0.0.1")
         self.assert_refused(self.run_perf("write", "bw", "--config", config, "127.0.0.1"), 1, "nosuch0")
 

@@ -7,12 +7,12 @@ import perf_harness
 from perf_harness import PerfTest, read_line
 
 
-class BadOptions(PerfTest):
+class InvalidOptions(PerfTest):
     def refuse(self, arguments, *parts):
         with self.subTest(" ".join(arguments)):
             self.assert_refused(self.run_perf(*arguments), 2, *parts)
 
-    def test_options(self):
+    def test_rejects_invalid_options(self):
         self.refuse(["write", "bw", "--loopback", "-s", "0"], "--size is \"0\"", "from 1 to 1G")
         self.refuse(["write", "bw", "--loopback", "-s", "big"], "--size is \"big\"")
         self.refuse(["write", "bw", "--loopback", "-m", "1500"], "256, 512, 1024, 2048 or 4096")
@@ -24,19 +24,19 @@ class BadOptions(PerfTest):
         self.refuse(["write", "rate"], "bw or lat")
         self.refuse([], "roci-perf: ")
 
-    def test_help_is_no_error(self):
+    def test_help_and_version_succeed(self):
         for arguments in (["--help"], ["write", "bw", "--help"], ["--version"]):
             done = self.run_perf(*arguments)
             self.assertEqual((done.returncode, done.err), (0, ""))
             self.assertNotEqual(done.out, "")
 
 
-class BadConfiguration(PerfTest):
+class InvalidConfiguration(PerfTest):
     def refuse(self, text, *parts):
         config = self.write("bad.yaml", text)
         self.assert_refused(self.run_perf("write", "bw", "--config", config), 2, "bad.yaml", *parts)
 
-    def test_configuration(self):
+    def test_rejects_invalid_configuration(self):
         port = "port: {device: net_null0}"
         self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], colour: red}}", "bad.yaml:1", "device.colour",
                     "unknown key", "addresses")
@@ -53,23 +53,23 @@ class BadConfiguration(PerfTest):
                     "neighbours[0].mac")
         self.refuse("device: {", "not valid YAML")
 
-    def test_a_file_that_is_not_there(self):
+    def test_rejects_missing_file(self):
         self.assert_refused(self.run_perf("write", "bw", "--config", "/nowhere/x.yaml"), 2, "/nowhere/x.yaml")
 
-    def test_a_path_mtu_that_the_port_cannot_carry(self):
+    def test_rejects_path_mtu_above_port_mtu(self):
         config = self.host("h", "net_null0,no-rx=1", "10.0.0.1", mtu=1500)
         self.assert_refused(self.run_perf("write", "bw", "--config", config, "-m", "4096"), 2, "path MTU 4096", "at most 1024")
 
-    def test_a_gid_that_is_not_there(self):
+    def test_rejects_gid_index_out_of_range(self):
         config = self.host("h", "net_null0,no-rx=1", "10.0.0.1")
         self.assert_refused(self.run_perf("write", "bw", "--config", config, "-x", "7"), 2, "--gid-index 7", "0 to 1")
 
 
-class RunTime(PerfTest):
+class RunTimeErrors(PerfTest):
     def null_host(self, name="h", address="10.0.0.1", **more):
         return self.host(name, "net_null0,no-rx=1", address, **more)
 
-    def test_a_port_that_does_not_exist(self):
+    def test_reports_port_that_cannot_be_opened(self):
         for device in ("net_nosuch0", "0000:fe:1f.7", "net_memif0,role=client,id=0,socket=/nowhere/s.sock"):
             with self.subTest(device):
                 config = self.write("h.yaml", f"""
@@ -81,28 +81,28 @@ device:
                 done = self.run_perf("write", "bw", "--config", config, "--host-timeout", "0.5", "127.0.0.1")
                 self.assert_refused(done, 1, device.split(",", maxsplit=1)[0])
 
-    def test_a_host_that_does_not_answer(self):
+    def test_client_times_out_without_server(self):
         done = self.run_perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port, "--host-timeout", "0.5",
                              "127.0.0.1")
         self.assert_refused(done, 1, f"HOST 127.0.0.1:{self.tcp_port} does not answer within 0.5 s")
 
     # The exchange over TCP succeeds and the packets get no answer: no host has the server's address.
-    def test_a_peer_address_that_does_not_answer(self):
+    def test_both_sides_report_unreachable_peer_address(self):
         server = self.perf("write", "bw", "--config", self.null_host("server", "10.0.0.2"), "-p", self.tcp_port)
         client = self.run_perf("write", "bw", "--config", self.null_host("client"), "-p", self.tcp_port, "127.0.0.1")
         self.finish(server)
         self.assert_refused(client, 1, "10.0.0.2 does not answer")
         self.assert_sentence(server, 1, "the client reports: ", "10.0.0.2 does not answer")
 
-    def test_no_memory(self):
+    def test_reports_insufficient_memory(self):
         config = self.null_host(memory="8MiB")
         self.assert_refused(self.run_perf("write", "bw", "--config", config, "127.0.0.1"), 1, "emory")
 
-    def test_a_server_without_a_client(self):
+    def test_server_times_out_without_client(self):
         done = self.run_perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port, "--host-timeout", "0.3")
         self.assert_sentence(done, 1, "no client connected")
 
-    def test_a_tcp_port_in_use(self):
+    def test_reports_tcp_port_in_use(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
@@ -110,7 +110,7 @@ device:
             self.assert_refused(self.run_perf("write", "bw", "--config", self.null_host(), "-p", port), 1,
                                 f"cannot listen on 127.0.0.1:{port}")
 
-    def test_somebody_else_connects(self):
+    def test_server_rejects_unknown_protocol(self):
         server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
         self.assertIn("waiting for a client", read_line(server))
         with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as stranger:
@@ -118,7 +118,7 @@ device:
             self.finish(server)
         self.assert_sentence(server, 1, "does not use the protocol of roci-perf")
 
-    def test_another_version(self):
+    def test_server_rejects_different_protocol_version(self):
         server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
         self.assertIn("waiting for a client", read_line(server))
         with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as stranger:
@@ -129,7 +129,7 @@ device:
         self.assert_sentence(server, 1, "different versions")
 
     # Verifies that the check can fail: this client reports that it has written a message, and has not.
-    def test_data_that_never_came_fails_the_verification(self):
+    def test_verification_fails_if_data_was_not_written(self):
         server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
         self.assertIn("waiting for a client", read_line(server))
         test = {"operation": "write", "mode": "bw", "sizes": [4096], "iterations": 1, "iterations_given": True,
@@ -151,12 +151,12 @@ device:
         self.assertIn("message 0 of queue pair 0 is wrong at offset 0 of 4096", answer["error"])
         self.assert_sentence(server, 1, "verification failed", "got 0x00")
 
-    def test_a_capture_that_cannot_be_written(self):
+    def test_reports_capture_file_that_cannot_be_written(self):
         done = self.run_perf("write", "bw", "--loopback", "--capture", "/nowhere/c.pcapng")
         self.assert_refused(done, 1, "/nowhere/c.pcapng")
 
     # With --json, a failure is an object as well. The sentence still goes to standard error.
-    def test_a_failure_in_json(self):
+    def test_json_output_contains_error(self):
         done = self.run_perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port, "--host-timeout", "0.3",
                              "--json", "127.0.0.1")
         self.assert_sentence(done, 1, "does not answer")

@@ -14,8 +14,8 @@ class LoopbackTest(PerfTest):
         return json.loads(done.out)  # Fails unless the output is exactly one object.
 
 
-class EveryTest(LoopbackTest):
-    def test_every_test_with_and_without_a_switch(self):
+class Operations(LoopbackTest):
+    def test_write_read_and_send_complete_with_and_without_switch(self):
         for verb in ("write", "read", "send"):
             for way in ([], ["--direct"]):
                 with self.subTest(f"{verb} {way}"):
@@ -28,23 +28,23 @@ class EveryTest(LoopbackTest):
                     self.assertEqual(result["verified"]["messages"], 200 if verb == "read" else 400)
 
 
-class Shapes(LoopbackTest):
-    def test_sizes_around_the_path_mtu(self):
+class TransferParameters(LoopbackTest):
+    def test_verifies_message_sizes_around_path_mtu(self):
         for size in (1, 1024, 1025, 100_001):
             for verb in ("write", "read", "send"):
                 with self.subTest(f"{verb} {size}"):
                     result = self.run_json(verb, "bw", "-m", "1024", "-s", str(size), "-n", "50", "--verify")
                     self.assertEqual(result["verified"], {"messages": 50, "bytes": 50 * size})
 
-    def test_many_queue_pairs_lists_and_completion_moderation(self):
+    def test_verifies_data_for_each_queue_and_completion_option(self):
         for more in (["-q", "16"], ["-l", "16"], ["-Q", "1"], ["-t", "1"], ["-t", "100", "-Q", "100"], ["-I", "64"]):
             with self.subTest(" ".join(more)):
                 result = self.run_json("write", "bw", "-s", "64", "-n", "203", "--verify", *more)
                 self.assertEqual(result["verified"]["messages"], 203 * (16 if "-q" in more else 1))
 
 
-class Ways(LoopbackTest):
-    def test_a_timed_run(self):
+class ExecutionModes(LoopbackTest):
+    def test_timed_run_ends_after_duration(self):
         for verb in ("write", "read", "send"):
             with self.subTest(verb):
                 result = self.run_json(verb, "bw", "-D", "0.5", "--verify")
@@ -53,13 +53,13 @@ class Ways(LoopbackTest):
         self.assert_latency(self.run_json("send", "lat", "-D", "0.3"))
 
     # Two threads on one core must still make progress.
-    def test_one_core(self):
+    def test_completes_on_one_core(self):
         core = {min(os.sched_getaffinity(0))}
         result = self.run_json("write", "bw", "-n", "100", "--verify", preexec_fn=lambda: os.sched_setaffinity(0, core))
         self.assert_bandwidth(result)
         self.assert_latency(self.run_json("write", "lat", preexec_fn=lambda: os.sched_setaffinity(0, core)))
 
-    def test_tables(self):
+    def test_prints_bandwidth_and_latency_tables(self):
         done = self.run_perf("write", "bw", "--loopback", "-n", "20", "--verify", "--report-gbits")
         self.assertEqual((done.returncode, done.err), (0, ""))
         for part in ("RDMA_Write BW Test", "QPN 0x", "#bytes     #iterations    BW peak[Gb/sec]", "MsgRate[Mpps]",
@@ -72,7 +72,7 @@ class Ways(LoopbackTest):
         for line in done.out.splitlines():
             self.assertLessEqual(len(line), 100)
 
-    def test_capture(self):
+    def test_writes_pcapng_capture(self):
         path = self.folder / "c.pcapng"
         self.run_json("write", "bw", "-n", "20", "--capture", path, "--capture-packets", "50")
         data = path.read_bytes()

@@ -7,16 +7,16 @@ from perf_harness import PerfTest, queue_pair_line
 
 
 class TwoProcesses(PerfTest):
-    def test_write_bandwidth_with_every_byte_checked(self):
+    def test_write_bandwidth_test_verifies_every_byte(self):
         result = self.run_pair(self.memif_hosts(), ["write", "bw"], ["--verify", "-n", "500"])
         self.assert_bandwidth(result)
         self.assertEqual(result["verified"], {"messages": 500, "bytes": 500 * 65536})
         self.assertEqual(result["mtu"], 4096)
 
-    def test_write_latency(self):
+    def test_write_latency_test_reports_percentiles(self):
         self.assert_latency(self.run_pair(self.memif_hosts(), ["write", "lat"]))
 
-    def test_read_and_send(self):
+    def test_read_and_send_complete_with_four_queue_pairs(self):
         hosts = self.memif_hosts()
         for verb in ("read", "send"):
             with self.subTest(verb):
@@ -25,13 +25,13 @@ class TwoProcesses(PerfTest):
                 self.assertEqual(result["verified"]["messages"], 400)
 
     # The server adopts the client's parameters, including one round per size.
-    def test_all_sizes(self):
+    def test_send_verifies_all_sizes_from_2_bytes_to_8_mib(self):
         result = self.run_pair(self.memif_hosts(), ["send", "bw"], ["--verify", "-a", "-n", "3"])
         self.assertEqual([row["bytes"] for row in result["results"]], [2**power for power in range(1, 24)])
         self.assertEqual(result["verified"]["bytes"], 3 * sum(2**power for power in range(1, 24)))
 
     # Device threads (progress: dedicated) instead of polling by the applications.
-    def test_dedicated_progress(self):
+    def test_completes_with_dedicated_progress(self):
         hosts = self.memif_hosts()
         for name in hosts:
             with open(name, "a", encoding="utf-8") as f:
@@ -40,12 +40,12 @@ class TwoProcesses(PerfTest):
         self.assert_bandwidth(self.run_pair(hosts, ["write", "bw"], ["--verify", "-n", "100"]))
 
     # The smaller path MTU of the two sides is used.
-    def test_the_servers_path_mtu_holds(self):
+    def test_uses_smaller_path_mtu_of_server(self):
         result = self.run_pair(self.memif_hosts(), ["write", "bw"], ["-n", "50"], ["-m", "1024"])
         self.assertEqual(result["mtu"], 1024)
 
 
-class Trouble(PerfTest):
+class PeerFailures(PerfTest):
     def start_pair(self, test, *server_options):
         client_config, server_config = self.memif_hosts()
         server = self.perf(*test, "--config", server_config, "-p", self.tcp_port, *server_options)
@@ -60,27 +60,27 @@ class Trouble(PerfTest):
 
     # The server is killed: it sends no more packets, and its TCP connection is closed. The completion gives the
     # reason why the test ended.
-    def test_a_server_that_dies_is_reported_by_the_completion(self):
+    def test_client_reports_retry_exceeded_after_server_is_killed(self):
         client, server = self.start_pair(["write", "bw"])
         server.kill()
         self.finish(client)
         self.assert_sentence(client, 1, "IBV_WC_RETRY_EXC_ERR", "does not respond")
 
-    def test_a_server_that_dies_ends_a_latency_test(self):
+    def test_latency_client_fails_after_server_is_killed(self):
         client, server = self.start_pair(["send", "lat"])
         server.kill()
         self.finish(client)
         self.assertEqual(client.returncode, 1)
         self.assertRegex(client.err, r"\Aroci-perf: [^\n]*(the server closed the control connection|IBV_WC_RETRY_EXC_ERR)[^\n]*\n\Z")
 
-    def test_a_client_that_dies_ends_the_server(self):
+    def test_server_fails_after_client_is_killed(self):
         client, server = self.start_pair(["write", "bw"])
         client.kill()
         self.finish(server)
         self.assert_sentence(server, 1, "the client closed the control connection")
 
     # Ctrl-C on one side ends both, in order.
-    def test_an_interrupted_client_ends_in_order(self):
+    def test_interrupted_client_notifies_server_and_exits(self):
         client, server = self.start_pair(["read", "bw"])
         client.send_signal(2)
         self.finish(client)
@@ -88,7 +88,7 @@ class Trouble(PerfTest):
         self.assert_sentence(client, 130, "interrupted")
         self.assert_sentence(server, 1, "the client reports: interrupted")
 
-    def test_different_tests_are_refused_on_both_sides(self):
+    def test_both_sides_reject_different_tests(self):
         client_config, server_config = self.memif_hosts()
         for server_test, client_test, reason in (
                 (["write", "bw"], ["read", "bw"], "\"write bw\" and the client \"read bw\""),
@@ -103,7 +103,7 @@ class Trouble(PerfTest):
                 self.assert_sentence(server, 1, reason)
 
 
-class PeerByHand(PerfTest):
+class ManualPeer(PerfTest):
     # With a seed, a process has the same queue pair in each run, so its numbers can be read before they are needed.
     def learn(self, test, config, seed):
         process = self.perf(*test, "--config", config, "--seed", str(seed), "--wait-file", self.folder / "never",
@@ -129,12 +129,12 @@ class PeerByHand(PerfTest):
         self.assertEqual((active.returncode, passive.returncode), (0, 0), active.err + passive.err)
         self.assertIn("#bytes", active.out)
 
-    def test_bandwidth(self):
+    def test_bandwidth_test_completes(self):
         for verb in ("write", "send"):
             with self.subTest(verb):
                 self.run_peers([verb, "bw"])
 
-    def test_latency(self):
+    def test_latency_test_completes(self):
         self.run_peers(["send", "lat"])
 
 

@@ -11,7 +11,7 @@ from perf_harness import PerfTest
 TRAFFIC = ["-T", str(26 * 4 + 2)]
 
 
-class SwitchLive(PerfTest):
+class SwitchUnderTraffic(PerfTest):
     def look(self, *options):
         """Returns what roci-top reports for one interval of the only switch."""
         top = self.finish(self.start([self.programs["roci-top"], "--once", "--json", "--interval", "0.3", *options]))
@@ -51,7 +51,7 @@ class SwitchLive(PerfTest):
         self.assertEqual((self.switch.returncode, self.switch.err), (0, ""))
         return self.switch.out
 
-    def test_a_reload_under_traffic_loses_nothing_and_is_in_force(self):
+    def test_reload_changes_marking_without_packet_loss(self):
         slow = {"p1": "", "p2": ", rate: 200Mbps, queue: 8MiB"}
         hosts = self.memif_hosts(**slow)
         self.assertIn("ready", self.switch.stdout.readline())
@@ -83,7 +83,7 @@ class SwitchLive(PerfTest):
         self.finish(self.server)
         self.end_switch()
 
-    def test_injected_faults_are_repaired_by_the_hosts_counted_and_shown(self):
+    def test_hosts_recover_from_injected_faults_and_switch_reports_them(self):
         hosts = self.memif_hosts(more="  faults: {enabled: true}", p1=", faults: {loss: 0.01, corrupt: 0.01}",
                                  p2=", faults: {delay: 20us}")
         self.assertIn("ready", self.switch.stdout.readline())

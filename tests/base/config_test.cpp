@@ -67,7 +67,7 @@ std::string error_of(const std::string& text) {
   return result ? "no error" : result.error().message;
 }
 
-TEST(Config, reads_values_with_their_units) {
+TEST(Config, parses_values_with_units) {
   const auto c = read(R"(
 args: [--log-level, "8"]
 switch:
@@ -98,14 +98,14 @@ switch:
   EXPECT_EQ(c->ports[1].queue, 1_MiB) << "the default";
 }
 
-TEST(Config, an_absent_key_keeps_the_default_and_an_empty_section_is_one_without_keys) {
+TEST(Config, keeps_defaults_for_absent_keys_and_empty_sections) {
   const auto c = read("switch:\n");
   ASSERT_TRUE(c) << c.error().message;
   EXPECT_EQ(c->name, "default");
   EXPECT_TRUE(c->ports.empty());
 }
 
-TEST(Config, one_value_may_stand_for_a_list_of_one) {
+TEST(Config, accepts_single_value_as_list_of_one) {
   std::vector<uint16_t> values;
   const auto read_values = [&](const std::string& text) {
     const Status status =
@@ -129,7 +129,7 @@ struct BadRow {
   const char* message;
 };
 
-TEST(Config, each_error_is_one_sentence_with_file_line_key_value_and_what_is_allowed) {
+TEST(Config, error_names_file_line_key_value_and_allowed_values) {
   const BadRow rows[] = {
       {"", "s.yaml: the required key 'switch' is missing"},
       {"[1, 2]", "s.yaml must be a map but is a list"},
@@ -169,7 +169,7 @@ TEST(Config, each_error_is_one_sentence_with_file_line_key_value_and_what_is_all
   for (const BadRow& row : rows) EXPECT_EQ(error_of(row.text), row.message) << row.text;
 }
 
-TEST(Config, text_that_is_no_yaml_is_an_error_with_its_line_and_never_an_exception) {
+TEST(Config, returns_error_for_invalid_yaml_without_exception) {
   for (const char* text : {"switch: {", "a: b: c", "\tx: 1", "switch: [1,", "'", "*unknown", "a: &x\n  b: *y",
                            "%", "? [", "!!binary |\n x", "- a\nb: 1"}) {
     const std::string message = error_of(text);
@@ -178,7 +178,7 @@ TEST(Config, text_that_is_no_yaml_is_an_error_with_its_line_and_never_an_excepti
   EXPECT_EQ(error_of("switch:\n  name: [a\n").rfind("s.yaml:", 0), 0U);
 }
 
-TEST(Config, a_file_that_cannot_be_read_is_one_sentence) {
+TEST(Config, reports_unreadable_file) {
   const auto nothing = [](ConfigNode&) -> Status { return {}; };
   EXPECT_EQ(read_config("/nonexistent/x.yaml", nothing).error().message,
             "the configuration file '/nonexistent/x.yaml' cannot be read: No such file or directory");
@@ -186,7 +186,7 @@ TEST(Config, a_file_that_cannot_be_read_is_one_sentence) {
             "the configuration file '/' cannot be read: Is a directory");
 }
 
-TEST(Config, a_file_is_read_and_named_in_errors) {
+TEST(Config, reads_file_and_names_it_in_errors) {
   const std::string path = testing::TempDir() + "roci_config_test.yaml";
   std::ofstream{path} << "a: 1\nb: 2\n";
   int a = 0;
@@ -199,7 +199,7 @@ TEST(Config, a_file_is_read_and_named_in_errors) {
   std::remove(path.c_str());
 }
 
-TEST(Config, errors_of_meaning_can_point_at_a_value) {
+TEST(Config, semantic_error_names_line_and_value) {
   const Status status = parse_config("x:\n  name: p1", "s.yaml", [](ConfigNode& root) {
     return root.section("x", Need::kRequired, [](ConfigNode& node) -> Status {
       EXPECT_TRUE(node.has("name"));
@@ -211,7 +211,7 @@ TEST(Config, errors_of_meaning_can_point_at_a_value) {
   EXPECT_EQ(status.error().message, "s.yaml:2: x.name: 'p1' is used twice");
 }
 
-TEST(Units, sizes) {
+TEST(Units, parses_sizes) {
   EXPECT_EQ(*parse_bytes("0"), Bytes{0});
   EXPECT_EQ(*parse_bytes("1500"), Bytes{1500});
   EXPECT_EQ(*parse_bytes("1500B"), Bytes{1500});
@@ -224,7 +224,7 @@ TEST(Units, sizes) {
   }
 }
 
-TEST(Units, rates) {
+TEST(Units, parses_rates) {
   EXPECT_EQ(*parse_rate("0"), BitsPerSec{0});
   EXPECT_EQ(*parse_rate("10Gbps"), 10_Gbps);
   EXPECT_EQ(*parse_rate("2.5 Gb/s"), 2500_Mbps);
@@ -235,7 +235,7 @@ TEST(Units, rates) {
   }
 }
 
-TEST(Units, times) {
+TEST(Units, parses_durations) {
   EXPECT_EQ(*parse_duration("0"), 0ns);
   EXPECT_EQ(*parse_duration("500ns"), 500ns);
   EXPECT_EQ(*parse_duration("1.5us"), 1500ns);
@@ -246,7 +246,7 @@ TEST(Units, times) {
     EXPECT_FALSE(parse_duration(bad)) << bad;
 }
 
-TEST(Units, integers) {
+TEST(Units, parses_integers) {
   EXPECT_EQ(*parse_integer("0x1f", 0, 100), 31);
   EXPECT_EQ(*parse_integer("-5", -5, 5), -5);
   EXPECT_EQ(*parse_value<uint8_t>("255"), 255);
@@ -276,7 +276,7 @@ std::string changed(const std::string& text, const std::vector<ConfigChange>& ch
   return out;
 }
 
-TEST(ConfigChange, stands_in_the_place_of_what_was_written) {
+TEST(ConfigChange, overrides_values_of_the_file) {
   const std::string text = "a: {name: x}\nlist:\n  - {size: 1}\n  - {size: 2}\n";
   EXPECT_EQ(changed(text, {}), "x 1 2");
   EXPECT_EQ(changed(text, {{"a.name", "y", "--set"}, {"list[1].size", "7", "--set"}}), "y 1 7");
@@ -284,7 +284,7 @@ TEST(ConfigChange, stands_in_the_place_of_what_was_written) {
   EXPECT_EQ(changed("list: []", {{"a.name", "made", "--set"}}), "made") << "a map that was not there";
 }
 
-TEST(ConfigChange, says_where_it_came_from_when_it_is_wrong) {
+TEST(ConfigChange, error_names_origin_of_the_change) {
   const std::string text = "a: {name: x}\nlist:\n  - {size: 1}\n  - {size: 222}\n";
   EXPECT_EQ(changed(text, {{"list[1].size", "100", "--set list[1].size"}}),
             "--set list[1].size: list[1].size: '100' is not a whole number from 0 to 99");

@@ -1,9 +1,9 @@
-#include "base/file_lock.hpp"
+#include "base/os/file_lock.hpp"
 
 #include <gtest/gtest.h>
 
-#include "support/child.hpp"
-#include "support/folder.hpp"
+#include "support/process/child.hpp"
+#include "support/process/folder.hpp"
 
 namespace roci {
 namespace {
@@ -14,7 +14,7 @@ class FileLock : public testing::Test {
   const std::filesystem::path file_ = folder_.path() / "lock";
 };
 
-TEST_F(FileLock, is_one_processes_and_says_whose) {
+TEST_F(FileLock, is_held_by_one_process_and_reports_its_pid) {
   EXPECT_EQ(*ProcessLock::holder(file_), 0) << "no file yet";
   test::Child other{[&] {
     auto lock = ProcessLock::take(file_);
@@ -30,7 +30,7 @@ TEST_F(FileLock, is_one_processes_and_says_whose) {
   EXPECT_TRUE(*ProcessLock::take(file_));
 }
 
-TEST_F(FileLock, is_not_lost_when_the_same_process_tries_again_or_asks) {
+TEST_F(FileLock, survives_second_take_and_holder_query_of_its_process) {
   auto lock = ProcessLock::take(file_);
   ASSERT_TRUE(lock && *lock);
   EXPECT_FALSE(*ProcessLock::take(file_));
@@ -39,7 +39,7 @@ TEST_F(FileLock, is_not_lost_when_the_same_process_tries_again_or_asks) {
   EXPECT_TRUE(other.done()) << "another process finds it taken";
 }
 
-TEST_F(FileLock, does_not_go_to_a_child) {
+TEST_F(FileLock, is_not_inherited_by_child_process) {
   auto lock = ProcessLock::take(file_);
   ASSERT_TRUE(lock && *lock);
   test::Child child{[] { return true; }};
@@ -47,7 +47,7 @@ TEST_F(FileLock, does_not_go_to_a_child) {
   EXPECT_EQ(*ProcessLock::holder(file_), 0) << "while the child lives";
 }
 
-TEST_F(FileLock, of_a_parent_that_a_child_destroys_stays_the_parents) {
+TEST_F(FileLock, remains_held_by_parent_after_child_resets_its_copy) {
   auto lock = ProcessLock::take(file_);
   ASSERT_TRUE(lock && *lock);
   test::Child child{[&] {
@@ -58,7 +58,7 @@ TEST_F(FileLock, of_a_parent_that_a_child_destroys_stays_the_parents) {
   EXPECT_TRUE(other.done());
 }
 
-TEST_F(FileLock, that_is_shared_lives_as_long_as_the_last_who_has_it) {
+TEST_F(FileLock, shared_lock_is_held_until_last_holder_exits) {
   auto lock = SharedLock::take(file_);
   ASSERT_TRUE(lock && *lock);
   EXPECT_TRUE(SharedLock::is_taken(file_));
@@ -70,7 +70,7 @@ TEST_F(FileLock, that_is_shared_lives_as_long_as_the_last_who_has_it) {
   EXPECT_FALSE(SharedLock::is_taken(file_));
 }
 
-TEST_F(FileLock, in_a_folder_that_is_not_there_is_an_error) {
+TEST_F(FileLock, fails_in_nonexistent_directory) {
   EXPECT_FALSE(ProcessLock::take(folder_.path() / "no" / "lock"));
   EXPECT_FALSE(SharedLock::take(folder_.path() / "no" / "lock"));
 }

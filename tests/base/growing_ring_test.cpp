@@ -1,5 +1,5 @@
 // The growing queue, compared with std::deque.
-#include "base/growing_ring.hpp"
+#include "base/containers/growing_ring.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace roci {
 namespace {
 
-TEST(GrowingRing, does_what_a_queue_does_however_long_it_gets) {
+TEST(GrowingRing, agrees_with_deque_while_growing_and_shrinking) {
   Rng rng{5};
   for (const size_t capacity : {0U, 1U, 2U, 3U, 64U}) {
     GrowingRing<uint64_t> ring(capacity);

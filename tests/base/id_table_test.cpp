@@ -1,4 +1,4 @@
-#include "base/id_table.hpp"
+#include "base/containers/id_table.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace roci {
 namespace {
 
-TEST(IdTable, agrees_with_a_map_under_random_inserts_and_erases) {
+TEST(IdTable, agrees_with_map_under_random_inserts_and_erases) {
   Rng rng{7};
   std::vector<int> objects(4096);
   IdTable<int> table;
@@ -42,7 +42,7 @@ TEST(IdTable, agrees_with_a_map_under_random_inserts_and_erases) {
 
 // Other ids are inserted and erased between the parts of the walk. The table is as full as it gets, so erasing moves
 // entries.
-TEST(IdTable, a_walk_in_pieces_visits_what_stays_and_once) {
+TEST(IdTable, partial_walks_visit_each_remaining_entry_once) {
   Rng rng{11};
   int object = 0;
   for (int round = 0; round < 200; ++round) {
@@ -78,7 +78,7 @@ TEST(IdTable, a_walk_in_pieces_visits_what_stays_and_once) {
   }
 }
 
-TEST(IdTable, a_walk_begins_again_when_the_table_has_grown) {
+TEST(IdTable, walk_restarts_after_table_growth) {
   int object = 0;
   IdTable<int> table;
   for (uint32_t id = 0; id < 30; ++id) table.insert(id, &object);

@@ -8,7 +8,7 @@ namespace roci {
 namespace {
 
 // First outputs of the authors' reference program.
-TEST(LightRng, is_splitmix64) {
+TEST(LightRng, generates_splitmix64_sequence) {
   LightRng rng{1234567};
   EXPECT_EQ(rng.next(), 6457827717110365317U);
   EXPECT_EQ(rng.next(), 3203168211198807973U);
@@ -16,7 +16,7 @@ TEST(LightRng, is_splitmix64) {
   EXPECT_EQ(rng.next(), 4593380528125082431U);
 }
 
-TEST(LightRng, chances_come_true_as_often_as_they_say_and_certainties_draw_nothing) {
+TEST(LightRng, chance_matches_probability_and_draws_nothing_for_0_and_1) {
   constexpr int kDraws = 100'000;
   LightRng rng{20261122}, untouched{20261122};
   for (int i = 0; i < 10; ++i) {

@@ -12,7 +12,7 @@ struct PsnRow {
   int32_t distance;  // a - b
 };
 
-TEST(Psn, distance_follows_the_wrap_table) {
+TEST(Psn, distance_wraps_at_half_of_the_range) {
   const PsnRow rows[] = {
       {0, 0, 0},
       {1, 0, 1},
@@ -44,7 +44,7 @@ TEST(Psn, arithmetic_stays_in_24_bits) {
   }
 }
 
-TEST(Psn, within_goes_round_the_circle) {
+TEST(Psn, range_check_handles_wraparound) {
   EXPECT_TRUE(is_within(Psn{0}, Psn{0xfffffe}, Psn{2}));
   EXPECT_TRUE(is_within(Psn{0xfffffe}, Psn{0xfffffe}, Psn{2}));
   EXPECT_TRUE(is_within(Psn{2}, Psn{0xfffffe}, Psn{2}));

@@ -1,5 +1,5 @@
 // Blocks of reserved addresses: disjoint, reusable, and without physical memory until they are written.
-#include "base/sparse_arena.hpp"
+#include "base/containers/sparse_arena.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ size_t pages_with_memory(const void* at, size_t bytes) {
       std::count_if(map.begin(), map.end(), [](auto page) { return (page & 1) != 0; }));
 }
 
-TEST(SparseArena, a_block_that_nobody_has_written_to_has_no_memory) {
+TEST(SparseArena, unwritten_blocks_use_no_memory) {
   SparseArena arena;
   constexpr size_t kBytes = 2048, kCount = 1000;
   std::vector<std::byte*> blocks;
@@ -48,7 +48,7 @@ TEST(SparseArena, a_block_that_nobody_has_written_to_has_no_memory) {
   EXPECT_EQ(arena.taken(), 0U);
 }
 
-TEST(SparseArena, blocks_never_overlap_and_keep_what_is_written_to_them) {
+TEST(SparseArena, blocks_do_not_overlap_and_keep_their_contents) {
   SparseArena arena;
   Rng rng{7};
   struct Block {
@@ -98,7 +98,7 @@ TEST(SparseArena, rounding_wastes_at_most_a_quarter) {
   }
 }
 
-TEST(SparseArena, gives_nothing_beyond_its_bound_or_the_largest_block) {
+TEST(SparseArena, rejects_requests_beyond_its_limit_or_the_largest_block) {
   SparseArena arena(SparseArena::kChunk);
   EXPECT_EQ(arena.take(SparseArena::kLargestBlock + 1), nullptr);
   void* first = arena.take(SparseArena::kLargestBlock);
@@ -110,7 +110,7 @@ TEST(SparseArena, gives_nothing_beyond_its_bound_or_the_largest_block) {
   EXPECT_EQ(arena.take(SparseArena::kLargestBlock), first);
 }
 
-TEST(SparseArena, a_large_block_gives_its_memory_back) {
+TEST(SparseArena, returning_a_large_block_frees_its_memory) {
   SparseArena arena;
   constexpr size_t kBytes = 1 << 20;
   void* block = arena.take(kBytes);

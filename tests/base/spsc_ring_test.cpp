@@ -1,5 +1,5 @@
 // The ring between two threads: compared with a standard queue, and with one thread at each end.
-#include "base/spsc_ring.hpp"
+#include "base/containers/spsc_ring.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace roci {
 namespace {
 
-TEST(SpscRing, does_what_a_bounded_queue_does) {
+TEST(SpscRing, agrees_with_bounded_deque) {
   Rng rng{3};
   for (const uint32_t capacity : {1U, 2U, 8U, 100U}) {
     SpscRing<uint64_t> ring(capacity);
@@ -40,13 +40,13 @@ TEST(SpscRing, does_what_a_bounded_queue_does) {
   }
 }
 
-TEST(SpscRing, holds_at_least_what_was_asked_for) {
+TEST(SpscRing, capacity_is_at_least_the_requested_size) {
   EXPECT_EQ(SpscRing<int>(512).capacity(), 512U);
   EXPECT_EQ(SpscRing<int>(513).capacity(), 1024U);
   EXPECT_GE(SpscRing<int>(0).capacity(), 1U);
 }
 
-TEST(SpscRing, a_thread_at_each_end_sees_every_element_once_and_in_order) {
+TEST(SpscRing, transfers_every_element_once_in_order_between_two_threads) {
   constexpr uint64_t kCount = 200'000;
   SpscRing<uint64_t> ring(64);
   std::thread producer([&] {

@@ -1,4 +1,4 @@
-#include "base/tick_clock.hpp"
+#include "base/time/tick_clock.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 // Reads both clocks for 30 ms. The thread may be preempted at any time, so the clock is compared with two readings of
 // the system clock around it.
-TEST(TickClock, stays_with_the_systems_clock_and_never_goes_back) {
+TEST(TickClock, follows_system_clock_and_is_monotonic) {
   TickClock clock;
   const Nanos end = TickClock::read_system() + Nanos{30'000'000};
   Nanos last{0};
@@ -31,7 +31,7 @@ TEST(TickClock, stays_with_the_systems_clock_and_never_goes_back) {
   EXPECT_GT(readings, 100U);
 }
 
-TEST(TickClock, is_right_after_a_long_silence) {
+TEST(TickClock, is_accurate_after_a_long_pause) {
   TickClock clock;
   clock.now();
   for (int i = 0; i < 3; ++i) {
@@ -46,7 +46,7 @@ TEST(TickClock, is_right_after_a_long_silence) {
 
 // Each thread has its own clock, and they read in turns. A reading must not be earlier than the previous one of the
 // other thread.
-TEST(TickClock, of_two_threads_tell_the_same_time) {
+TEST(TickClock, clocks_of_two_threads_agree) {
   constexpr uint32_t kReadings = 400;
   std::atomic<uint32_t> done{0};
   Nanos last{0};  // The threads write it in turn.

@@ -1,4 +1,4 @@
-#include "base/timing_wheel.hpp"
+#include "base/time/timing_wheel.hpp"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ std::deque<Numbered> make_timers(size_t count) {
   return timers;
 }
 
-TEST(TimingWheel, fires_at_the_deadline_and_not_a_nanosecond_before) {
+TEST(TimingWheel, expires_timer_exactly_at_its_deadline) {
   for (const Nanos deadline : {Nanos{1}, Nanos{63}, Nanos{64}, Nanos{4095}, Nanos{4096}, Nanos{1'000'000'007},
                                Nanos{3600s}, Nanos{kNever - 1ns}}) {
     auto timers = make_timers(1);
@@ -47,7 +47,7 @@ TEST(TimingWheel, fires_at_the_deadline_and_not_a_nanosecond_before) {
   }
 }
 
-TEST(TimingWheel, fires_in_the_order_of_deadlines_and_equal_ones_in_the_order_of_scheduling) {
+TEST(TimingWheel, expires_timers_by_deadline_then_by_scheduling_order) {
   auto timers = make_timers(5);
   TimingWheel wheel;
   Recorder r;
@@ -61,7 +61,7 @@ TEST(TimingWheel, fires_in_the_order_of_deadlines_and_equal_ones_in_the_order_of
   EXPECT_EQ(r.fired, (std::vector<size_t>{1, 4, 0, 2, 3}));
 }
 
-TEST(TimingWheel, never_is_the_same_as_cancel) {
+TEST(TimingWheel, scheduling_at_never_cancels_timer) {
   auto timers = make_timers(1);
   TimingWheel wheel;
   Recorder r;
@@ -72,7 +72,7 @@ TEST(TimingWheel, never_is_the_same_as_cancel) {
   EXPECT_EQ(r.advance(wheel, kNever), 0U);
 }
 
-TEST(TimingWheel, a_timer_may_be_moved_earlier_and_later) {
+TEST(TimingWheel, reschedules_timer_earlier_and_later) {
   auto timers = make_timers(1);
   TimingWheel wheel;
   Recorder r;
@@ -85,7 +85,7 @@ TEST(TimingWheel, a_timer_may_be_moved_earlier_and_later) {
   EXPECT_EQ(wheel.size(), 0U);
 }
 
-TEST(TimingWheel, a_late_timer_fires_in_the_next_advance_whatever_its_time) {
+TEST(TimingWheel, expires_overdue_timer_in_next_advance) {
   auto timers = make_timers(1);
   TimingWheel wheel{1ms};
   Recorder r;
@@ -94,7 +94,7 @@ TEST(TimingWheel, a_late_timer_fires_in_the_next_advance_whatever_its_time) {
   EXPECT_EQ(r.advance(wheel, 1ms), 1U);
 }
 
-TEST(TimingWheel, a_callback_that_asks_for_at_once_cannot_hang_the_wheel) {
+TEST(TimingWheel, rescheduling_in_the_past_from_callback_does_not_loop) {
   auto timers = make_timers(1);
   TimingWheel wheel;
   wheel.schedule(timers[0], 10ns);
@@ -110,7 +110,7 @@ TEST(TimingWheel, a_callback_that_asks_for_at_once_cannot_hang_the_wheel) {
   wheel.cancel(timers[0]);
 }
 
-TEST(TimingWheel, a_periodic_timer_fires_once_per_period_in_one_jump) {
+TEST(TimingWheel, periodic_timer_expires_once_per_period_in_one_advance) {
   auto timers = make_timers(1);
   TimingWheel wheel;
   wheel.schedule(timers[0], 7ns);
@@ -118,7 +118,7 @@ TEST(TimingWheel, a_periodic_timer_fires_once_per_period_in_one_jump) {
   wheel.cancel(timers[0]);
 }
 
-TEST(TimingWheel, a_callback_may_cancel_timers_of_the_same_instant) {
+TEST(TimingWheel, callback_cancels_timer_with_same_deadline) {
   auto timers = make_timers(3);
   TimingWheel wheel;
   for (Timer& t : timers) wheel.schedule(t, 500ns);
@@ -131,7 +131,7 @@ TEST(TimingWheel, a_callback_may_cancel_timers_of_the_same_instant) {
   EXPECT_TRUE(wheel.empty());
 }
 
-TEST(TimingWheel, a_destroyed_wheel_leaves_its_timers_unscheduled) {
+TEST(TimingWheel, destructor_unschedules_timers) {
   auto timers = make_timers(2);
   {
     TimingWheel wheel;
@@ -142,7 +142,7 @@ TEST(TimingWheel, a_destroyed_wheel_leaves_its_timers_unscheduled) {
   EXPECT_FALSE(timers[1].is_scheduled());
 }
 
-TEST(TimingWheel, a_jump_over_hours_is_as_cheap_as_a_step) {
+TEST(TimingWheel, advances_over_hours_without_visiting_every_slot) {
   auto timers = make_timers(1);
   TimingWheel wheel;
   Recorder r;
@@ -153,7 +153,7 @@ TEST(TimingWheel, a_jump_over_hours_is_as_cheap_as_a_step) {
   }
 }
 
-TEST(TimingWheel, jumping_to_next_deadline_always_gets_on) {
+TEST(TimingWheel, advancing_to_next_deadline_always_makes_progress) {
   Rng rng{7};
   auto timers = make_timers(1000);
   TimingWheel wheel;

@@ -1,4 +1,4 @@
-#include "base/virtual_runner.hpp"
+#include "base/time/virtual_runner.hpp"
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ class Ticker : public Poller {
   Log& log_;
 };
 
-TEST(VirtualRunner, jumps_from_deadline_to_deadline_in_the_order_of_adding) {
+TEST(VirtualRunner, advances_to_next_deadline_and_polls_in_order_of_addition) {
   Ticker::Log log;
   Ticker a{"a", 20ns, log}, b{"b", 30ns, log};
   VirtualRunner runner;
@@ -58,7 +58,7 @@ TEST(VirtualRunner, jumps_from_deadline_to_deadline_in_the_order_of_adding) {
   EXPECT_EQ(runner.now(), 60ns);
 }
 
-TEST(VirtualRunner, an_hour_of_sleep_costs_one_jump) {
+TEST(VirtualRunner, advances_over_idle_hours_in_one_step) {
   Ticker::Log log;
   Ticker a{"a", 1h, log};
   VirtualRunner runner;
@@ -67,7 +67,7 @@ TEST(VirtualRunner, an_hour_of_sleep_costs_one_jump) {
   EXPECT_EQ(log.size(), 1000U);
 }
 
-TEST(VirtualRunner, settles_an_instant_before_time_passes) {
+TEST(VirtualRunner, polls_until_idle_before_time_advances) {
   // A token moves back and forth five times at 10 ns. A poller is due only while it has the token.
   int holder = 0, moves = 0;
   const auto side = [&](int me) {
@@ -91,7 +91,7 @@ TEST(VirtualRunner, settles_an_instant_before_time_passes) {
   EXPECT_EQ(runner.now(), 10ns);
 }
 
-TEST(VirtualRunner, does_not_poll_what_is_not_due) {
+TEST(VirtualRunner, does_not_poll_pollers_that_are_not_due) {
   int polls = 0;
   Scripted sleeper{"sleeper", [&](Nanos) { return ++polls, false; }, [] { return kNever; }};
   Ticker::Log log;
@@ -103,7 +103,7 @@ TEST(VirtualRunner, does_not_poll_what_is_not_due) {
   EXPECT_EQ(polls, 0);
 }
 
-TEST(VirtualRunner, a_blocked_poller_is_polled_again_with_the_next_event_of_another) {
+TEST(VirtualRunner, polls_blocked_poller_at_next_event_of_another) {
   // Due from the start, but it can work only from 50 ns on.
   std::vector<Nanos> worked;
   Scripted blocked{"blocked",
@@ -122,7 +122,7 @@ TEST(VirtualRunner, a_blocked_poller_is_polled_again_with_the_next_event_of_anot
   EXPECT_EQ(worked, std::vector<Nanos>{60ns});
 }
 
-TEST(VirtualRunner, a_poller_that_always_claims_work_is_named_instead_of_hanging) {
+TEST(VirtualRunner, reports_poller_that_never_becomes_idle) {
   Ticker::Log log;
   Ticker honest{"honest", 10ns, log};
   Scripted liar{"liar", [](Nanos now) { return now >= 30ns; }, [] { return Nanos{30}; }};
@@ -150,7 +150,7 @@ TEST(VirtualRunner, run_while_stops_when_the_condition_ends_or_at_the_limit) {
   EXPECT_EQ(runner.now(), 90ns);
 }
 
-TEST(VirtualRunner, run_while_is_false_when_nothing_is_left_to_happen) {
+TEST(VirtualRunner, run_while_returns_false_when_no_event_remains) {
   VirtualRunner runner;
   const auto ended = runner.run_while([] { return true; });
   ASSERT_TRUE(ended);

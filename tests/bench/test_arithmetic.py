@@ -23,7 +23,7 @@ OWN, PEER = figure("own"), figure("peer")
 CASE = Case("a case", OWN, (PEER,), (at_least(100), at_least(0.5, "peer")))
 
 
-class Measuring(unittest.TestCase):
+class Measurement(unittest.TestCase):
     """Runs no commands: each command has a list of outputs, in which None stands for a failure."""
 
     def measure(self, group, rounds, **outputs):
@@ -40,12 +40,12 @@ class Measuring(unittest.TestCase):
         with mock.patch.object(measure, "run", run):
             return measure.measure(group, rounds, Place(cores=(0, 1)), lambda text: None)
 
-    def test_rounds_alternate_and_every_second_one_goes_backwards(self):
+    def test_runs_every_second_round_in_reverse_order(self):
         group = Group("g", "", (CASE,))
         self.measure(group, 3, own=[1, 2, 3], peer=[1, 1, 1])
         self.assertEqual(self.order, ["own", "peer", "peer", "own", "own", "peer"])
 
-    def test_ratios_are_taken_round_by_round(self):
+    def test_computes_ratios_per_round(self):
         (result,) = self.measure(Group("g", "", (CASE,)), 3, own=[120, 80, 90], peer=[100, 100, 300]).cases
         self.assertEqual(result.own.median, 90)
         self.assertEqual(result.against[0].ratio.rounds, [1.2, 0.8, 0.3])
@@ -58,7 +58,7 @@ class Measuring(unittest.TestCase):
         self.assertEqual(self.order.count("own"), 2)
         self.assertEqual(result.cases[1].against[0].ratio.rounds, [2, 2])
 
-    def test_a_failure_is_shown_and_not_counted_as_a_figure(self):
+    def test_excludes_failed_figure_and_reports_error(self):
         (result,) = self.measure(Group("g", "", (CASE,)), 3, own=[1, 2, 3], peer=[1, None]).cases
         self.assertEqual(result.own.rounds, [1, 2, 3])
         self.assertEqual([one.figure.name for one in result.failed], ["peer"])
@@ -66,20 +66,20 @@ class Measuring(unittest.TestCase):
         self.assertIsNone(result.against[0].ratio)
         self.assertEqual([verdict.met for verdict in result.verdicts], [False, None])
 
-    def test_output_that_cannot_be_read_is_a_failure(self):
+    def test_reports_unreadable_output_as_failure(self):
         unreadable = Figure("own", OWN.command, mock.Mock(side_effect=measure.Unreadable("no figure in it")), "Gb/s")
         (result,) = self.measure(Group("g", "", (Case("c", unreadable),)), 1, own=["x"]).cases
         self.assertEqual(result.failed[0].error, "no figure in it")
 
-    def test_a_peer_of_nothing_is_a_failure(self):
+    def test_reports_peer_value_of_zero_as_failure(self):
         (result,) = self.measure(Group("g", "", (CASE,)), 1, own=[1], peer=[0]).cases
         self.assertEqual([one.figure.name for one in result.failed], ["peer"])
 
-    def test_a_group_may_say_how_many_rounds_it_needs(self):
+    def test_group_overrides_number_of_rounds(self):
         self.measure(Group("g", "", (Case("c", OWN),), rounds=1), 5, own=[1])
         self.assertEqual(self.order, ["own"])
 
-    def test_tables_and_json_tell_figures_ratios_targets_and_failures(self):
+    def test_tables_and_json_contain_figures_ratios_targets_and_failures(self):
         group = Group("g", "what", (CASE,), target="9", notes="a note")
         place = Place(cores=(0, 1))
         good, bad = (self.measure(group, 1, own=[120], peer=[peer]) for peer in (100, None))
@@ -100,7 +100,7 @@ class Measuring(unittest.TestCase):
         self.assertIsNone(whole["groups"][1]["cases"][0]["against"][0]["ratio"])
 
 
-    def test_parts_have_shares_in_a_table_of_their_own_and_in_json(self):
+    def test_tables_and_json_contain_shares_of_parts(self):
         group = Group("g", "what", (Case("whole", OWN, parts=(figure("some"), figure("none"))),))
         place = Place(cores=(0, 1))
         good, bad = (self.measure(group, 2, own=[120, 80], some=[some, 20], none=[0, 0]) for some in (30, None))
@@ -116,17 +116,17 @@ class Measuring(unittest.TestCase):
 
 
 class Ratios(unittest.TestCase):
-    def test_median_and_range(self):
+    def test_computes_median_and_range(self):
         ratio = Ratio([1, 9, 4], [2, 3, 4])
         self.assertEqual((ratio.median, ratio.low, ratio.high), (1, 0.5, 3))
         self.assertEqual(with_range(ratio), "1.00 (0.50-3.00)")
 
-    def test_unequal_rounds_and_nothing_are_refused(self):
+    def test_rejects_unequal_empty_and_zero_rounds(self):
         for own, other in (([1], [1, 2]), ([], []), ([1], [0])):
             with self.assertRaises(ValueError):
                 Ratio(own, other)
 
-    def test_a_range_that_includes_one_shows_no_difference(self):
+    def test_shows_no_difference_if_range_includes_one(self):
         self.assertFalse(Ratio([9, 11], [10, 10]).shows_difference())
         self.assertFalse(Ratio([10, 11], [10, 10]).shows_difference())
         self.assertTrue(Ratio([11, 12], [10, 10]).shows_difference())
@@ -134,23 +134,23 @@ class Ratios(unittest.TestCase):
     def test_spread_is_half_the_range_in_percent(self):
         self.assertEqual(spread([90, 100, 120]), 15)
 
-    def test_digits(self):
+    def test_three_digits_limits_decimals_by_magnitude(self):
         shown = [three_digits(value) for value in (0, 0.0312, 0.634, 9.99, 12.345, 250.4, 12345.6)]
         self.assertEqual(shown, ["0.00", "0.031", "0.63", "9.99", "12.3", "250", "12346"])
 
 
 class Verdicts(unittest.TestCase):
-    def test_targets(self):
+    def test_target_includes_its_limit(self):
         self.assertTrue(at_least(8).met(8))
         self.assertFalse(at_least(8).met(7.99))
         self.assertTrue(at_most(700).met(700))
         self.assertFalse(at_most(0.25, "peer").met(0.26))
 
-    def test_a_target_of_what_is_not_there_is_a_mistake(self):
+    def test_rejects_target_of_unknown_peer(self):
         with self.assertRaises(ValueError):
             Case("c", OWN, (), (at_least(1, "peer"),))
 
-    def test_faster_is_better_for_rates_and_worse_for_times(self):
+    def test_more_is_better_for_rates_and_worse_for_times(self):
         def verdict(better, before, after):
             return compare.Compared("g", "c", "", better, 0, 0, Ratio(after, before)).verdict
         before, more, less = [10] * 5, [12, 13, 12, 12, 12], [8, 9, 8, 8, 8]
@@ -161,7 +161,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(verdict(LESS, before, [9, 13, 12, 12, 12]), "no difference shown")
 
     # Two noisy rounds lie on the same side by chance half of the time.
-    def test_few_rounds_decide_nothing_unless_they_are_all_alike(self):
+    def test_few_rounds_give_a_verdict_only_if_all_ratios_are_equal(self):
         def verdict(before, after):
             return compare.Compared("g", "c", "", MORE, 0, 0, Ratio(after, before)).verdict
         self.assertEqual(verdict([10, 10], [12, 13]), "too few rounds for a result")
@@ -169,18 +169,18 @@ class Verdicts(unittest.TestCase):
 
 
 class Groups(unittest.TestCase):
-    def test_names_are_unique_and_so_are_cases_in_a_group(self):
+    def test_group_and_case_names_are_unique(self):
         self.assertEqual(len({group.name for group in GROUPS}), len(GROUPS))
         for group in GROUPS:
             self.assertEqual(len({case.name for case in group.cases}), len(group.cases), group.name)
 
-    def test_every_command_can_be_told_as_one_would_type_it(self):
+    def test_command_lines_contain_no_placeholders(self):
         place = Place(cores=(0, 1))
         for group in GROUPS:
             for command in group.commands:
                 self.assertNotRegex(place.line(command), r"[{}]")
 
-    def test_the_seven_targets_of_the_data_path_have_a_group_each(self):
+    def test_each_data_path_target_has_a_group(self):
         self.assertEqual([group.target for group in WITH_TARGETS], list("1234567"))
         for group in WITH_TARGETS:
             self.assertTrue(any(case.targets for case in group.cases), group.name)
@@ -202,20 +202,20 @@ class NearCores(unittest.TestCase):
         with mock.patch.object(near.time, "sleep"):
             return self.near.run(OWN.command, None).text
 
-    def test_a_run_between_two_near_looks_counts(self):
+    def test_counts_run_between_two_near_probes(self):
         self.assertEqual(self.run_with([80, 90]), "1")
         self.assertEqual(self.near.thrown_away, 0)
 
-    def test_nothing_is_run_while_they_are_far(self):
+    def test_runs_nothing_while_cores_are_far(self):
         self.assertEqual(self.run_with([400, 151, 150, 150]), "1")
         self.assertEqual((self.runs, self.near.thrown_away), (1, 0))
 
-    def test_a_run_that_ends_with_them_far_is_thrown_away(self):
+    def test_discards_run_that_ends_with_far_cores(self):
         self.assertEqual(self.run_with([80, 400, 80, 80]), "2")
         self.assertEqual(self.near.thrown_away, 1)
         self.assertIn("1 other run was discarded", self.near.sentence(1))
 
-    def test_patience_ends(self):
+    def test_fails_if_cores_stay_far_until_time_limit(self):
         with mock.patch.object(near.time, "monotonic", side_effect=[0, 100, 1000]), self.assertRaises(Failed) as caught:
             self.run_with([400, 390])
         self.assertIn("390 ns", str(caught.exception))

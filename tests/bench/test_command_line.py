@@ -17,32 +17,32 @@ def main(*arguments):
     return status, out.getvalue(), err.getvalue()
 
 
-class Refusals(unittest.TestCase):
+class InvalidArguments(unittest.TestCase):
     def refuse(self, *arguments):
         status, out, err = main(*arguments)
         self.assertEqual((status, out), (2, ""))
         self.assertRegex(err, r"\Aroci: bench: [^\n]+\n\Z")
         return err
 
-    def test_a_name_that_is_not_there(self):
+    def test_rejects_unknown_benchmark_and_lists_groups(self):
         sentence = self.refuse("bandwith")
         self.assertIn("unknown benchmark 'bandwith'", sentence)
         for group in GROUPS:
             self.assertIn(group.name, sentence)
 
-    def test_options_that_are_not_there_or_wrong(self):
+    def test_rejects_unknown_and_invalid_options(self):
         self.assertIn("--frobnicate", self.refuse("--frobnicate"))
         self.assertIn("from 1 to 1000", self.refuse("latency", "--runs", "0"))
         self.assertIn("from 1 to 1000", self.refuse("latency", "--runs", "many"))
         self.assertIn("--json and --markdown", self.refuse("latency", "--json", "--markdown"))
         self.assertIn("no revision 'nonsense'", self.refuse("latency", "--compare", "nonsense"))
 
-    def test_options_of_google_benchmark_go_to_its_programs_alone(self):
+    def test_rejects_google_benchmark_options_without_its_programs(self):
         self.assertIn("base, wire", self.refuse("latency", "--", "--benchmark_filter=x"))
 
 
 class Names(unittest.TestCase):
-    def test_the_list_has_every_name_and_the_help_has_the_list(self):
+    def test_list_contains_every_name_and_help_contains_list(self):
         status, out, _ = main("--list")
         self.assertEqual(status, 0)
         names = [line.split()[0] for line in out.splitlines() if line]
@@ -54,11 +54,11 @@ class Names(unittest.TestCase):
         for word in names + ["--quick", "--runs", "--json", "--markdown", "--compare", "--list", "examples:"]:
             self.assertIn(word, text)
 
-    def test_lines_of_the_help_fit_a_terminal(self):
+    def test_help_fits_into_120_columns(self):
         _, text, _ = main("--help")
         self.assertEqual([line for line in text.splitlines() if len(line) > 120], [])
 
-    def test_targets_are_the_groups_that_have_some_and_no_programs(self):
+    def test_targets_selects_groups_with_targets_and_no_programs(self):
         groups, programs = command_line.chosen(["targets"])
         self.assertEqual(programs, [])
         self.assertTrue(groups and all(group.target for group in groups))
@@ -67,12 +67,12 @@ class Names(unittest.TestCase):
         self.assertEqual(len(groups), len(GROUPS))
         self.assertIn("queue_pairs", programs)
 
-    def test_the_name_of_a_program_may_have_its_suffix(self):
+    def test_accepts_program_name_with_suffix(self):
         self.assertEqual(command_line.parse(["wire_bench"])[0].names, ["wire"])
 
 
 class Packages(unittest.TestCase):
-    def test_only_those_of_the_chosen_groups_and_none_to_compare(self):
+    def test_lists_packages_of_chosen_groups_and_none_for_compare(self):
         self.assertEqual(main("--packages", "latency", "wire")[1].split(), [])
         self.assertEqual(main("--packages", "memif")[1].split(),
                          ["dpdk-dev", "iperf3", "libfabric-bin", "sockperf", "ucx-utils"])
@@ -84,7 +84,7 @@ class Packages(unittest.TestCase):
         self.assertEqual(main("--packages", "lab", "--compare", "HEAD")[1].split(), [])
 
     # Installing Open vSwitch would start its services.
-    def test_packages_with_services_are_unpacked_and_not_installed(self):
+    def test_lists_packages_with_services_as_unpacked_only(self):
         unpacked = main("--unpacked", "forwarding")[1].split()
         self.assertEqual(unpacked, ["openvswitch-common", "openvswitch-switch", "openvswitch-switch-dpdk"])
         self.assertEqual(main("--unpacked", "memif")[1].split(), [])
@@ -92,12 +92,12 @@ class Packages(unittest.TestCase):
         self.assertEqual([name for name in main("--packages")[1].split() if name in unpacked], [])
 
     # A third-party program without a package could not be installed.
-    def test_every_program_is_ours_or_has_a_package(self):
+    def test_every_third_party_program_has_a_package(self):
         for one in command_line.commands_of(GROUPS, False):
             self.assertTrue(one.program.startswith("{bin}/") or one.program in peers.PACKAGES or
                             one.program in peers.SCRIPTS or one.program == "python3", one.program)
 
-    def test_the_program_is_found_behind_what_places_it(self):
+    def test_finds_program_after_taskset_and_timeout(self):
         line = "A=b taskset -c {core0} timeout --preserve-status -s INT 5 dpdk-testpmd -m 1"
         self.assertEqual(command(line).program, "dpdk-testpmd")
 

@@ -38,38 +38,38 @@ class Forwarding(unittest.TestCase):
         self.assertEqual((status, said), (0, ""))
         return {name: float(value) for name, value in lines.items()}
 
-    def test_a_bridge_changes_nothing(self):
+    def test_bridge_keeps_frame_sizes_and_marks_no_frame(self):
         lines = self.lines("bridge")
         self.assertEqual([lines[f"{size}_bytes_out"] for size in (64, 1024)], [62, 1022])
         self.assertEqual([lines[f"{size}_marked_percent"] for size in (64, 1024)], [0, 0])
 
-    def test_marking_marks_some_and_telemetry_adds_a_hop(self):
+    def test_marking_marks_some_frames_and_telemetry_adds_one_hop(self):
         lines = self.lines("marking", "--marked")
         self.assertTrue(0 < lines["1024_marked_percent"] < 50, lines)
         self.assertEqual(lines["64_bytes_out"], lines["64_bytes_in"])
         lines = self.lines("telemetry", "--longer", str(INT_BYTES))
         self.assertEqual([lines[f"{size}_bytes_out"] - lines[f"{size}_bytes_in"] for size in (64, 1024)], [INT_BYTES] * 2)
 
-    def test_everything_does_both(self):
+    def test_combined_configuration_marks_frames_and_adds_hop(self):
         lines = self.lines("everything", "--marked", "--longer", str(INT_BYTES))
         self.assertGreater(lines["64_marked_percent"], 0)
 
     # A result of a switch whose feature had no effect would be misleading.
-    def test_a_feature_that_does_nothing_is_refused(self):
+    def test_rejects_run_without_effect_of_measured_feature(self):
         status, _, said = self.load("bridge", "--marked")
         self.assertEqual((status, said), (1, "roci-forwarding-load: no received frame was marked\n"))
         status, _, said = self.load("marking", "--longer", str(INT_BYTES))
         self.assertEqual(status, 1)
         self.assertRegex(said, r"\Aroci-forwarding-load: a frame of 62 bytes was received with 62, [^\n]*\n\Z")
 
-    def test_sockets_or_a_device_of_its_own_and_not_both(self):
+    def test_requires_either_two_sockets_or_device_core(self):
         for options in ((), ("in",), ("in", "out", "--device-core", "0")):
             done = subprocess.run([LOAD, *options], capture_output=True, text=True, timeout=60, check=False)
             self.assertEqual((done.returncode, done.stderr), (1, "roci-forwarding-load: two sockets or --device-core are required\n"))
 
 
 class OpenVSwitch(unittest.TestCase):
-    def test_what_is_not_unpacked_is_one_sentence(self):
+    def test_reports_missing_ovs_program_in_one_line(self):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([sys.executable, FOLDER / "open_vswitch.py", "--programs", folder, "--core", "1", "--other-core", "0",
                                    "--flows", "normal"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)

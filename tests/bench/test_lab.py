@@ -27,7 +27,7 @@ class Cost(unittest.TestCase):
         self.assertEqual((status, lines), (1, {}))
         self.assertIn(why, said)
 
-    def test_the_rate_is_of_cpu_time_and_not_of_time(self):
+    def test_computes_rate_from_cpu_time(self):
         status, figures, _ = self.cost(BUSY + "time.sleep(0.7)\nprint('packet_hops 3000')")
         self.assertEqual(status, 0)
         self.assertEqual(figures["packet_hops"], 3000)
@@ -35,12 +35,12 @@ class Cost(unittest.TestCase):
         self.assertGreaterEqual(figures["seconds"] - figures["cpu_seconds"], 0.5)
         self.assertAlmostEqual(figures["hops_per_cpu_second"] * figures["cpu_seconds"], 3000, delta=30)
 
-    def test_results_of_the_lab_say_what_was_simulated_and_in_which_time(self):
+    def test_reads_packet_hops_and_seconds_from_lab_results(self):
         said = "import json, os\nos.mkdir('out')\njson.dump({'packet_hops': 8, 'seconds': 2.0}, open('out/run.json', 'w'))"
         status, figures, _ = self.cost(said, "--results", "out")
         self.assertEqual((status, figures["packet_hops"], figures["hops_per_second"]), (0, 8, 4))
 
-    def test_memory_of_a_host_is_what_two_networks_differ_by(self):
+    def test_computes_memory_per_host_from_two_network_sizes(self):
         hosts = f"import sys\nx = b'x' * (int(sys.argv[1]) * {2 * MIB_A_HOST << 20})\nprint('packet_hops 1')"
         status, figures, _ = self.cost(hosts, "--hosts", "10,20,40")
         self.assertEqual(status, 0)
@@ -49,7 +49,7 @@ class Cost(unittest.TestCase):
         for hosts in (20, 40):
             self.assertAlmostEqual(figures[f"kib_per_host_{hosts}"], MIB_A_HOST * 1024, delta=100)
 
-    def test_what_did_not_simulate_is_refused(self):
+    def test_rejects_failed_empty_or_lossy_simulation(self):
         self.refused("print('done')", "no line 'packet_hops NUMBER'")
         self.refused("print('packet_hops 0')", "no packet was forwarded")
         self.refused("print('packet_hops 7\\ndropped 3')", "3 packets were dropped")

@@ -48,7 +48,7 @@ PARSERS = {
 
 
 class Parsers(unittest.TestCase):
-    def test_each_reads_its_sample(self):
+    def test_return_expected_values_of_samples(self):
         for name, (take, out, expected) in PARSERS.items():
             with self.subTest(name):
                 value = take(out)
@@ -57,7 +57,7 @@ class Parsers(unittest.TestCase):
                     self.assertAlmostEqual(value, expected, places=6)
 
     # A value of 0 from unknown output would be misleading.
-    def test_each_refuses_what_it_does_not_know(self):
+    def test_reject_unknown_output(self):
         for name, (take, out, _) in PARSERS.items():
             text = out.server or out.text
             for wrong in ("", "\n", "{}", "[]", "null", "no such thing\n", text[:len(text) // 10], '{"results": [{}]}',
@@ -66,7 +66,7 @@ class Parsers(unittest.TestCase):
                     with self.assertRaises(Unreadable):
                         take(Output(wrong, wrong if out.server else ""))
 
-    def test_no_parser_reads_the_output_of_another_program(self):
+    def test_reject_output_of_other_programs(self):
         for name, (take, _, _) in PARSERS.items():
             for other, (_, out, _) in PARSERS.items():
                 if name.split()[0] == other.split()[0] or {name.split()[0], other.split()[0]} <= {"kernel"}:
@@ -76,37 +76,37 @@ class Parsers(unittest.TestCase):
                         take(out)
 
     # Without -f, ucx_perftest prints lines of the same format while it runs.
-    def test_the_last_line_of_ucx_counts_and_two_would_not(self):
+    def test_ucx_parser_rejects_two_final_lines(self):
         row = sample("ucx_tag_bw.txt").splitlines()[-1]
         with self.assertRaises(Unreadable):
             peers.ucx_final(4, 1)(Output(row + "\n" + row))
 
-    def test_a_port_that_received_nothing_is_no_figure(self):
+    def test_testpmd_parser_rejects_port_without_received_packets(self):
         text = "NIC statistics for port 0 ####\n  Rx-pps:    0   Rx-bps:  0\n"
         with self.assertRaisesRegex(Unreadable, "nothing"):
             peers.testpmd_received(Output(text))
 
     # The load generator must be faster than the switch that it measures.
-    def test_a_load_that_was_the_limit_itself_is_no_figure_of_a_switch(self):
+    def test_forwarding_parser_rejects_run_limited_by_load_generator(self):
         with self.assertRaisesRegex(Unreadable, "at only 49.9 % of its looks"):
             switches.forwarded(1024)(output("forwarding_load.txt"))
 
-    def test_a_switch_that_nothing_came_out_of_is_no_figure(self):
+    def test_forwarding_parser_rejects_switch_without_output(self):
         text = "64_frames_per_second 0\n64_waiting_percent 100.0\n"
         with self.assertRaisesRegex(Unreadable, "the switch forwarded no frames"):
             switches.forwarded(64)(Output(text))
 
     # The first second includes the start and shows 0.
-    def test_the_seconds_of_testpmd_without_packets_do_not_count(self):
+    def test_testpmd_parser_ignores_seconds_without_packets(self):
         block = "NIC statistics for port 0 ####\n  Rx-pps:    {}   Rx-bps:  0\nNIC statistics for port 1 ##\n  Rx-pps: 7\n"
         text = "".join(block.format(rate) for rate in (0, 300, 100, 200))
         self.assertEqual(peers.testpmd_received(Output(text)), 200)
 
-    def test_what_udp_lost_does_not_count_as_received(self):
+    def test_iperf_parser_subtracts_lost_datagrams(self):
         end = {"sum": {"bits_per_second": 10e9, "lost_percent": 25}}
         self.assertAlmostEqual(peers.iperf_received(Output(json.dumps({"end": end}))), 7.5)
 
-    def test_a_benchmark_that_gave_up_is_no_figure(self):
+    def test_benchmark_parser_rejects_failed_benchmark(self):
         document = {"benchmarks": [{"name": "write/64", "error_occurred": True, "error_message": "no buffers",
                                     "bytes_per_second": 5}]}
         with self.assertRaisesRegex(Unreadable, "no buffers"):
@@ -117,22 +117,22 @@ class GoogleBenchmark(unittest.TestCase):
     def setUp(self):
         self.found = google_benchmark.read(sample("google_benchmark_repeated.json"))
 
-    def test_repetitions_are_gathered_by_name(self):
+    def test_groups_repetitions_by_name(self):
         self.assertEqual(sorted(self.found), ["limit_ring/64", "write/64/ack_each", "write/64/direct"])
         self.assertEqual({len(one.runs) for one in self.found.values()}, {3})
 
-    def test_a_ratio_is_own_rate_over_the_others_by_repetition(self):
+    def test_divides_own_rate_by_other_rate_per_repetition(self):
         own, other = self.found["write/64/ack_each"], self.found["write/64/direct"]
         self.assertEqual(own.against(), ["write/64/direct"])
         expected = [a / b for a, b in zip(own.of("packets_per_second"), other.of("packets_per_second"))]
         self.assertEqual(own.ratio(other).rounds, expected)
 
     # limit_copy_crc/64 was filtered out of the sample.
-    def test_what_a_filter_left_out_is_not_compared(self):
+    def test_omits_ratios_of_filtered_benchmarks(self):
         names = [name for name, _ in google_benchmark.ratios(self.found, self.found["write/64/direct"])]
         self.assertEqual(names, ["limit_ring/64"])
 
-    def test_time_is_compared_upside_down_when_there_is_no_rate(self):
+    def test_compares_inverse_times_without_rates(self):
         def timed(name, times):
             one = google_benchmark.Benchmark(name)
             for time in times:
@@ -141,13 +141,13 @@ class GoogleBenchmark(unittest.TestCase):
         self.assertEqual(timed("quick", [1, 2]).ratio(timed("slow", [4, 4])).rounds, [4, 2])
         self.assertEqual(timed("waits/real_time", [5]).nanoseconds(), [1000])
 
-    def test_a_benchmark_that_gave_up_says_so_in_the_table(self):
+    def test_table_and_json_report_failed_benchmark(self):
         run = {"run_type": "iteration", "run_name": "x", "error_occurred": True, "error_message": "no buffers"}
         found = google_benchmark.read(json.dumps({"benchmarks": [run]}))
         self.assertEqual(list(google_benchmark.rows(found)), [("x", "failed", "", "no buffers", "")])
         self.assertEqual(google_benchmark.document(found)[0]["error"], "no buffers")
 
-    def test_other_text_is_refused(self):
+    def test_rejects_other_text(self):
         for text in ("", "{}", '{"benchmarks": []}', '{"benchmarks": [{"run_type": "iteration"}]}', "write/64 3 ns"):
             with self.subTest(text):
                 with self.assertRaises(Unreadable):

@@ -32,29 +32,29 @@ def alive(pid):
         return False
 
 
-class One(unittest.TestCase):
-    def test_output_comes_back(self):
+class SingleCommand(unittest.TestCase):
+    def test_returns_output(self):
         self.assertEqual(run(python("print('hello')"), PLACE).text, "hello\n")
 
-    def test_an_exit_status_is_told_with_the_last_words(self):
+    def test_reports_exit_status_with_error_message(self):
         with self.assertRaisesRegex(Failed, "ended with 3: an error of mine"):
             run(python("import sys; print('an error of mine', file=sys.stderr); print('more'); sys.exit(3)"), PLACE)
 
-    def test_a_status_that_is_accepted_is_no_failure(self):
+    def test_accepts_listed_exit_status(self):
         self.assertEqual(run(python("print(1); raise SystemExit(1)", accepted=(0, 1)), PLACE).text, "1\n")
 
-    def test_a_signal_is_told_by_name(self):
+    def test_reports_terminating_signal_by_name(self):
         with self.assertRaisesRegex(Failed, "ended by SIGABRT"):
             run(python("import os; os.abort()"), PLACE)
 
-    def test_a_program_that_is_not_there_is_told(self):
+    def test_reports_missing_program(self):
         with self.assertRaisesRegex(Failed, "'nowhere-to-be-found' cannot be started"):
             run(Command(("nowhere-to-be-found",)), PLACE)
 
-    def test_the_environment_is_passed(self):
+    def test_passes_environment(self):
         self.assertEqual(run(python("import os; print(os.environ['A'])", environment=(("A", "b"),)), PLACE).text, "b\n")
 
-    def test_what_takes_too_long_is_ended_with_its_children(self):
+    def test_kills_command_and_children_after_time_limit(self):
         with tempfile.NamedTemporaryFile("r") as pids, mock.patch.object(harness_run, "END_LIMIT", 0.2):
             # The limit leaves time for both processes to start, on a busy machine too.
             with self.assertRaisesRegex(Failed, "longer than 8 s"):
@@ -65,32 +65,32 @@ class One(unittest.TestCase):
         self.assertEqual(Process.running, [])
 
 
-class Pairs(unittest.TestCase):
+class ServerAndClient(unittest.TestCase):
     SERVER = ("import socket; s = socket.socket(); s.bind(('127.0.0.1', PORT)); s.listen(); c, _ = s.accept(); "
               "print(c.recv(9).decode())")
     CLIENT = "import socket; s = socket.create_connection(('127.0.0.1', PORT)); s.send(b'from us'); print('sent')"
 
-    def test_the_client_starts_when_the_server_listens(self):
+    def test_starts_client_after_server_listens(self):
         slow = "import time; time.sleep(0.3); " + self.SERVER
         out = run(Pair(python(slow), python(self.CLIENT), "tcp"), PLACE)
         self.assertEqual((out.text, out.server), ("sent\n", "from us\n"))
 
-    def test_a_server_that_goes_on_is_ended(self):
+    def test_ends_server_that_continues_after_client(self):
         server = self.SERVER + "; import os, time; print(os.getpid(), flush=True); time.sleep(60)"
         with mock.patch.object(harness_run, "END_LIMIT", 0.2):
             out = run(Pair(python(server), python(self.CLIENT), "tcp"), PLACE)
         self.assertFalse(alive(int(out.server.split()[-1])))
 
-    def test_a_server_that_fails_in_the_end_is_told(self):
+    def test_reports_server_failure_after_client(self):
         with self.assertRaisesRegex(Failed, "the server ended with 1 behind its client: an error of the server"):
             run(Pair(python(self.SERVER + "; raise SystemExit('an error of the server')"), python(self.CLIENT), "tcp"),
                 PLACE)
 
-    def test_a_server_that_never_listens_is_told(self):
+    def test_reports_server_exit_before_client_start(self):
         with self.assertRaisesRegex(Failed, "server exited before its client started: no, cannot"):
             run(Pair(python("raise SystemExit('no, cannot')"), python(self.CLIENT), "tcp"), PLACE)
 
-    def test_a_client_that_fails_is_told_with_what_the_server_said(self):
+    def test_reports_client_failure_with_server_output(self):
         server = self.SERVER + "; raise SystemExit('an error of the server')"
         client = self.CLIENT + "; s.close(); import time; time.sleep(0.3); raise SystemExit('an error of the client')"
         with self.assertRaisesRegex(Failed, "an error of the client; the server: an error of the server"):
@@ -98,7 +98,7 @@ class Pairs(unittest.TestCase):
 
 
 class Sockets(unittest.TestCase):
-    def test_a_taken_port_and_a_name_are_seen(self):
+    def test_detects_ports_and_abstract_names_in_use(self):
         import socket
         with socket.socket() as listening, socket.socket(socket.AF_UNIX) as local, \
                 socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
@@ -115,7 +115,7 @@ class Sockets(unittest.TestCase):
         self.assertFalse(named(name))
 
 
-class Interrupted(unittest.TestCase):
+class Interruption(unittest.TestCase):
     # After Ctrl-C and after a killed harness, no process continues to run.
     def stop_harness(self, number):
         with tempfile.NamedTemporaryFile("r") as pids:
@@ -137,33 +137,33 @@ class Interrupted(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
 
-    def test_an_interrupt_ends_the_command_with_its_children(self):
+    def test_interrupt_ends_command_and_children(self):
         self.assertEqual([pid for pid in self.stop_harness(signal.SIGINT) if alive(pid)], [])
 
-    def test_a_killed_harness_takes_its_command_along(self):
+    def test_command_ends_after_harness_is_killed(self):
         command, child = self.stop_harness(signal.SIGKILL)
         self.wait_until(lambda: not alive(command))
         os.kill(child, signal.SIGKILL)  # The child has lost its parent; this test ends it.
 
 
 class OtherRevisions(unittest.TestCase):
-    def test_an_option_that_it_does_not_know_is_one_sentence(self):
+    def test_reports_option_unknown_to_revision(self):
         sentence = compare.explain(Failed("it ended with 2: roci-perf: The following argument was not expected: --loss"),
                                    "before")
         self.assertEqual(sentence, "that revision does not know an option of this run (not expected: --loss)")
 
-    def test_what_places_a_run_is_left_out_on_both_sides(self):
+    def test_removes_core_placement_from_both_sides(self):
         command = Command(("{bin}/roci-perf", "write", "bw", "--cores", "0,1", "--json"))
         self.assertEqual(compare.unplaced(command).words, ("{bin}/roci-perf", "write", "bw", "--json"))
         pair = compare.unplaced(Pair(command, command))
         self.assertEqual(pair.server, pair.client)
         self.assertNotIn("--cores", pair.server.words)
 
-    def test_programs_of_ours_are_found_behind_scripts(self):
+    def test_finds_own_program_in_arguments_of_scripts(self):
         self.assertEqual(compare.own_program(Command(("python3", "x.py", "--program", "{bin}/roci-budget"))), "roci-budget")
         self.assertIsNone(compare.own_program(Command(("iperf3",))))
 
-    def test_a_revision_that_is_not_there_is_one_sentence(self):
+    def test_rejects_unknown_revision(self):
         with self.assertRaisesRegex(compare.CannotCompare, "there is no revision 'nonsense'"):
             compare.resolve("nonsense")
 

@@ -15,7 +15,7 @@ BottleneckQueue step_at(double bytes) {
   return {.mark_from = bytes, .mark_all = bytes + 1, .drop_not_ect = 1e12};
 }
 
-TEST(Bottleneck, one_flow_has_the_link_to_itself) {
+TEST(Bottleneck, single_flow_reaches_its_target_utilization) {
   for (const char* name : {"ldcp", "dctcp", "swift"}) {
     const auto result = Bottleneck(name, 1).run(2 * kMilli);
     EXPECT_GT(result.goodput, kAll - 0.1) << name;
@@ -24,7 +24,7 @@ TEST(Bottleneck, one_flow_has_the_link_to_itself) {
   EXPECT_NEAR(Bottleneck("hpcc", 1).run(2 * kMilli).goodput, kAll * 0.95, 0.5);
 }
 
-TEST(Bottleneck, ldcp_drops_first_packets_only_and_keeps_a_short_queue) {  // L1, L26, L27
+TEST(Bottleneck, ldcp_drops_only_at_the_start_and_keeps_a_short_queue) {  // L1, L26, L27
   const auto result = Bottleneck("ldcp", 16).run(4 * kMilli);
   EXPECT_GT(result.goodput, kAll - 0.5);
   EXPECT_NEAR(result.mean_queue, 15'000, 3000);
@@ -36,7 +36,7 @@ TEST(Bottleneck, ldcp_drops_first_packets_only_and_keeps_a_short_queue) {  // L1
 
 // With the base round-trip time 1024 flows keep one packet each in the queue, for any gamma. With the measured one it
 // drains.
-TEST(Bottleneck, ldcp_drains_the_queue_of_very_many_flows) {  // A1, L7
+TEST(Bottleneck, ldcp_drains_queue_of_1024_flows_with_measured_rtt) {  // A1, L7
   const auto measured = Bottleneck("ldcp", 1024).run(10 * kMilli);
   EXPECT_LT(measured.mean_queue, 150'000);
   EXPECT_GT(measured.goodput, 85);
@@ -46,14 +46,14 @@ TEST(Bottleneck, ldcp_drains_the_queue_of_very_many_flows) {  // A1, L7
   EXPECT_GT(base.mean_queue, 900'000);
 }
 
-TEST(Bottleneck, ldcp_starves_flows_where_its_rules_do_not_meet_at_one_packet) {  // A2
+TEST(Bottleneck, ldcp_is_unfair_if_its_rules_differ_at_one_packet) {  // A2
   const auto apart = Bottleneck("ldcp", 64, {{"alpha", 1}, {"gamma", 0.0625}}).run(20 * kMilli);
   EXPECT_LT(apart.fairness, 0.6);
   const auto together = Bottleneck("ldcp", 64, {{"alpha", 0.0625}, {"gamma", 0.0625}}).run(20 * kMilli);
   EXPECT_GT(together.fairness, 0.95);
 }
 
-TEST(Bottleneck, ldcp_parts_its_flows_by_jitter) {
+TEST(Bottleneck, ldcp_jitter_raises_goodput_and_shortens_queue) {
   const auto jittered = Bottleneck("ldcp", 512).run(10 * kMilli);
   const auto even = Bottleneck("ldcp", 512, {{"jitter", 0}}).run(10 * kMilli);
   EXPECT_GT(jittered.goodput, even.goodput + 5);
@@ -61,7 +61,7 @@ TEST(Bottleneck, ldcp_parts_its_flows_by_jitter) {
 }
 
 // Figure 13 of the paper: a reaction to each ACK without a reference window loses throughput and keeps a queue.
-TEST(Bottleneck, hpcc_empties_the_queue_and_does_not_overreact) {  // H1, H22
+TEST(Bottleneck, hpcc_reference_window_keeps_goodput_and_a_short_queue) {  // H1, H22
   const auto run = [](double update) {
     return Bottleneck("hpcc", 16, {{"w_ai", 80}, {"update", update}}, without_marks()).run(2 * kMilli);
   };
@@ -74,7 +74,7 @@ TEST(Bottleneck, hpcc_empties_the_queue_and_does_not_overreact) {  // H1, H22
   EXPECT_GT(per_round.goodput, 0.93 * kAll);
 }
 
-TEST(Bottleneck, hpcc_uses_the_link_as_it_is_told) {  // H15
+TEST(Bottleneck, hpcc_utilization_follows_eta) {  // H15
   const auto low = Bottleneck("hpcc", 4, {{"eta", 0.8}, {"w_ai", 20}}, without_marks()).run(2 * kMilli);
   const auto high = Bottleneck("hpcc", 4, {{"eta", 0.98}, {"w_ai", 20}}, without_marks()).run(2 * kMilli);
   EXPECT_NEAR(low.goodput, 0.8 * kAll, 2.5);
@@ -82,14 +82,14 @@ TEST(Bottleneck, hpcc_uses_the_link_as_it_is_told) {  // H15
   EXPECT_LE(low.mean_queue, high.mean_queue);
 }
 
-TEST(Bottleneck, dctcp_keeps_the_queue_at_the_step) {
+TEST(Bottleneck, dctcp_keeps_queue_near_marking_threshold) {
   const auto result = Bottleneck("dctcp", 16, {}, step_at(68'000)).run(10 * kMilli);
   EXPECT_GT(result.goodput, kAll - 0.1);
   EXPECT_NEAR(result.mean_queue, 60'000, 12'000);
   EXPECT_GT(result.fairness, 0.95);
 }
 
-TEST(Bottleneck, swift_keeps_the_queue_near_its_target) {
+TEST(Bottleneck, swift_keeps_queue_near_its_target) {
   const auto result = Bottleneck("swift", 16, {}, without_marks()).run(4 * kMilli);
   EXPECT_GT(result.goodput, kAll - 0.1);
   EXPECT_NEAR(result.mean_queue, 48'000, 10'000);  // 45 KB with the same values in the reference's run
@@ -98,14 +98,14 @@ TEST(Bottleneck, swift_keeps_the_queue_near_its_target) {
 
 // 1024 windows of one round trip overflow the buffer. The minimum window with a round-trip time of 5 ms would take
 // half a second.
-TEST(Bottleneck, swift_starves_nobody_after_an_incast) {
+TEST(Bottleneck, swift_remains_fair_after_an_incast) {
   const auto result = Bottleneck("swift", 1024, {}, without_marks()).run(40 * kMilli);
   EXPECT_GT(result.fairness, 0.9);
   EXPECT_GT(result.goodput, 80);
   EXPECT_EQ(result.late_drops, 0U);
 }
 
-TEST(Bottleneck, runs_the_same_again) {
+TEST(Bottleneck, repeated_run_gives_identical_results) {
   for (const char* name : {"ldcp", "hpcc", "dctcp", "swift"}) {
     const auto once = Bottleneck(name, 30).run(kMilli), again = Bottleneck(name, 30).run(kMilli);
     EXPECT_EQ(once.goodput, again.goodput) << name;

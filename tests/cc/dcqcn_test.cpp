@@ -35,7 +35,7 @@ class Dcqcn : public testing::Test {
   static double gbit(const Driver& driver) { return static_cast<double>(driver.decision.rate) / 1e9; }
 };
 
-TEST_F(Dcqcn, starts_at_line_rate_with_nothing_to_wake_up_for) {
+TEST_F(Dcqcn, starts_at_line_rate_without_timers) {
   Driver driver = start(nic());
   EXPECT_EQ(driver.decision.rate, 100'000'000'000U);
   EXPECT_EQ(driver.decision.window, ROCI_CC_NO_LIMIT);
@@ -46,7 +46,7 @@ TEST_F(Dcqcn, starts_at_line_rate_with_nothing_to_wake_up_for) {
 
 // Golden vector of the reference: g = 1/256, alpha = 1, target = line rate, AI = 40 Mb/s, F = 5, three CNPs, seven
 // timers.
-TEST_F(Dcqcn, follows_the_vector_of_the_paper) {
+TEST_F(Dcqcn, follows_paper_vector_of_cuts_and_recovery) {
   Driver driver = start(paper());
   EXPECT_NEAR((driver.cnp(), gbit(driver)), 50, 1e-6);
   EXPECT_NEAR((driver.cnp(), gbit(driver)), 25, 1e-6);
@@ -62,7 +62,7 @@ TEST_F(Dcqcn, follows_the_vector_of_the_paper) {
 }
 
 // Golden vector: without CNPs alpha is 0.996093750, 0.992202759, 0.988326967 after one, two and three periods.
-TEST_F(Dcqcn, lets_alpha_fall_as_the_vector_of_the_paper) {
+TEST_F(Dcqcn, alpha_decays_as_in_paper_vector) {
   const double alphas[] = {1, 0.996093750, 0.992202759, 0.988326967};
   for (unsigned periods = 0; periods < 4; ++periods) {
     Driver driver = start(paper({{"rpg_time_reset", 1e10}}));
@@ -75,7 +75,7 @@ TEST_F(Dcqcn, lets_alpha_fall_as_the_vector_of_the_paper) {
 }
 
 // Alpha is 1 at the first CNP and stays 1. From 255/256 it rises by 1/256^2: (1-g) 255/256 + g.
-TEST_F(Dcqcn, raises_alpha_after_the_cut_as_the_paper_or_before_it_as_the_nic) {
+TEST_F(Dcqcn, raises_alpha_after_cut_as_paper_or_before_cut_as_nic) {
   const double fallen = 255.0 / 256, risen = fallen * 255 / 256 + 1.0 / 256;
   for (const double first : {0.0, 1.0}) {
     Driver driver = start(paper({{"rpg_time_reset", 1e10}, {"alpha_first", first}}));
@@ -92,7 +92,7 @@ TEST_F(Dcqcn, raises_alpha_after_the_cut_as_the_paper_or_before_it_as_the_nic) {
 
 // The cut happens at the end of the monitor period, after the fourth update of alpha. Golden vector: from 1023
 // without CNPs 1018, 1013, 1008, and 1019 * 1008 / 1024 = 1003. The first alpha includes the first CNP.
-TEST_F(Dcqcn, has_the_fixed_point_alpha_of_the_nic) {
+TEST_F(Dcqcn, fixed_point_alpha_decays_as_in_the_nic) {
   for (const auto& [period, alpha] : {std::pair{1000, 1018}, {2000, 1013}, {3000, 1008}, {4000, 1003}}) {
     Driver driver = start(nic({{"rate_reduce_monitor_period", period}}));
     driver.cnp();
@@ -103,14 +103,14 @@ TEST_F(Dcqcn, has_the_fixed_point_alpha_of_the_nic) {
 }
 
 // If the periods of alpha and of the monitor end together, the cut uses the previous alpha: three updates, not four.
-TEST_F(Dcqcn, cuts_before_alpha_is_updated_if_it_is_told_to) {
+TEST_F(Dcqcn, alpha_first_0_cuts_before_the_alpha_update) {
   Driver driver = start(nic({{"alpha_first", 0}}));
   driver.cnp();
   driver.wait(4 * kUs);
   EXPECT_EQ(driver.decision.rate, static_cast<uint64_t>(kLine * (1 - 1008 / 2048.0)));
 }
 
-TEST_F(Dcqcn, lets_alpha_fall_only_when_no_cnp_came_for_a_period_of_its_own) {
+TEST_F(Dcqcn, alpha_decays_only_after_a_full_period_without_cnp) {
   Driver driver = start(paper());
   for (unsigned i = 0; i < 4; ++i) {
     driver.cnp();
@@ -120,7 +120,7 @@ TEST_F(Dcqcn, lets_alpha_fall_only_when_no_cnp_came_for_a_period_of_its_own) {
 }
 
 // Golden vector: with one CNP per period alpha stays 1008: 1019 * 1008 / 1024 + 5 = 1003 + 5.
-TEST_F(Dcqcn, holds_the_fixed_point_alpha_of_the_nic_with_a_cnp_in_each_period) {
+TEST_F(Dcqcn, fixed_point_alpha_stays_constant_with_one_cnp_per_period) {
   Driver driver = start(nic({{"rate_reduce_monitor_period", 1e6}}));
   driver.cnp();
   driver.wait(3500);
@@ -137,7 +137,7 @@ TEST_F(Dcqcn, holds_the_fixed_point_alpha_of_the_nic_with_a_cnp_in_each_period) 
 
 // Golden vector: alpha 1023 leaves 0.50048828125 of the rate, 512 leaves 0.75. (The sum of the reference with gd =
 // 11.)
-TEST_F(Dcqcn, cuts_by_alpha_over_two_to_the_gd_but_leaves_the_least_factor) {
+TEST_F(Dcqcn, cuts_by_alpha_over_2_to_gd_limited_by_minimum_factor) {
   const auto left = [](const Driver::Values& values) {
     Driver driver = start(paper(values));
     driver.cnp();
@@ -150,7 +150,7 @@ TEST_F(Dcqcn, cuts_by_alpha_over_two_to_the_gd_but_leaves_the_least_factor) {
   EXPECT_NEAR(left({{"rpg_min_dec_fac", 100}}), 1, 1e-11) << "100 % prevents cuts";
 }
 
-TEST_F(Dcqcn, cuts_once_in_a_monitor_period_however_many_cnps_come) {
+TEST_F(Dcqcn, cuts_once_per_monitor_period_for_any_number_of_cnps) {
   Driver one = start(nic()), many = start(nic());
   one.cnp();
   many.cnp(1000);
@@ -168,7 +168,7 @@ TEST_F(Dcqcn, cuts_once_in_a_monitor_period_however_many_cnps_come) {
 }
 
 // The monitor periods start with the first CNP, at 0. So a CNP at 9 us causes a cut at 12 us.
-TEST_F(Dcqcn, cuts_at_the_ends_of_periods_that_began_with_the_first_cnp) {
+TEST_F(Dcqcn, monitor_periods_start_with_first_cnp) {
   Driver driver = start(nic());
   driver.cnp();
   driver.wait_until(9 * kUs);
@@ -179,7 +179,7 @@ TEST_F(Dcqcn, cuts_at_the_ends_of_periods_that_began_with_the_first_cnp) {
   EXPECT_EQ(driver.decision.timer_ns[0], 16 * kUs) << "one at the end of a period is of the next";
 }
 
-TEST_F(Dcqcn, cuts_for_each_cnp_of_an_event_as_if_they_had_come_alone) {
+TEST_F(Dcqcn, cuts_for_each_cnp_of_one_event) {
   Driver together = start(paper()), alone = start(paper());
   together.cnp(5);
   for (unsigned i = 0; i < 5; ++i) alone.cnp();
@@ -189,7 +189,7 @@ TEST_F(Dcqcn, cuts_for_each_cnp_of_an_event_as_if_they_had_come_alone) {
 
 // D10: the target is the rate before the cut. With clamp_tgt_rate 0 only if the rate has risen since the previous
 // cut, and with clamp_tgt_rate_after_time_inc 0 only if it has risen by the byte counter.
-TEST_F(Dcqcn, aims_at_the_rate_before_the_cut_as_it_is_told_to) {
+TEST_F(Dcqcn, clamp_parameters_select_recovery_target) {
   const auto recovered = [](double clamp, double after_time, bool rise) {
     Driver driver = start(paper({{"clamp_tgt_rate", clamp}, {"clamp_tgt_rate_after_time_inc", after_time}}));
     driver.cnp();                     // 50, target 100
@@ -208,7 +208,7 @@ TEST_F(Dcqcn, aims_at_the_rate_before_the_cut_as_it_is_told_to) {
 
 // D11: both counters apply. F = 5: below 5 in both fast recovery; above in one additive increase; above in both hyper
 // increase by i times R_HAI.
-TEST_F(Dcqcn, rises_by_time_and_by_bytes_and_hyper_when_both_have_had_enough) {
+TEST_F(Dcqcn, timer_and_byte_counter_stages_select_increase_phase) {
   Driver driver = start(paper({{"rpg_time_reset", 1e6}}));
   driver.cnp(4);  // 6.25, target 12.5
   EXPECT_EQ(driver.decision.sent_notice, 10'000'000U);
@@ -239,7 +239,7 @@ TEST_F(Dcqcn, rises_by_time_and_by_bytes_and_hyper_when_both_have_had_enough) {
   EXPECT_NEAR(2 * gbit(driver) - before, 12.5 + 8 * 0.04 + 1 * 0.4 + 2 * 0.4, 1e-6);
 }
 
-TEST_F(Dcqcn, takes_hyper_steps_that_are_all_alike_as_the_nic) {
+TEST_F(Dcqcn, hyper_increase_uses_constant_steps_as_in_the_nic) {
   Driver driver =
       start(nic({{"rpg_hai_rate", 1e9}, {"rate_reduce_monitor_period", 0}, {"clamp_tgt_rate", 1}}));
   driver.cnp(5);
@@ -261,7 +261,7 @@ TEST_F(Dcqcn, takes_hyper_steps_that_are_all_alike_as_the_nic) {
 
 // Bytes sent before the cut do not count for the period that starts with it, although the notice arrives as
 // requested.
-TEST_F(Dcqcn, counts_bytes_from_the_cut_on) {
+TEST_F(Dcqcn, byte_counter_restarts_at_cut) {
   Driver driver = start(paper({{"rpg_time_reset", 1e10}}));
   driver.cnp();
   driver.event.sent_bytes = 6'000'000;
@@ -277,7 +277,7 @@ TEST_F(Dcqcn, counts_bytes_from_the_cut_on) {
 }
 
 // Missed notices are made up for within bounds, and only once.
-TEST_F(Dcqcn, is_done_with_a_gap_however_long_it_was) {
+TEST_F(Dcqcn, byte_counter_catches_up_once_after_a_large_gap) {
   Driver driver = start(paper({{"rpg_time_reset", 1e10}}));
   driver.cnp(5);
   driver.event.sent_bytes = 10'000'000'000'005U;
@@ -289,7 +289,7 @@ TEST_F(Dcqcn, is_done_with_a_gap_however_long_it_was) {
   EXPECT_EQ(driver.state_name(), "additive_increase");
 }
 
-TEST_F(Dcqcn, gives_the_limit_up_at_the_highest_rate_and_begins_anew_with_the_next_cnp) {
+TEST_F(Dcqcn, release_at_max_resets_alpha_for_next_cnp) {
   for (const double release : {0.0, 1.0}) {
     Driver driver = start(nic({{"release_at_max", release}}));
     driver.cnp();
@@ -307,7 +307,7 @@ TEST_F(Dcqcn, gives_the_limit_up_at_the_highest_rate_and_begins_anew_with_the_ne
   }
 }
 
-TEST_F(Dcqcn, sets_a_rate_with_the_first_cnp_if_it_is_told_to) {
+TEST_F(Dcqcn, first_cnp_sets_configured_rate_but_never_increases_it) {
   Driver driver = start(nic({{"rate_to_set_on_first_cnp", 20e9}}));
   driver.cnp();
   EXPECT_NEAR(gbit(driver), 20, 1e-9);
@@ -320,7 +320,7 @@ TEST_F(Dcqcn, sets_a_rate_with_the_first_cnp_if_it_is_told_to) {
   EXPECT_NEAR(gbit(more), 50, 1e-9) << "never up";
 }
 
-TEST_F(Dcqcn, stays_between_its_least_and_its_highest_rate) {
+TEST_F(Dcqcn, rate_stays_between_minimum_and_maximum) {
   Driver driver = start(paper({{"rpg_min_rate", 2e9}, {"rpg_max_rate", 40e9}}));
   EXPECT_EQ(driver.decision.rate, 40'000'000'000U);
   driver.cnp(4'000'000'000U);
@@ -334,7 +334,7 @@ TEST_F(Dcqcn, stays_between_its_least_and_its_highest_rate) {
 }
 
 // 52500 bytes per 4.2 us are 100 Gb/s.
-TEST_F(Dcqcn, has_a_window_if_it_is_told_to_and_packets_are_acknowledged) {
+TEST_F(Dcqcn, window_is_fixed_or_proportional_and_requires_acknowledgments) {
   Driver fixed = start(paper({{"window", 1}})), share = start(paper({{"window", 2}}));
   EXPECT_EQ(fixed.decision.window, 52'500U);
   EXPECT_EQ(share.decision.window, 52'500U);
@@ -353,7 +353,7 @@ TEST_F(Dcqcn, has_a_window_if_it_is_told_to_and_packets_are_acknowledged) {
 }
 
 // Q33. A feedback of 21/63 is a third: the rate falls by a sixth.
-TEST_F(Dcqcn, takes_alpha_from_a_notice_if_it_is_told_to) {
+TEST_F(Dcqcn, notice_alpha_derives_alpha_from_cnm_feedback) {
   Driver driver = start(paper({{"notice_alpha", 1}}));
   driver.event.cnm.feedback = 21;
   driver.call(ROCI_CC_ON_CNM);
@@ -390,7 +390,7 @@ TEST_F(Dcqcn, takes_alpha_from_a_notice_if_it_is_told_to) {
 }
 
 // Closed form: one update after a long time equals continuous updates.
-TEST_F(Dcqcn, need_not_be_looked_at_for_alpha_to_be_right) {
+TEST_F(Dcqcn, late_alpha_update_equals_continuous_updates) {
   for (const double fixed : {0.0, 1.0}) {
     Driver seldom = start(nic({{"alpha_fixed", fixed}, {"rpg_time_reset", 1e10}}));
     Driver often = start(nic({{"alpha_fixed", fixed}, {"rpg_time_reset", 1e10}}));
@@ -430,7 +430,7 @@ TEST_P(DcqcnProperty, more_cnps_never_give_a_higher_rate) {
   }
 }
 
-TEST_P(DcqcnProperty, the_rate_comes_back_to_the_line_when_nothing_is_heard) {
+TEST_P(DcqcnProperty, rate_returns_to_line_rate_without_cnps) {
   std::mt19937_64 rng(GetParam());
   Driver driver(plugin("dcqcn"),
                 GetParam() % 2 == 0 ? nic({{"rpg_ai_rate", 1e9}, {"rpg_hai_rate", 10e9}}) : paper());

@@ -46,7 +46,7 @@ class Dctcp : public Driver {
 
 // Reference, section 6: ten packets per window, of which none, all, half and none are marked; `left` is what remains
 // of 100.
-TEST(Dctcp, vector_of_linux) {
+TEST(Dctcp, follows_vector_of_linux) {
   Dctcp flow;
   struct Vector {
     uint32_t marked, alpha;
@@ -78,7 +78,7 @@ TEST(Dctcp, measures_alpha_over_whole_windows) {
   EXPECT_EQ(single.alpha(), 1024U - 64 + 32);
 }
 
-TEST(Dctcp, forgets_marks_down_to_nothing) {
+TEST(Dctcp, alpha_decays_to_zero_without_marks) {
   Dctcp flow;
   for (int i = 0; i < 200; ++i) flow.window(10);
   EXPECT_EQ(flow.alpha(), 0U);
@@ -86,7 +86,7 @@ TEST(Dctcp, forgets_marks_down_to_nothing) {
   EXPECT_EQ(flow.alpha(), 6U);
 }
 
-TEST(Dctcp, starts_slowly_and_then_grows_by_a_packet_a_round_trip) {
+TEST(Dctcp, slow_start_is_followed_by_one_packet_per_round_trip) {
   Dctcp flow;
   EXPECT_EQ(flow.packets(), 10U);
   EXPECT_EQ(flow.state_name(), "slow_start");
@@ -114,7 +114,7 @@ TEST(Dctcp, cuts_once_per_window) {
   EXPECT_LT(flow.packets(), 50U);
 }
 
-TEST(Dctcp, does_not_grow_until_a_cut_is_over) {
+TEST(Dctcp, does_not_grow_in_the_window_of_a_cut) {
   Dctcp flow({{"initial_window", 100}}, 200);
   flow.ack(1, 1);
   for (int i = 2; i < 200; ++i) EXPECT_EQ((flow.ack(), flow.packets()), 50U) << i;
@@ -122,7 +122,7 @@ TEST(Dctcp, does_not_grow_until_a_cut_is_over) {
   EXPECT_EQ(flow.packets(), 51U);
 }
 
-TEST(Dctcp, keeps_two_packets) {
+TEST(Dctcp, window_stays_at_configured_minimum) {
   Dctcp flow;
   for (int i = 0; i < 20; ++i) flow.window(2, 2);
   EXPECT_EQ(flow.packets(), 2U);
@@ -131,7 +131,7 @@ TEST(Dctcp, keeps_two_packets) {
   EXPECT_EQ(four.packets(), 4U);
 }
 
-TEST(Dctcp, halves_by_a_loss_once_per_window) {
+TEST(Dctcp, halves_window_once_per_window_on_loss) {
   Dctcp flow({{"initial_window", 100}}, 100);
   flow.loss();
   EXPECT_EQ(flow.packets(), 50U);
@@ -145,7 +145,7 @@ TEST(Dctcp, halves_by_a_loss_once_per_window) {
   EXPECT_EQ(flow.packets(), 25U);
 }
 
-TEST(Dctcp, begins_with_one_packet_after_a_timeout_and_starts_slowly_to_the_half) {
+TEST(Dctcp, timeout_restarts_slow_start_at_one_packet_up_to_half_window) {
   Dctcp flow({{"initial_window", 100}}, 100);
   flow.call(ROCI_CC_ON_TIMEOUT);
   EXPECT_EQ(flow.packets(), 1U);
@@ -159,7 +159,7 @@ TEST(Dctcp, begins_with_one_packet_after_a_timeout_and_starts_slowly_to_the_half
   EXPECT_EQ((flow.ack(50), flow.packets()), 51U);
 }
 
-TEST(Dctcp, does_not_grow_a_window_that_is_not_used) {
+TEST(Dctcp, does_not_grow_underused_window) {
   Dctcp flow({{"use_before_growth", 0.5}});
   flow.event.in_flight = 3 * kPacket;
   EXPECT_EQ((flow.ack(1), flow.packets()), 10U);
@@ -167,7 +167,7 @@ TEST(Dctcp, does_not_grow_a_window_that_is_not_used) {
   EXPECT_EQ((flow.ack(1), flow.packets()), 11U);
 }
 
-TEST(Dctcp, keeps_alpha_below_one_and_the_window_between_its_bounds_whatever_is_acknowledged) {
+TEST(Dctcp, alpha_and_window_stay_in_bounds_for_any_event) {
   std::mt19937_64 rng(11);
   Dctcp flow({{"max_window", 1000}});
   for (int i = 0; i < 50'000; ++i) {
@@ -183,7 +183,7 @@ TEST(Dctcp, keeps_alpha_below_one_and_the_window_between_its_bounds_whatever_is_
   }
 }
 
-TEST(Dctcp, never_has_a_larger_window_by_more_marks) {
+TEST(Dctcp, more_marks_never_give_a_larger_window) {
   std::mt19937_64 rng(12);
   for (int round = 0; round < 500; ++round) {
     Dctcp less, more;

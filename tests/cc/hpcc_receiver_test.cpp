@@ -54,7 +54,7 @@ class Receiver {
 
 uint64_t payload_of(double window) { return static_cast<uint64_t>(window * 1000 / 1048); }
 
-TEST(HpccReceiver, grants_a_window_once_a_round_trip) {  // H30, lines 28 to 34
+TEST(HpccReceiver, grants_window_once_per_round_trip) {  // H30, lines 28 to 34
   Receiver end;
   EXPECT_EQ(end.arrives(kTick, kFull).send, 0U);
   EXPECT_EQ(end.reason_name(), "first_sample");
@@ -67,7 +67,7 @@ TEST(HpccReceiver, grants_a_window_once_a_round_trip) {  // H30, lines 28 to 34
 }
 
 // A packet that waited 10 us was sent before a grant of 10 us ago could have an effect.
-TEST(HpccReceiver, a_queue_is_not_answered_twice) {
+TEST(HpccReceiver, waits_for_queuing_delay_before_next_grant) {
   for (const auto& [queue, every, ticks] : {std::tuple{0U, 1.0, 5U}, {0U, 1.5, 7U}, {125'000U, 1.0, 10U}}) {
     Receiver end;
     end.set("grant_every", every);
@@ -79,7 +79,7 @@ TEST(HpccReceiver, a_queue_is_not_answered_twice) {
 }
 
 // H30, H49, line 29: the draft's interval is T, with a queue too.
-TEST(HpccReceiver, grants_after_t_with_a_queue_if_the_delay_does_not_count) {
+TEST(HpccReceiver, grant_delay_0_ignores_queuing_delay) {
   Receiver end;
   end.set("grant_delay", 0);
   end.path.hop[0].queue_bytes = 125'000;  // 10 us at 100 Gb/s
@@ -89,7 +89,7 @@ TEST(HpccReceiver, grants_after_t_with_a_queue_if_the_delay_does_not_count) {
 }
 
 // The window equals that of a sender with the same telemetry: the reference's vector, and the following commit.
-TEST(HpccReceiver, computes_what_the_sender_would) {
+TEST(HpccReceiver, computes_same_window_as_sender) {
   Receiver end;
   end.arrives(kTick, kFull);
   end.path.hop[0].queue_bytes = 80'000;
@@ -102,7 +102,7 @@ TEST(HpccReceiver, computes_what_the_sender_would) {
   EXPECT_NEAR(static_cast<double>(end.grant.window), (52'500 * 0.5 / 0.834303 + 80) * 1000 / 1048, 1);
 }
 
-TEST(HpccReceiver, says_nothing_without_telemetry_or_a_round_trip) {
+TEST(HpccReceiver, sends_no_grant_without_telemetry_or_base_rtt) {
   Receiver bare, vague;
   bare.bare = true;
   vague.flow.base_rtt_ns = 0;
@@ -112,14 +112,14 @@ TEST(HpccReceiver, says_nothing_without_telemetry_or_a_round_trip) {
   }
 }
 
-TEST(HpccReceiver, begins_anew_after_a_pause) {
+TEST(HpccReceiver, restarts_measurement_after_a_pause) {
   Receiver end;
   for (int i = 0; i < 20; ++i) end.arrives(kTick, kFull);
   EXPECT_EQ(end.arrives(9'000'000, 0).send, 0U);
   EXPECT_EQ(end.reason_name(), "first_sample");
 }
 
-TEST(HpccReceiver, hears_switches_too) {  // H39
+TEST(HpccReceiver, processes_switch_responses) {  // H39
   Receiver end;
   for (int i = 0; i < 6; ++i) end.arrives(kTick, kFull);
   end.path.flags = ROCI_CC_PATH_FROM_SWITCH;
@@ -128,7 +128,7 @@ TEST(HpccReceiver, hears_switches_too) {  // H39
   EXPECT_EQ(end.reason_name(), "switch_answer");
 }
 
-TEST(HpccReceiver, never_writes_behind_its_state_and_grants_something_whatever_arrives) {
+TEST(HpccReceiver, stays_within_its_state_and_grants_valid_windows_for_any_input) {
   std::mt19937_64 rng(8);
   Receiver end, again;
   for (int i = 0; i < 20'000; ++i) {
@@ -154,7 +154,7 @@ TEST(HpccReceiver, never_writes_behind_its_state_and_grants_something_whatever_a
   for (size_t i = end.receiver.receiver_state_bytes; i < end.state.size(); ++i) ASSERT_EQ(end.state[i], 0);
 }
 
-TEST(HpccReceiver, does_at_the_sending_end_as_it_is_told) {  // H8
+TEST(HpccReceiver, sender_applies_granted_window) {  // H8
   Hpcc flow({}, "hpcc_receiver");
   EXPECT_EQ(flow.decision.window, 52'500U);
   flow.event.receiver_window = 20'000;

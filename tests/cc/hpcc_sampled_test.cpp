@@ -9,7 +9,7 @@ uint32_t asked_by(const roci_cc_decision& decision) {
   return decision.requests & ~static_cast<uint32_t>(ROCI_CC_TELEMETRY_ONLY_ASKED);
 }
 
-TEST(HpccSampled, subscribes_the_first_packet_of_each_round_trip) {  // H21, H37
+TEST(HpccSampled, requests_telemetry_for_first_packet_of_each_round_trip) {  // H21, H37
   Hpcc flow({}, "hpcc_sampled");
   EXPECT_NE(flow.decision.requests & ROCI_CC_TELEMETRY_ONLY_ASKED, 0U);
   EXPECT_EQ(asked_by(flow.decision), ROCI_CC_TELEMETRY_NEXT);
@@ -26,7 +26,7 @@ TEST(HpccSampled, subscribes_the_first_packet_of_each_round_trip) {  // H21, H37
   EXPECT_EQ(asked, 0U);
 }
 
-TEST(HpccSampled, subscribes_all_packets_while_the_path_is_full) {  // H37
+TEST(HpccSampled, requests_telemetry_for_all_packets_above_target) {  // H37
   Hpcc flow({}, "hpcc_sampled");
   flow.event.next = 50 * kPayload;
   flow.tell();
@@ -35,7 +35,7 @@ TEST(HpccSampled, subscribes_all_packets_while_the_path_is_full) {  // H37
   for (int i = 0; i < 20; ++i) EXPECT_EQ(asked_by(flow.ack()), ROCI_CC_TELEMETRY_NEXT);
 }
 
-TEST(HpccSampled, subscribes_again_when_the_packet_was_acknowledged_without_telemetry) {
+TEST(HpccSampled, repeats_request_after_ack_without_telemetry) {
   Hpcc flow({}, "hpcc_sampled");
   flow.event.next = 50 * kPayload;
   for (int i = 0; i < 5; ++i) flow.tell_after(5 * kTick, kFull);
@@ -55,7 +55,7 @@ class Probing : public Hpcc {
   }
 };
 
-TEST(HpccSampled, probes_once_a_round_trip_while_something_is_under_way) {  // H25
+TEST(HpccSampled, probes_once_per_round_trip_while_data_is_in_flight) {  // H25
   Probing flow;
   EXPECT_EQ(asked_by(flow.decision), 0U);
   EXPECT_EQ(flow.decision.sent_notice, 1U);
@@ -71,7 +71,7 @@ TEST(HpccSampled, probes_once_a_round_trip_while_something_is_under_way) {  // H
   EXPECT_EQ(flow.decision.sent_notice, 1U);
 }
 
-TEST(HpccSampled, takes_a_probe_for_an_ack_of_what_was_sent_before_it) {
+TEST(HpccSampled, probe_response_counts_as_ack_of_data_sent_before_the_probe) {
   Probing flow;
   flow.event.in_flight = 50 * kPayload;
   flow.event.next = 50 * kPayload;
@@ -85,7 +85,7 @@ TEST(HpccSampled, takes_a_probe_for_an_ack_of_what_was_sent_before_it) {
   EXPECT_NEAR(flow.committed(), 49'955 * 0.95 + 80, 0.01);
 }
 
-TEST(HpccSampled, gives_up_a_probe_when_data_behind_it_is_acknowledged) {
+TEST(HpccSampled, abandons_probe_when_later_data_is_acknowledged) {
   Probing flow;
   flow.event.in_flight = 1;
   flow.event.next = 3 * kPayload;
@@ -95,7 +95,7 @@ TEST(HpccSampled, gives_up_a_probe_when_data_behind_it_is_acknowledged) {
   EXPECT_EQ(asked_by(flow.ack()), ROCI_CC_SEND_PROBE);
 }
 
-TEST(HpccSampled, wants_a_round_trip_and_for_probes_somebody_who_answers) {
+TEST(HpccSampled, requires_base_rtt_and_for_probes_a_responding_peer) {
   roci_cc_flow flow = Driver::usual_flow();
   const roci_cc_plugin& sampled = plugin("hpcc_sampled");
   Driver driver(sampled);

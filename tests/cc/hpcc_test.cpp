@@ -8,7 +8,7 @@
 namespace roci::test {
 namespace {
 
-TEST(Hpcc, starts_with_a_whole_window_at_the_rate_of_the_line) {  // H17
+TEST(Hpcc, starts_at_line_rate_with_full_window) {  // H17
   Hpcc flow;
   EXPECT_EQ(flow.decision.window, 52'500U);
   EXPECT_EQ(flow.decision.rate, kPort);
@@ -16,7 +16,7 @@ TEST(Hpcc, starts_with_a_whole_window_at_the_rate_of_the_line) {  // H17
 }
 
 // Reference, section 6: W_ai 80, max_stage 0. Wc is 52500 throughout.
-TEST(Hpcc, vector_of_the_reference) {  // H14
+TEST(Hpcc, follows_reference_vector) {  // H14
   Hpcc flow;
   flow.first();
   // HPCC uses the smaller of two samples, so this counts from the third sample on.
@@ -41,7 +41,7 @@ TEST(Hpcc, vector_of_the_reference) {  // H14
   EXPECT_EQ(flow.state_name(), "below_target");
 }
 
-TEST(Hpcc, commits_once_a_round_trip_when_what_was_sent_behind_is_acknowledged) {  // H22
+TEST(Hpcc, commits_reference_window_once_per_round_trip) {  // H22
   Hpcc flow;
   flow.first();  // 52 packets were sent, 1 is acknowledged
   for (int i = 2; i <= 52; ++i) {
@@ -58,7 +58,7 @@ TEST(Hpcc, commits_once_a_round_trip_when_what_was_sent_behind_is_acknowledged) 
   EXPECT_LT(flow.committed(), once);
 }
 
-TEST(Hpcc, grows_by_steps_before_it_multiplies_when_told_to) {  // lines 12 to 19, H16
+TEST(Hpcc, max_stage_adds_steps_before_multiplicative_increase) {  // lines 12 to 19, H16
   Hpcc flow({{"max_stage", 2}, {"timeout_cut", 0.2}});
   flow.call(ROCI_CC_ON_TIMEOUT);  // 10500
   flow.tell();
@@ -69,7 +69,7 @@ TEST(Hpcc, grows_by_steps_before_it_multiplies_when_told_to) {  // lines 12 to 1
   EXPECT_NEAR(flow.window(), (10'500 + 160) * 0.95 / 0.5 + 160, 1e-6) << "and from the first step again";
 }
 
-TEST(Hpcc, takes_the_additive_step_from_the_flows_that_are_expected) {  // H18
+TEST(Hpcc, derives_additive_step_from_expected_flows) {  // H18
   Hpcc flow({{"w_ai", 0}, {"max_stage", 1000}, {"flows", 25}, {"timeout_cut", 0.5}});
   flow.call(ROCI_CC_ON_TIMEOUT);
   flow.tell();
@@ -77,7 +77,7 @@ TEST(Hpcc, takes_the_additive_step_from_the_flows_that_are_expected) {  // H18
   EXPECT_NEAR(flow.window(), 26'250 + 52'500 * 0.05 / 25, 1e-6);
 }
 
-TEST(Hpcc, takes_it_from_the_receivers_count_where_the_last_hop_is_the_busiest) {  // H31
+TEST(Hpcc, uses_receivers_flow_count_if_last_hop_is_most_loaded) {  // H31
   for (const bool last : {true, false}) {
     Hpcc flow({{"w_ai", 0}, {"max_stage", 1000}, {"flows", 100}, {"flows_reported", 1}});
     flow.hops(2);
@@ -92,7 +92,7 @@ TEST(Hpcc, takes_it_from_the_receivers_count_where_the_last_hop_is_the_busiest) 
   }
 }
 
-TEST(Hpcc, follows_the_busiest_hop) {  // lines 3 to 7
+TEST(Hpcc, uses_most_loaded_hop) {  // lines 3 to 7
   Hpcc flow;
   flow.hops(5);
   flow.tell();
@@ -102,7 +102,7 @@ TEST(Hpcc, follows_the_busiest_hop) {  // lines 3 to 7
   EXPECT_NEAR(flow.load(), 0.8, 1e-12);
 }
 
-TEST(Hpcc, reacts_to_each_ack_or_once_a_round_trip_for_comparison) {  // paper, figure 13
+TEST(Hpcc, update_modes_react_per_ack_or_per_round_trip) {  // paper, figure 13
   Hpcc combined, per_ack({{"update", 1}}), per_round({{"update", 2}});
   for (Hpcc* flow : {&combined, &per_ack, &per_round}) {
     flow->first();
@@ -115,7 +115,7 @@ TEST(Hpcc, reacts_to_each_ack_or_once_a_round_trip_for_comparison) {  // paper, 
   EXPECT_NEAR(per_round.window(), 49'955, 0.01);
 }
 
-TEST(Hpcc, takes_what_arrived_for_what_was_sent_for_comparison) {  // paper, figure 6
+TEST(Hpcc, arrived_mode_adds_queue_change_to_transmitted_units) {  // paper, figure 6
   Hpcc sent, arrived({{"arrived", 1}});
   for (Hpcc* flow : {&sent, &arrived}) {
     flow->tell();
@@ -133,7 +133,7 @@ TEST(Hpcc, takes_what_arrived_for_what_was_sent_for_comparison) {  // paper, fig
   EXPECT_EQ(arrived.load(), 0) << "and nothing less than nothing comes";
 }
 
-TEST(Hpcc, is_left_alone_by_acks_without_telemetry) {  // H28
+TEST(Hpcc, ignores_acks_without_telemetry) {  // H28
   Hpcc flow;
   flow.first();
   flow.tell_after(kTick, kFull);
@@ -142,7 +142,7 @@ TEST(Hpcc, is_left_alone_by_acks_without_telemetry) {  // H28
   EXPECT_EQ(flow.decision.window, before);
 }
 
-TEST(Hpcc, learns_as_much_from_the_latest_hops_of_several_packets) {  // H6, H29
+TEST(Hpcc, delayed_telemetry_gives_same_load_as_per_packet_telemetry) {  // H6, H29
   Hpcc each, delayed;
   each.first(), delayed.first();
   for (int i = 0; i < 8; ++i) each.tell_after(400, 625);
@@ -156,7 +156,7 @@ TEST(Hpcc, learns_as_much_from_the_latest_hops_of_several_packets) {  // H6, H29
 
 // -------------------------------------------------------------------------------------- invalid and old telemetry
 
-TEST(Hpcc, keeps_a_new_path_to_compare_the_next_with) {
+TEST(Hpcc, path_change_stores_hops_without_changing_window) {
   for (const int what : {0, 1, 2}) {
     Hpcc flow;
     flow.hops(2);
@@ -175,7 +175,7 @@ TEST(Hpcc, keeps_a_new_path_to_compare_the_next_with) {
   }
 }
 
-TEST(Hpcc, counts_on_when_counters_wrap) {
+TEST(Hpcc, handles_wraparound_of_hop_counters) {
   Hpcc plain, wraps;
   wraps.path.hop[0].time_ns = 0U - 3000;
   wraps.path.hop[0].sent_units = 0U - 1000;
@@ -185,7 +185,7 @@ TEST(Hpcc, counts_on_when_counters_wrap) {
   EXPECT_EQ(plain.window(), wraps.window());
 }
 
-TEST(Hpcc, leaves_out_a_hop_at_which_no_time_has_passed_and_one_of_unknown_rate) {
+TEST(Hpcc, skips_hops_without_elapsed_time_or_known_rate) {
   Hpcc flow;
   flow.hops(2);
   flow.first();
@@ -202,7 +202,7 @@ TEST(Hpcc, leaves_out_a_hop_at_which_no_time_has_passed_and_one_of_unknown_rate)
   EXPECT_NEAR(flow.load(), 0.4, 1e-12);
 }
 
-TEST(Hpcc, refuses_hops_that_cannot_be) {  // H52
+TEST(Hpcc, rejects_implausible_hops) {  // H52
   struct Case {
     const char* what;
     void (*change)(roci_cc_hop&);
@@ -234,7 +234,7 @@ TEST(Hpcc, refuses_hops_that_cannot_be) {  // H52
   }
 }
 
-TEST(Hpcc, still_hears_the_good_hops_beside_a_bad_one) {
+TEST(Hpcc, uses_valid_hops_next_to_an_implausible_one) {
   Hpcc flow;
   flow.hops(3);
   flow.first();
@@ -245,7 +245,7 @@ TEST(Hpcc, still_hears_the_good_hops_beside_a_bad_one) {
   EXPECT_NEAR(flow.load(), 0.8, 1e-12);
 }
 
-TEST(Hpcc, forgets_what_it_knew_before_a_pause) {
+TEST(Hpcc, discards_samples_from_before_a_pause) {
   Hpcc flow;
   flow.first();
   for (int i = 0; i < 100; ++i) flow.tell_after(5 * kTick, kFull);
@@ -257,7 +257,7 @@ TEST(Hpcc, forgets_what_it_knew_before_a_pause) {
   EXPECT_EQ(flow.load(), 1);
 }
 
-TEST(Hpcc, does_not_take_many_flows_on_a_link_for_a_pause) {
+TEST(Hpcc, long_packet_gaps_of_many_flows_are_not_a_pause) {
   Hpcc flow({{"min_rate", 1e7}});
   flow.first();
   for (int i = 0; i < 60; ++i) {  // 2000 flows: 168 us between packets
@@ -271,7 +271,7 @@ TEST(Hpcc, does_not_take_many_flows_on_a_link_for_a_pause) {
   EXPECT_EQ(flow.decision.window, 52'500U);
 }
 
-TEST(Hpcc, looks_at_the_last_hops_of_a_long_path) {
+TEST(Hpcc, uses_last_hops_of_a_long_path) {
   Hpcc flow;
   flow.hops(12);
   flow.tell();
@@ -284,7 +284,7 @@ TEST(Hpcc, looks_at_the_last_hops_of_a_long_path) {
   EXPECT_EQ(flow.reason_name(), "nothing");
 }
 
-TEST(Hpcc, keeps_the_window_between_its_floor_and_a_whole_one) {
+TEST(Hpcc, window_stays_between_minimum_rate_and_full_window) {
   Hpcc flow({{"min_rate", 1e9}, {"w_ai", 1}});
   flow.first();
   for (int i = 0; i < 100; ++i) {
@@ -299,7 +299,7 @@ TEST(Hpcc, keeps_the_window_between_its_floor_and_a_whole_one) {
   EXPECT_EQ(flow.decision.rate, kPort);
 }
 
-TEST(Hpcc, halves_when_nothing_comes_back_at_all) {
+TEST(Hpcc, halves_window_on_timeout) {
   Hpcc flow;
   flow.first();
   flow.call(ROCI_CC_ON_TIMEOUT);
@@ -311,7 +311,7 @@ TEST(Hpcc, halves_when_nothing_comes_back_at_all) {
 
 // --------------------------------------------------------------------------------------------- INT responses
 
-TEST(Hpcc, slows_down_by_an_answer_of_a_switch_once_a_window_and_no_more_than_told) {  // H32 to H34
+TEST(Hpcc, switch_response_reduces_window_once_per_window_within_limit) {  // H32 to H34
   Hpcc flow;
   flow.first();
   flow.tell_after(kTick, kFull);
@@ -346,7 +346,7 @@ TEST(Hpcc, slows_down_by_an_answer_of_a_switch_once_a_window_and_no_more_than_to
 
 // -------------------------------------------------------------------------------------------------- properties
 
-TEST(Hpcc, never_has_a_larger_window_by_a_longer_queue) {
+TEST(Hpcc, longer_queue_never_gives_a_larger_window) {
   std::mt19937_64 rng(6);
   for (int round = 0; round < 500; ++round) {
     Hpcc shorter, longer;

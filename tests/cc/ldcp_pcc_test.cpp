@@ -29,7 +29,7 @@ class LdcpPcc : public testing::Test {
 };
 
 // L54: a probe at the start of a flow. L3: start at line rate.
-TEST_F(LdcpPcc, starts_at_line_rate_and_asks_for_the_round_trip) {
+TEST_F(LdcpPcc, starts_at_line_rate_and_sends_probe) {
   const Driver driver = start();
   EXPECT_EQ(driver.decision.rate, 100'000'000'000U);
   EXPECT_EQ(driver.state_name(), "line_rate");
@@ -39,7 +39,7 @@ TEST_F(LdcpPcc, starts_at_line_rate_and_asks_for_the_round_trip) {
 }
 
 // L52: MD on every CNP. 50.0954 packets minus 0.5 are 49.5954; three CNPs at once: 48.0954.
-TEST_F(LdcpPcc, takes_beta_for_every_cnp) {
+TEST_F(LdcpPcc, subtracts_beta_per_cnp) {
   Driver driver = start();
   driver.cnp();
   EXPECT_NEAR(window(driver), kBdp - 0.5, 1e-6);
@@ -50,7 +50,7 @@ TEST_F(LdcpPcc, takes_beta_for_every_cnp) {
 }
 
 // L53: AI on probe responses. L54: the next probe follows at once.
-TEST_F(LdcpPcc, adds_alpha_for_every_answer_and_asks_again) {
+TEST_F(LdcpPcc, adds_alpha_per_probe_response_and_sends_next_probe) {
   Driver driver = start();
   driver.cnp(10);
   for (unsigned i = 1; i <= 4; ++i) {
@@ -64,7 +64,7 @@ TEST_F(LdcpPcc, adds_alpha_for_every_answer_and_asks_again) {
 }
 
 // L55: 45.0954 + 0.125 packets of 8384 bits per 8.4 us.
-TEST_F(LdcpPcc, divides_the_window_by_the_round_trip_it_measures_or_by_the_base) {
+TEST_F(LdcpPcc, rate_is_window_over_measured_or_base_rtt) {
   Driver measured = start(), base = start({{"measured_rtt", 0}});
   for (Driver* driver : {&measured, &base}) {
     driver->cnp(10);
@@ -77,7 +77,7 @@ TEST_F(LdcpPcc, divides_the_window_by_the_round_trip_it_measures_or_by_the_base)
 }
 
 // L54: or a timeout. 300 us, 600, 1200, ... up to 256 times that.
-TEST_F(LdcpPcc, asks_again_when_no_answer_comes_and_waits_longer_each_time) {
+TEST_F(LdcpPcc, repeats_lost_probe_with_exponential_backoff) {
   Driver driver = start();
   driver.cnp(10);
   uint64_t wait = 300'000;
@@ -100,7 +100,7 @@ TEST_F(LdcpPcc, asks_again_when_no_answer_comes_and_waits_longer_each_time) {
   EXPECT_EQ(driver.decision.timer_ns[0], driver.event.now_ns + 300'000);
 }
 
-TEST_F(LdcpPcc, is_silent_while_the_flow_sends_nothing_and_asks_when_it_sends_again) {
+TEST_F(LdcpPcc, sends_no_probe_while_flow_is_idle) {
   Driver driver = start();
   driver.rtt(kBase, ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE);
   EXPECT_FALSE(asks(driver));
@@ -115,7 +115,7 @@ TEST_F(LdcpPcc, is_silent_while_the_flow_sends_nothing_and_asks_when_it_sends_ag
   EXPECT_EQ(driver.decision.timer_ns[0], 0U);
 }
 
-TEST_F(LdcpPcc, leaves_answers_out_that_it_has_not_asked_for) {
+TEST_F(LdcpPcc, ignores_unsolicited_probe_responses) {
   Driver driver = start();
   driver.cnp(10);
   const auto rate = driver.decision.rate;
@@ -130,7 +130,7 @@ TEST_F(LdcpPcc, leaves_answers_out_that_it_has_not_asked_for) {
               2);
 }
 
-TEST_F(LdcpPcc, goes_below_a_packet_but_not_below_gamma_and_up_again) {
+TEST_F(LdcpPcc, window_falls_below_one_packet_down_to_gamma_and_recovers) {
   Driver driver = start({{"alpha", 0.25}});
   driver.cnp(99);
   EXPECT_NEAR(window(driver), kBdp - 49.5, 1e-6);
@@ -147,7 +147,7 @@ TEST_F(LdcpPcc, goes_below_a_packet_but_not_below_gamma_and_up_again) {
 
 // A3. A CNP every 8.4 us represents the packets of two windows, and reduces the window by at most half. A CNP every
 // 420 ns represents a tenth of a window, 5.00954 packets, and reduces it by half of those.
-TEST_F(LdcpPcc, takes_more_for_a_cnp_that_stands_for_many_packets) {
+TEST_F(LdcpPcc, scales_reduction_by_cnp_interval) {
   Driver seldom = start({{"cnp_interval", 8400}}), often = start({{"cnp_interval", 420}}),
          always = start({{"cnp_interval", 1}});
   seldom.cnp();
@@ -160,7 +160,7 @@ TEST_F(LdcpPcc, takes_more_for_a_cnp_that_stands_for_many_packets) {
   EXPECT_NEAR(window(always), kBdp - 0.5, 1e-6) << "never less than one beta";
 }
 
-TEST_F(LdcpPcc, leaves_half_of_the_window_at_line_rate) {
+TEST_F(LdcpPcc, cnp_at_line_rate_halves_window) {
   Driver driver(plugin("ldcp_pcc"));
   driver.cnp(3);
   EXPECT_EQ(driver.reason_name(), "line_cut");
@@ -169,7 +169,7 @@ TEST_F(LdcpPcc, leaves_half_of_the_window_at_line_rate) {
   EXPECT_NEAR(window(driver), kBdp / 2 - 1.5, 1e-6);
 }
 
-TEST_F(LdcpPcc, halves_the_window_once_in_a_round_trip_of_losses) {
+TEST_F(LdcpPcc, halves_window_once_per_round_trip_on_loss) {
   Driver driver = start();
   driver.call(ROCI_CC_ON_LOSS);
   driver.call(ROCI_CC_ON_LOSS);
@@ -189,7 +189,7 @@ TEST_F(LdcpPcc, halves_the_window_once_in_a_round_trip_of_losses) {
 }
 
 // 100 Gb/s for 10 us are 119.3 packets.
-TEST_F(LdcpPcc, learns_its_first_window_where_no_base_round_trip_is_given) {
+TEST_F(LdcpPcc, derives_first_window_from_probe_without_base_rtt) {
   roci_cc_flow flow = Driver::usual_flow();
   flow.base_rtt_ns = 0;
   Driver driver = start({}, flow);
@@ -205,7 +205,7 @@ TEST_F(LdcpPcc, learns_its_first_window_where_no_base_round_trip_is_given) {
                "measured_rtt: 0 requires base_rtt");
 }
 
-TEST_F(LdcpPcc, holds_bytes_in_flight_to_the_window_if_it_is_told_to) {
+TEST_F(LdcpPcc, window_parameter_limits_bytes_in_flight) {
   Driver driver = start({{"window", 1}});
   EXPECT_EQ(driver.decision.window, 52'500U);
   driver.cnp(20);
@@ -218,7 +218,7 @@ TEST_F(LdcpPcc, holds_bytes_in_flight_to_the_window_if_it_is_told_to) {
 }
 
 // The maximum window follows the round-trip time: a long one does not permit a larger window later.
-TEST_F(LdcpPcc, does_not_save_windows_up) {
+TEST_F(LdcpPcc, maximum_window_follows_current_rtt) {
   Driver driver = start();
   for (unsigned i = 0; i < 10'000; ++i) answer(driver, 42'000);
   EXPECT_EQ(driver.decision.rate, 100'000'000'000U);
@@ -229,7 +229,7 @@ TEST_F(LdcpPcc, does_not_save_windows_up) {
 
 class LdcpPccProperty : public testing::TestWithParam<uint64_t> {};
 
-TEST_P(LdcpPccProperty, more_cnps_never_give_a_higher_rate_and_answers_give_the_line_back) {
+TEST_P(LdcpPccProperty, more_cnps_never_give_a_higher_rate_and_probes_restore_line_rate) {
   std::mt19937_64 rng(GetParam());
   const double interval = GetParam() % 2 == 0 ? 0 : 50'000;
   Driver fewer(plugin("ldcp_pcc"), {{"cnp_interval", interval}});

@@ -52,7 +52,7 @@ class Ldcp : public Driver {
 
 // ------------------------------------------------------------------------------------------------- fast start
 
-TEST(Ldcp, starts_with_what_the_line_carries_in_a_base_round_trip) {  // L24
+TEST(Ldcp, starts_with_window_of_one_bdp) {  // L24
   Ldcp flow;
   EXPECT_EQ(flow.decision.window, kWhole * kPacket);
   EXPECT_EQ(flow.state_name(), "fast_start");
@@ -71,7 +71,7 @@ TEST(Ldcp, sends_not_ect_until_the_first_ack) {  // L29, L48
   EXPECT_EQ(flow.state_name(), "fast_start");
 }
 
-TEST(Ldcp, takes_what_arrived_before_a_loss_for_its_window) {  // L31, L46
+TEST(Ldcp, loss_in_fast_start_sets_window_to_acknowledged_packets) {  // L31, L46
   Ldcp flow;
   for (int i = 0; i < 7; ++i) flow.ack();
   flow.loss();
@@ -81,7 +81,7 @@ TEST(Ldcp, takes_what_arrived_before_a_loss_for_its_window) {  // L31, L46
   EXPECT_EQ(flow.decision.not_ect_below, 0U);
 }
 
-TEST(Ldcp, keeps_one_packet_when_none_arrived_before_the_loss) {
+TEST(Ldcp, loss_without_acks_sets_window_to_one_packet) {
   Ldcp flow;
   flow.loss();
   EXPECT_EQ(flow.decision.window, kPacket);
@@ -93,7 +93,7 @@ TEST(Ldcp, keeps_one_packet_when_none_arrived_before_the_loss) {
   EXPECT_EQ(silent.decision.not_ect_below, 0U);
 }
 
-TEST(Ldcp, counts_an_ack_and_a_loss_of_one_event_in_this_order) {
+TEST(Ldcp, applies_ack_before_loss_of_one_event) {
   Ldcp flow;
   flow.event.acked = 5 * kPayload;
   flow.event.acked_packets = 5;
@@ -103,7 +103,7 @@ TEST(Ldcp, counts_an_ack_and_a_loss_of_one_event_in_this_order) {
   EXPECT_EQ(flow.decision.window, 5 * kPacket);
 }
 
-TEST(Ldcp, keeps_its_initial_window_when_all_of_it_arrived) {  // L47
+TEST(Ldcp, keeps_initial_window_if_all_of_it_is_acknowledged) {  // L47
   Ldcp flow;
   for (uint32_t i = 1; i < kWhole; ++i) flow.ack();
   EXPECT_EQ(flow.state_name(), "fast_start");
@@ -113,7 +113,7 @@ TEST(Ldcp, keeps_its_initial_window_when_all_of_it_arrived) {  // L47
   EXPECT_EQ(flow.decision.window, kWhole * kPacket);
 }
 
-TEST(Ldcp, counts_packets_behind_the_initial_window_as_stable_ones) {
+TEST(Ldcp, packets_after_initial_window_count_for_stable_stage) {
   Ldcp one_by_one, at_once;
   for (uint32_t i = 0; i < kWhole; ++i) one_by_one.ack();
   for (int i = 0; i < 3; ++i) one_by_one.ack(1, 1);
@@ -122,7 +122,7 @@ TEST(Ldcp, counts_packets_behind_the_initial_window_as_stable_ones) {
   EXPECT_EQ(at_once.window(), kWhole - 1.5);
 }
 
-TEST(Ldcp, never_leaves_fast_start_when_the_flow_ends_within_it) {  // L44
+TEST(Ldcp, short_flow_stays_in_fast_start) {  // L44
   Ldcp flow;
   for (int i = 0; i < 30; ++i) flow.ack();
   flow.wait(1'000'000'000);
@@ -130,7 +130,7 @@ TEST(Ldcp, never_leaves_fast_start_when_the_flow_ends_within_it) {  // L44
   EXPECT_EQ(flow.decision.window, kWhole * kPacket);
 }
 
-TEST(Ldcp, does_not_take_small_packets_for_full_ones) {
+TEST(Ldcp, fast_start_counts_bytes_of_small_packets) {
   Ldcp flow;
   for (uint32_t i = 0; i < kWhole; ++i) {
     flow.event.acked += 16;
@@ -146,7 +146,7 @@ TEST(Ldcp, does_not_take_small_packets_for_full_ones) {
 // ----------------------------------------------------------------------------------------------- stable stage
 
 // Reference, section 6: alpha 1, beta 1/2, cw 52.
-TEST(Ldcp, vector_above_one_packet) {  // L16
+TEST(Ldcp, follows_vector_above_one_packet) {  // L16
   Ldcp up({{"alpha", 1}, {"initial_window", 60}}), down({{"alpha", 1}, {"initial_window", 60}});
   EXPECT_DOUBLE_EQ((up.stable(52).ack(), up.window()), 52.01923076923077);
   EXPECT_DOUBLE_EQ((down.stable(52).ack(1, 1), down.window()), 51.5);
@@ -154,7 +154,7 @@ TEST(Ldcp, vector_above_one_packet) {  // L16
 }
 
 // Reference, section 6: alpha = gamma = 1/4, beta = eta = 1/2, from 1.3.
-TEST(Ldcp, vector_down_to_the_least_window_and_up_through_one_packet) {  // L21 to L23
+TEST(Ldcp, follows_vector_to_minimum_window_and_back_above_one_packet) {  // L21 to L23
   Ldcp flow({{"alpha", 0.25}, {"gamma", 0.25}});
   flow.stable(1);
   const double from = 1.3;
@@ -165,7 +165,7 @@ TEST(Ldcp, vector_down_to_the_least_window_and_up_through_one_packet) {  // L21 
   for (const double each : up) EXPECT_NEAR((flow.ack(), flow.window()), each, 5e-7);
 }
 
-TEST(Ldcp, lets_the_marked_ones_of_several_packets_shrink_and_the_others_grow) {  // L17
+TEST(Ldcp, applies_marked_and_unmarked_packets_of_one_ack) {  // L17
   Ldcp flow({{"initial_window", 40}});
   flow.stable(20);
   flow.ack(6, 2);
@@ -173,13 +173,13 @@ TEST(Ldcp, lets_the_marked_ones_of_several_packets_shrink_and_the_others_grow) {
   EXPECT_EQ(flow.reason_name(), "marked");
 }
 
-TEST(Ldcp, is_moved_by_each_ack_and_not_once_per_window) {  // L18
+TEST(Ldcp, updates_window_on_each_ack) {  // L18
   Ldcp flow({{"initial_window", 40}});
   flow.stable(20);
   for (int i = 1; i <= 10; ++i) EXPECT_DOUBLE_EQ((flow.ack(1, 1), flow.window()), 20 - 0.5 * i);
 }
 
-TEST(Ldcp, shrinks_the_same_by_marks_one_by_one_and_at_once) {
+TEST(Ldcp, coalesced_marks_equal_single_marks) {
   for (const uint32_t from : {1U, 2U, 5U, 30U}) {
     Ldcp single, together;
     single.stable(from), together.stable(from);
@@ -189,7 +189,7 @@ TEST(Ldcp, shrinks_the_same_by_marks_one_by_one_and_at_once) {
   }
 }
 
-TEST(Ldcp, clamps_at_one_packet_on_the_way_up) {  // L23
+TEST(Ldcp, clamps_growing_window_at_one_packet) {  // L23
   Ldcp flow({{"gamma", 0.4}, {"alpha", 0.25}});
   flow.stable(1).ack(1, 1);  // 0.5
   EXPECT_DOUBLE_EQ((flow.ack(), flow.window()), 0.9);
@@ -198,7 +198,7 @@ TEST(Ldcp, clamps_at_one_packet_on_the_way_up) {  // L23
   EXPECT_EQ(flow.state_name(), "stable");
 }
 
-TEST(Ldcp, meets_itself_at_one_packet_with_the_standard_values) {  // A2
+TEST(Ldcp, decrease_rules_agree_at_one_packet_with_default_values) {  // A2
   Ldcp above, below;
   above.stable(1), below.stable(1);
   const double just = std::nextafter(1.0, 0.0);
@@ -206,7 +206,7 @@ TEST(Ldcp, meets_itself_at_one_packet_with_the_standard_values) {  // A2
   EXPECT_NEAR((above.ack(1, 1), above.window()), (below.ack(1, 1), below.window()), 1e-12);
 }
 
-TEST(Ldcp, ticks_out_a_packet_each_rtt_over_window_below_one) {  // L20
+TEST(Ldcp, window_below_one_packet_sets_gap_of_rtt_over_window) {  // L20
   Ldcp flow({{"subpacket_rtt", 0}});
   flow.stable(1).ack(1, 1);
   EXPECT_EQ(flow.state_name(), "subpacket");
@@ -219,7 +219,7 @@ TEST(Ldcp, ticks_out_a_packet_each_rtt_over_window_below_one) {  // L20
   EXPECT_EQ(flow.state_name(), "stable");
 }
 
-TEST(Ldcp, measures_the_round_trip_of_the_gap_when_told_to) {  // A1
+TEST(Ldcp, gap_uses_measured_rtt) {  // A1
   Ldcp flow;
   flow.rtt(10'000);
   flow.stable(1).ack(1, 1);
@@ -230,7 +230,7 @@ TEST(Ldcp, measures_the_round_trip_of_the_gap_when_told_to) {  // A1
   EXPECT_EQ(flow.decision.gap_ns, 8400U);
 }
 
-TEST(Ldcp, spreads_the_gap_by_the_jitter_and_differently_in_each_flow) {
+TEST(Ldcp, jitter_varies_gap_per_flow) {
   double sum = 0;
   std::set<uint64_t> gaps;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
@@ -247,7 +247,7 @@ TEST(Ldcp, spreads_the_gap_by_the_jitter_and_differently_in_each_flow) {
   EXPECT_GT(gaps.size(), 700U);
 }
 
-TEST(Ldcp, answers_losses_once_per_window) {
+TEST(Ldcp, halves_window_once_per_window_on_loss) {
   Ldcp flow({{"initial_window", 40}});
   flow.stable(20);
   flow.event.next = flow.event.acked + 20 * kPayload;
@@ -261,7 +261,7 @@ TEST(Ldcp, answers_losses_once_per_window) {
   EXPECT_EQ(flow.decision.window, 10 * kPacket);
 }
 
-TEST(Ldcp, keeps_one_packet_after_a_timeout_and_less_after_the_next) {
+TEST(Ldcp, timeouts_reduce_window_to_one_packet_then_halve_it) {
   Ldcp flow({{"initial_window", 40}});
   flow.stable(20);
   EXPECT_EQ((flow.call(ROCI_CC_ON_TIMEOUT), flow.window()), 1);
@@ -270,7 +270,7 @@ TEST(Ldcp, keeps_one_packet_after_a_timeout_and_less_after_the_next) {
   EXPECT_EQ(flow.window(), 0.125);
 }
 
-TEST(Ldcp, does_not_grow_a_window_that_is_not_used) {
+TEST(Ldcp, does_not_grow_underused_window) {
   Driver flow(plugin("ldcp"), {{"initial_window", 40}});
   flow.ack(20);
   flow.call(ROCI_CC_ON_LOSS);
@@ -284,7 +284,7 @@ TEST(Ldcp, does_not_grow_a_window_that_is_not_used) {
 
 // ------------------------------------------------------------------------------------------------------ pauses
 
-TEST(Ldcp, starts_fast_again_after_a_pause_with_twice_its_window) {  // L45
+TEST(Ldcp, restarts_fast_start_after_pause_with_twice_the_window) {  // L45
   Ldcp flow({{"initial_window", 40}});
   EXPECT_EQ(flow.decision.idle_ns, 42'000U);
   flow.stable(12);
@@ -298,7 +298,7 @@ TEST(Ldcp, starts_fast_again_after_a_pause_with_twice_its_window) {  // L45
   EXPECT_EQ(flow.decision.window, 24 * kPacket);
 }
 
-TEST(Ldcp, never_starts_faster_than_with_the_initial_window) {
+TEST(Ldcp, fast_start_after_pause_is_limited_to_initial_window) {
   Ldcp flow({{"initial_window", 20}});
   flow.stable(12).call(ROCI_CC_ON_RESUME);
   EXPECT_EQ(flow.decision.window, 20 * kPacket);
@@ -308,7 +308,7 @@ TEST(Ldcp, never_starts_faster_than_with_the_initial_window) {
   EXPECT_EQ(first.decision.window, 20 * kPacket);
 }
 
-TEST(Ldcp, keeps_a_window_below_one_packet_over_a_pause) {
+TEST(Ldcp, keeps_window_below_one_packet_after_a_pause) {
   Ldcp flow;
   flow.stable(1).ack(2, 2);
   EXPECT_EQ(flow.window(), 0.25);
@@ -320,7 +320,7 @@ TEST(Ldcp, keeps_a_window_below_one_packet_over_a_pause) {
 
 // -------------------------------------------------------------------------------------------------- properties
 
-TEST(Ldcp, never_has_a_larger_window_by_more_marks) {
+TEST(Ldcp, more_marks_never_give_a_larger_window) {
   std::mt19937_64 rng(3);
   for (int round = 0; round < 2000; ++round) {
     Ldcp less, more;
@@ -335,7 +335,7 @@ TEST(Ldcp, never_has_a_larger_window_by_more_marks) {
   }
 }
 
-TEST(Ldcp, stays_between_gamma_and_the_most_whatever_is_acknowledged) {
+TEST(Ldcp, window_stays_between_gamma_and_maximum_for_any_ack) {
   std::mt19937_64 rng(4);
   Ldcp flow({{"max_window", 100}});
   flow.stable(10);
@@ -353,7 +353,7 @@ TEST(Ldcp, stays_between_gamma_and_the_most_whatever_is_acknowledged) {
 
 // The mean that A2 derives: cw = alpha / beta * (1 - p) / p for a share p of marked packets, above and below one
 // packet. 1/4 * 0.98 / 0.02 = 12.25; 1/4 * 0.5 / 0.5 = 0.25.
-TEST(Ldcp, settles_where_growing_and_shrinking_are_even) {
+TEST(Ldcp, converges_to_equilibrium_window) {
   for (const auto& [p, expected] : {std::pair{0.02, 12.25}, {0.5, 0.25}}) {
     std::mt19937_64 rng(5);
     Ldcp flow({{"gamma", 0.125}});
@@ -368,7 +368,7 @@ TEST(Ldcp, settles_where_growing_and_shrinking_are_even) {
   }
 }
 
-TEST(Ldcp, wants_a_round_trip_for_what_is_derived_from_it) {
+TEST(Ldcp, requires_base_rtt_for_derived_values) {
   const roci_cc_plugin& ldcp = plugin("ldcp");
   std::vector<double> standard = Driver(ldcp).parameters;
   roci_cc_flow flow = Driver::usual_flow();

@@ -41,7 +41,7 @@ class Qcn : public testing::Test {
   static double gbit(const Driver& driver) { return static_cast<double>(driver.decision.rate) / 1e9; }
 };
 
-TEST_F(Qcn, starts_at_line_rate_with_nothing_to_wake_up_for) {
+TEST_F(Qcn, starts_at_line_rate_without_timers) {
   Driver driver = start();
   EXPECT_EQ(driver.decision.rate, 10'000'000'000U);
   EXPECT_EQ(driver.state_name(), "line_rate");
@@ -51,7 +51,7 @@ TEST_F(Qcn, starts_at_line_rate_with_nothing_to_wake_up_for) {
 
 // Q14. Golden vectors of the reference (QntzFb, dec): 1 leaves 0.992188, 5 0.960938, 21 0.835938, 63 0.507812; 0
 // leaves all.
-TEST_F(Qcn, falls_by_the_feedback_of_a_notice) {
+TEST_F(Qcn, cuts_rate_by_cnm_feedback) {
   const std::pair<uint32_t, double> vectors[] = {
       {0, 1}, {1, 0.992188}, {5, 0.960938}, {21, 0.835938}, {63, 0.507812}};
   for (const auto& [feedback, left] : vectors) {
@@ -62,13 +62,13 @@ TEST_F(Qcn, falls_by_the_feedback_of_a_notice) {
   }
 }
 
-TEST_F(Qcn, never_loses_more_than_the_least_factor_leaves) {
+TEST_F(Qcn, minimum_factor_limits_a_cut) {
   Driver driver = start({{"rpg_gd", 5}});
   hear(driver, 63);  // 63/32 of the rate
   EXPECT_NEAR(gbit(driver), 5, 1e-9);
 }
 
-TEST_F(Qcn, leaves_a_feedback_out_that_does_not_exist) {
+TEST_F(Qcn, ignores_feedback_above_63) {
   Driver driver = start();
   hear(driver, 64);
   EXPECT_EQ(driver.reason_name(), "implausible");
@@ -77,7 +77,7 @@ TEST_F(Qcn, leaves_a_feedback_out_that_does_not_exist) {
 
 // After two notifications in a row the target is the rate before the first: 10 G * 65/128 = 5.078125, * 65/128 =
 // 2.5787354; then halfway to 10.
-TEST_F(Qcn, aims_at_the_rate_before_the_first_of_several_notices) {
+TEST_F(Qcn, consecutive_cnms_keep_first_target_rate) {
   Driver driver = start();
   hear(driver, 63);
   hear(driver, 63);
@@ -93,7 +93,7 @@ TEST_F(Qcn, aims_at_the_rate_before_the_first_of_several_notices) {
 
 // Five cycles of 15 ms, then of 7.5 ms, with the timer alone: five times halfway to the target, then 5 Mb/s per
 // cycle.
-TEST_F(Qcn, recovers_in_five_cycles_of_time_and_goes_on_in_halves_of_it) {
+TEST_F(Qcn, recovers_in_five_cycles_then_increases_in_half_cycles) {
   Driver driver = start();
   hear(driver, 63);
   hear(driver, 63);
@@ -124,7 +124,7 @@ TEST_F(Qcn, recovers_in_five_cycles_of_time_and_goes_on_in_halves_of_it) {
 }
 
 // Cycles of 150000 bytes, from the sixth on of 75000. The sixth cycle of both counters adds 50 Mb/s, the seventh 100.
-TEST_F(Qcn, counts_bytes_as_well_and_rises_by_more_when_both_have_had_enough) {
+TEST_F(Qcn, hyper_increase_requires_byte_and_timer_stages) {
   Driver driver = start();
   for (unsigned i = 0; i < 4; ++i) hear(driver, 63);
   EXPECT_EQ(driver.decision.sent_notice, 150'000U);
@@ -158,7 +158,7 @@ TEST_F(Qcn, counts_bytes_as_well_and_rises_by_more_when_both_have_had_enough) {
 }
 
 // 802.1Q 32.12.2. After five cuts by 65/128 the rate is 0.338 G, and the target is more than ten times that.
-TEST_F(Qcn, brings_a_target_that_is_far_away_down_at_the_first_cycle) {
+TEST_F(Qcn, first_cycle_reduces_target_far_above_the_rate) {
   Driver driver = start();
   for (unsigned i = 0; i < 5; ++i) hear(driver, 63);
   const double rate = gbit(driver);
@@ -168,7 +168,7 @@ TEST_F(Qcn, brings_a_target_that_is_far_away_down_at_the_first_cycle) {
 }
 
 // Q34.
-TEST_F(Qcn, goes_up_and_down_by_what_a_notice_says) {
+TEST_F(Qcn, applies_rate_change_of_a_cnm) {
   Driver driver = start();
   hear_change(driver, 1'000'000'000);
   EXPECT_EQ(driver.state_name(), "line_rate") << "there is nothing above the line";
@@ -188,7 +188,7 @@ TEST_F(Qcn, goes_up_and_down_by_what_a_notice_says) {
 }
 
 // Q35.
-TEST_F(Qcn, takes_the_rate_that_a_notice_says_it_may_take) {
+TEST_F(Qcn, applies_available_rate_of_a_cnm) {
   Driver driver = start();
   driver.event.cnm.rate_change = 1;
   hear_available(driver, 2'500'000'000, 63);
@@ -208,7 +208,7 @@ TEST_F(Qcn, takes_the_rate_that_a_notice_says_it_may_take) {
 }
 
 // At 100 Gb/s ten times the bytes and the rates in the same time.
-TEST_F(Qcn, does_on_a_fast_line_what_it_does_on_its_own_in_the_same_time) {
+TEST_F(Qcn, scales_parameters_with_line_rate) {
   roci_cc_flow fast = ten_gigabit();
   fast.line_rate *= 10;
   Driver slow = start(), quick = start({}, fast);
@@ -241,7 +241,7 @@ TEST_F(Qcn, does_on_a_fast_line_what_it_does_on_its_own_in_the_same_time) {
   EXPECT_EQ(plain.decision.sent_notice, 150'000U);
 }
 
-TEST_F(Qcn, has_cycles_of_different_lengths_for_different_flows) {
+TEST_F(Qcn, cycle_lengths_differ_per_flow) {
   std::vector<uint64_t> ends;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     roci_cc_flow flow = ten_gigabit();
@@ -258,7 +258,7 @@ TEST_F(Qcn, has_cycles_of_different_lengths_for_different_flows) {
 
 class QcnProperty : public testing::TestWithParam<uint64_t> {};
 
-TEST_P(QcnProperty, more_feedback_never_gives_a_higher_rate_and_silence_gives_the_line_back) {
+TEST_P(QcnProperty, more_feedback_never_gives_a_higher_rate_and_rate_recovers) {
   std::mt19937_64 rng(GetParam());
   Driver little(plugin("qcn"), {}, ten_gigabit()), much(plugin("qcn"), {}, ten_gigabit());
   for (unsigned i = 0; i < 30; ++i) {

@@ -51,7 +51,7 @@ class Swift : public Driver {
 };
 
 // Reference, section 6: base 25 us, no flow scaling, beta 0.8, max_mdf 0.5, ai 1.
-TEST(Swift, vector_of_the_reference) {
+TEST(Swift, follows_reference_vector) {
   Swift flow;
   EXPECT_NEAR((flow.acked(20), flow.network()), 10.1, 5e-7);
   EXPECT_NEAR((flow.acked(30), flow.network()), 8.753333, 5e-7);
@@ -63,7 +63,7 @@ TEST(Swift, vector_of_the_reference) {
 }
 
 // Reference, section 6: fs_range 100 us. The target is the delay at which growth changes to reduction.
-TEST(Swift, vector_of_flow_scaling) {
+TEST(Swift, follows_vector_of_flow_scaling) {
   const std::pair<double, double> vectors[] = {{0.1, 100.0}, {1, 29.390}, {16, 4.898}, {100, 0.0}};
   for (const auto& [window, scaling] : vectors) {
     for (const double beside : {-0.002, 0.002}) {
@@ -75,7 +75,7 @@ TEST(Swift, vector_of_flow_scaling) {
   }
 }
 
-TEST(Swift, allows_for_each_hop) {
+TEST(Swift, target_grows_with_each_hop) {
   for (const uint32_t hops : {0U, 3U}) {
     Swift flow({{"hop_target", 2000}});
     flow.event.hops = hops;
@@ -86,7 +86,7 @@ TEST(Swift, allows_for_each_hop) {
   }
 }
 
-TEST(Swift, takes_target_and_window_from_the_base_round_trip) {
+TEST(Swift, derives_target_and_window_from_base_rtt) {
   Driver flow(plugin("swift"), {{"fs_range", 0}});
   EXPECT_EQ(flow.decision.window, 51 * kPacket);
   flow.event.in_flight = 50 * kPacket;
@@ -99,7 +99,7 @@ TEST(Swift, takes_target_and_window_from_the_base_round_trip) {
   EXPECT_LT(flow.decision.window, 51 * kPacket);
 }
 
-TEST(Swift, shrinks_once_in_a_round_trip_whatever_the_cause_was) {
+TEST(Swift, reduces_window_once_per_round_trip_for_any_cause) {
   Swift flow;
   flow.acked(50);
   EXPECT_NEAR(flow.network(), 6, 1e-9);  // 1 - 0.8 / 2
@@ -116,7 +116,7 @@ TEST(Swift, shrinks_once_in_a_round_trip_whatever_the_cause_was) {
   EXPECT_NEAR((flow.acked_at_once(50), flow.network()), 3, 1e-9);
 }
 
-TEST(Swift, grows_by_ai_for_each_packet_below_one_and_divided_by_the_window_above) {
+TEST(Swift, grows_by_ai_per_packet_below_one_and_ai_over_window_above) {
   Swift flow({{"ai", 0.25}});
   const double from = 0.5;
   std::memcpy(flow.state(), &from, sizeof from);
@@ -127,7 +127,7 @@ TEST(Swift, grows_by_ai_for_each_packet_below_one_and_divided_by_the_window_abov
   EXPECT_NEAR((flow.acked(10, 0, 1'000'000), flow.network()), 1.7, 1e-12) << "a window's worth at most";
 }
 
-TEST(Swift, lets_packets_leave_a_gap_apart_below_one) {
+TEST(Swift, window_below_one_packet_sets_a_gap) {
   Swift flow({{"initial_window", 1}});
   flow.acked(100, 20);
   EXPECT_EQ(flow.state_name(), "subpacket");
@@ -140,13 +140,13 @@ TEST(Swift, lets_packets_leave_a_gap_apart_below_one) {
   EXPECT_EQ(flow.decision.gap_ns, 0U);
 }
 
-TEST(Swift, does_not_wait_for_multiples_of_a_round_trip_beyond_its_targets) {
+TEST(Swift, gap_is_limited_by_target_delay) {
   Swift flow({{"initial_window", 1}, {"host_target", 0}});
   flow.acked(5000);
   EXPECT_EQ(flow.decision.gap_ns, 50'000U);  // 25 us / 0.5
 }
 
-TEST(Swift, keeps_a_window_for_the_host_and_obeys_the_smaller_one) {
+TEST(Swift, uses_smaller_of_host_and_network_window) {
   Swift flow({{"host_target", 50'000}});
   flow.acked(20, 100);  // 1 - 0.8 / 2
   EXPECT_EQ(flow.reason_name(), "host_delay");
@@ -161,7 +161,7 @@ TEST(Swift, keeps_a_window_for_the_host_and_obeys_the_smaller_one) {
   EXPECT_GT(flow.host(), 6);
 }
 
-TEST(Swift, looks_at_the_network_alone_where_the_host_says_nothing) {
+TEST(Swift, uses_network_delay_alone_without_host_delay) {
   roci_cc_flow on = Driver::usual_flow();
   on.provides &= ~static_cast<uint32_t>(ROCI_CC_NEEDS_HOST_DELAY);
   Swift flow({}, on), told({{"host_target", 0}});
@@ -172,7 +172,7 @@ TEST(Swift, looks_at_the_network_alone_where_the_host_says_nothing) {
   }
 }
 
-TEST(Swift, counts_packets_without_a_sample_with_the_next_one) {
+TEST(Swift, next_sample_counts_packets_acknowledged_without_one) {
   Swift flow;
   for (int i = 0; i < 4; ++i) EXPECT_EQ((flow.ack(), flow.network()), 10);
   flow.rtt(20'000);
@@ -181,7 +181,7 @@ TEST(Swift, counts_packets_without_a_sample_with_the_next_one) {
   EXPECT_NEAR(flow.network(), 10.4, 1e-9);
 }
 
-TEST(Swift, keeps_the_least_window_after_several_timeouts_in_a_row) {
+TEST(Swift, consecutive_timeouts_reduce_window_to_minimum) {
   Swift flow;
   flow.acked(1);
   for (int i = 1; i <= 4; ++i) {
@@ -198,7 +198,7 @@ TEST(Swift, keeps_the_least_window_after_several_timeouts_in_a_row) {
   EXPECT_GT(heard.network(), 0.1) << "an ACK between them begins a new row";
 }
 
-TEST(Swift, does_not_grow_a_window_that_is_not_used) {
+TEST(Swift, does_not_grow_underused_window) {
   Swift flow({{"use_before_growth", 0.5}});
   flow.event.in_flight = 3 * kPacket;
   EXPECT_EQ((flow.acked(10), flow.network()), 10);
@@ -206,7 +206,7 @@ TEST(Swift, does_not_grow_a_window_that_is_not_used) {
   EXPECT_GT((flow.acked(10), flow.network()), 10);
 }
 
-TEST(Swift, never_has_a_larger_window_by_a_longer_delay) {
+TEST(Swift, longer_delay_never_gives_a_larger_window) {
   std::mt19937_64 rng(9);
   for (int round = 0; round < 2000; ++round) {
     Swift less({{"fs_range", 4}}), more({{"fs_range", 4}});
@@ -219,7 +219,7 @@ TEST(Swift, never_has_a_larger_window_by_a_longer_delay) {
   }
 }
 
-TEST(Swift, wants_what_its_target_and_window_are_taken_from) {
+TEST(Swift, requires_base_rtt_or_explicit_target_and_window) {
   const roci_cc_plugin& swift = plugin("swift");
   roci_cc_flow flow = Driver::usual_flow();
   Driver driver(swift);

@@ -10,7 +10,7 @@
 namespace roci::test {
 namespace {
 
-class EveryPlugin : public testing::TestWithParam<const roci_cc_plugin*> {
+class AlgorithmPlugin : public testing::TestWithParam<const roci_cc_plugin*> {
  protected:
   const roci_cc_plugin& plugin_ = *GetParam();
 };
@@ -20,7 +20,7 @@ bool is_name(const char* name) {
          std::strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == std::strlen(name);
 }
 
-TEST_P(EveryPlugin, describes_itself) {
+TEST_P(AlgorithmPlugin, has_valid_description) {
   EXPECT_EQ(plugin_.abi, ROCI_CC_ABI);
   EXPECT_EQ(plugin_.size, sizeof(roci_cc_plugin));
   EXPECT_TRUE(is_name(plugin_.name));
@@ -51,7 +51,7 @@ TEST_P(EveryPlugin, describes_itself) {
   }
 }
 
-TEST_P(EveryPlugin, decides_what_can_be_done_whatever_happens) {
+TEST_P(AlgorithmPlugin, makes_valid_decisions_for_any_event) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 rng(seed);
@@ -87,7 +87,7 @@ TEST_P(EveryPlugin, decides_what_can_be_done_whatever_happens) {
 }
 
 // The same events lead to the same decisions: no state is kept elsewhere, and all of the state is initialized.
-TEST_P(EveryPlugin, decides_the_same_again) {
+TEST_P(AlgorithmPlugin, decisions_are_deterministic) {
   std::mt19937_64 rng(1), again(1);
   Driver x(plugin_), y(plugin_), other(plugin_);
   roci_cc_path path{}, path_again{};
@@ -103,7 +103,7 @@ TEST_P(EveryPlugin, decides_the_same_again) {
 }
 
 // The bytes after the state belong to another owner.
-TEST_P(EveryPlugin, keeps_to_its_state) {
+TEST_P(AlgorithmPlugin, writes_only_within_its_state) {
   std::mt19937_64 rng(7);
   Driver driver(plugin_);
   auto* bytes = static_cast<uint8_t*>(driver.state());
@@ -115,17 +115,17 @@ TEST_P(EveryPlugin, keeps_to_its_state) {
   for (size_t i = plugin_.state_bytes; i < ROCI_CC_MAX_STATE; ++i) ASSERT_EQ(bytes[i], 0) << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Built, EveryPlugin, testing::ValuesIn(every_plugin()),
+INSTANTIATE_TEST_SUITE_P(BuiltIn, AlgorithmPlugin, testing::ValuesIn(every_plugin()),
                          [](const auto& p) { return std::string(p.param->name); });
 
-TEST(StaticLimits, are_the_line_unless_they_are_given) {
+TEST(StaticLimits, default_to_line_rate_and_bdp) {
   EXPECT_EQ(Driver(plugin("static_rate")).decision.rate, 100'000'000'000U);
   EXPECT_EQ(Driver(plugin("static_rate"), {{"rate", 3e9}}).decision.rate, 3'000'000'000U);
   EXPECT_EQ(Driver(plugin("static_window")).decision.window, 52'500U);  // 100 Gb/s for 4.2 us
   EXPECT_EQ(Driver(plugin("static_window"), {{"window", 4096}}).decision.window, 4096U);
 }
 
-TEST(StaticLimits, want_a_round_trip_for_a_window_that_is_not_given) {
+TEST(StaticLimits, derived_window_requires_base_rtt) {
   roci_cc_flow flow = Driver::usual_flow();
   flow.base_rtt_ns = 0;
   const roci_cc_plugin& window = plugin("static_window");

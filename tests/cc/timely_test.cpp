@@ -23,7 +23,7 @@ double gbit(const Driver& driver) { return static_cast<double>(driver.decision.r
 
 // Golden vector of the reference: alpha .875, beta .8, t_low 50 us, t_high 500 us, min_rtt 20 us, delta 10 Mb/s at 10
 // Gb/s.
-TEST(Timely, follows_the_vector_of_the_paper) {
+TEST(Timely, follows_paper_vector) {
   Driver driver(plugin("timely"), paper(), ten_gigabit());
   EXPECT_EQ(driver.decision.rate, 10'000'000'000U);
   EXPECT_EQ(driver.state_name(), "start");
@@ -44,7 +44,7 @@ TEST(Timely, follows_the_vector_of_the_paper) {
   }
 }
 
-TEST(Timely, goes_up_by_five_steps_at_a_time_until_the_round_trip_grows_again) {
+TEST(Timely, hyper_increase_adds_five_steps_until_rtt_grows) {
   Driver driver(plugin("timely"), paper({{"start_rate", 1e9}}), ten_gigabit());
   EXPECT_NEAR(gbit(driver), 1, 1e-9);
   for (unsigned i = 0; i < 4; ++i) driver.rtt(100'000);
@@ -64,7 +64,7 @@ TEST(Timely, goes_up_by_five_steps_at_a_time_until_the_round_trip_grows_again) {
 }
 
 // A round trip is 52.5 packets of 1000 bytes. An update is due per 16384 bytes, which are 16 packets of 1048 bytes.
-TEST(Timely, updates_once_for_a_segment) {
+TEST(Timely, updates_once_per_segment) {
   Driver driver(plugin("timely"), {{"start_rate", 1e9}});
   const auto ack = [&](uint32_t nanos) {
     driver.event.acked_packets = 1;
@@ -80,7 +80,7 @@ TEST(Timely, updates_once_for_a_segment) {
   EXPECT_EQ(ack(20'000), "added") << "what was acknowledged without a sample counts too";
 }
 
-TEST(Timely, counts_bytes_sent_where_nothing_is_acknowledged) {
+TEST(Timely, counts_sent_bytes_without_acknowledgments) {
   roci_cc_flow flow = ten_gigabit();
   flow.provides = ROCI_CC_NEEDS_RTT;
   Driver driver(plugin("timely"), {{"start_rate", 1e9}}, flow);
@@ -94,7 +94,7 @@ TEST(Timely, counts_bytes_sent_where_nothing_is_acknowledged) {
 }
 
 // 4.2 us instead of 20 us: t_low is 10.5 us, t_high 105 us, and a growth by 1 us a gradient of 0.875 / 4.2 = 0.20833.
-TEST(Timely, measures_by_the_base_round_trip) {
+TEST(Timely, scales_thresholds_by_base_rtt) {
   Driver driver(plugin("timely"), {{"segment", 0}, {"start_rate", 50e9}});
   driver.rtt(10'400);
   EXPECT_EQ(driver.reason_name(), "below_t_low");
@@ -113,7 +113,7 @@ TEST(Timely, measures_by_the_base_round_trip) {
   EXPECT_EQ(plain.reason_name(), "below_t_low") << "without it the numbers stand as they are";
 }
 
-TEST(Timely, never_loses_more_than_the_least_factor_leaves) {
+TEST(Timely, minimum_factor_limits_a_cut) {
   for (const double least : {0.0, 0.5, 0.9}) {
     Driver driver(plugin("timely"), paper({{"least_factor", least}}), ten_gigabit());
     driver.rtt(60'000);
@@ -125,14 +125,14 @@ TEST(Timely, never_loses_more_than_the_least_factor_leaves) {
   }
 }
 
-TEST(Timely, leaves_a_round_trip_of_nothing_out) {
+TEST(Timely, ignores_rtt_sample_of_zero) {
   Driver driver(plugin("timely"), paper());
   driver.rtt(0);
   EXPECT_EQ(driver.reason_name(), "implausible");
   EXPECT_EQ(driver.state_name(), "start");
 }
 
-TEST(Timely, wants_its_thresholds_in_order) {
+TEST(Timely, requires_t_low_below_t_high) {
   Driver driver(plugin("timely"));
   driver.parameters[driver.index_of("t_high")] = 50e3;
   EXPECT_STREQ(plugin("timely").check(nullptr, driver.parameters.data()), "t_low must be below t_high");
@@ -140,7 +140,7 @@ TEST(Timely, wants_its_thresholds_in_order) {
 
 class TimelyProperty : public testing::TestWithParam<uint64_t> {};
 
-TEST_P(TimelyProperty, the_rate_stays_in_bounds_and_comes_back_when_the_round_trip_does_not_grow) {
+TEST_P(TimelyProperty, rate_stays_in_bounds_and_recovers_with_constant_rtt) {
   std::mt19937_64 rng(GetParam());
   Driver driver(plugin("timely"), {{"segment", 0}});
   for (unsigned i = 0; i < 200; ++i) {
@@ -159,7 +159,7 @@ TEST_P(TimelyProperty, the_rate_stays_in_bounds_and_comes_back_when_the_round_tr
 }
 
 // Two flows with the same samples except for one: the flow with the longer round-trip time is not faster.
-TEST_P(TimelyProperty, a_longer_round_trip_never_gives_a_higher_rate_at_once) {
+TEST_P(TimelyProperty, longer_rtt_sample_never_gives_a_higher_rate) {
   std::mt19937_64 rng(GetParam());
   for (unsigned round = 0; round < 50; ++round) {
     Driver shorter(plugin("timely"), {{"segment", 0}, {"start_rate", 50e9}});

@@ -5,7 +5,7 @@ namespace roci::cm::agents {
 namespace {
 
 // Each message of connection establishment and release is lost once, in separate runs.
-TEST_F(CmAgent, says_again_what_was_lost) {
+TEST_F(CmAgent, retransmits_lost_messages) {
   for (const char* victim : {"REQ", "REP", "RTU", "DREQ", "DREP"}) {
     network.sent.clear();
     bool lost = false;
@@ -24,7 +24,7 @@ TEST_F(CmAgent, says_again_what_was_lost) {
   }
 }
 
-TEST_F(CmAgent, gives_up_when_nobody_answers_in_the_time_that_messages_may_take) {
+TEST_F(CmAgent, times_out_without_reply_after_all_retries) {
   network.remove(kServer);
   const Nanos begun = network.now;
   client.connect(kServer);
@@ -36,7 +36,7 @@ TEST_F(CmAgent, gives_up_when_nobody_answers_in_the_time_that_messages_may_take)
   EXPECT_EQ(client_agent.connections(), 0U);
 }
 
-TEST_F(CmAgent, ends_a_connection_whose_peer_is_dead_in_bounded_time) {
+TEST_F(CmAgent, disconnect_from_dead_peer_completes_in_bounded_time) {
   Connection* connection = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
   network.remove(kServer);
@@ -47,7 +47,7 @@ TEST_F(CmAgent, ends_a_connection_whose_peer_is_dead_in_bounded_time) {
   EXPECT_LT(network.now - begun, Nanos{12'000'000'000});
 }
 
-TEST_F(CmAgent, is_patient_with_a_user_that_thinks_and_keeps_its_peer_so) {
+TEST_F(CmAgent, sends_mra_while_user_delays_the_reply) {
   server.answers = false;
   client.connect(kServer);
   network.run_for(Nanos{60'000'000'000});
@@ -60,7 +60,7 @@ TEST_F(CmAgent, is_patient_with_a_user_that_thinks_and_keeps_its_peer_so) {
   EXPECT_EQ(server.established, 1U);
 }
 
-TEST_F(CmAgent, gives_up_on_who_thinks_for_ever) {
+TEST_F(CmAgent, times_out_after_maximum_mra_delay) {
   server.answers = false;
   client.connect(kServer);
   const Nanos begun = network.now;
@@ -75,7 +75,7 @@ TEST_F(CmAgent, gives_up_on_who_thinks_for_ever) {
 }
 
 // One MRA requests ten minutes, a later one none: the agent retries and gives up as without MRAs.
-TEST_F(CmAgent, two_requests_for_time_do_not_make_it_repeat_itself_for_as_long) {
+TEST_F(CmAgent, second_mra_does_not_extend_retries) {
   CmRequest request{.local_id = 77, .service_id = kService, .queue_pair = Qpn{5}};
   request.max_cm_retries = 15;
   network.forge({.local = kClient, .remote = kServer}, {1, 0, request});
@@ -95,7 +95,7 @@ TEST_F(CmAgent, two_requests_for_time_do_not_make_it_repeat_itself_for_as_long) 
   EXPECT_EQ(server_agent.unready(), 0U);
 }
 
-TEST_F(CmAgent, waits_no_longer_than_is_bearable_whatever_a_peer_says) {
+TEST_F(CmAgent, limits_timeouts_requested_by_peer) {
   CmRequest request{.local_id = 77, .service_id = kService, .queue_pair = Qpn{5}};
   request.local_response_timeout = request.remote_response_timeout = 31;
   request.max_cm_retries = 15;

@@ -5,7 +5,7 @@
 namespace roci::cm::agents {
 namespace {
 
-TEST_F(CmAgent, connects_and_disconnects_as_two_linux_hosts_do) {
+TEST_F(CmAgent, connects_and_disconnects_with_message_sequence_of_linux) {
   Connection* connection = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
   EXPECT_EQ(network.said(), (Names{"REQ", "REP", "RTU"}));
@@ -31,7 +31,7 @@ TEST_F(CmAgent, connects_and_disconnects_as_two_linux_hosts_do) {
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
 
-TEST_F(CmAgent, refuses_what_nobody_listens_for) {
+TEST_F(CmAgent, rejects_request_without_listener) {
   server_agent.ignore(listener);
   client.connect(kServer);
   network.run_to_the_end();
@@ -43,7 +43,7 @@ TEST_F(CmAgent, refuses_what_nobody_listens_for) {
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
 
-TEST_F(CmAgent, carries_why_a_user_refuses) {
+TEST_F(CmAgent, delivers_private_data_of_a_rejection) {
   server.answers = false;
   client.connect(kServer);
   network.run_for(Nanos{1'000'000});
@@ -56,7 +56,7 @@ TEST_F(CmAgent, carries_why_a_user_refuses) {
   EXPECT_EQ(server_agent.unanswered(), 0U);
 }
 
-TEST_F(CmAgent, listeners_of_one_ip_version_share_a_service) {
+TEST_F(CmAgent, ipv4_and_ipv6_listeners_share_a_service) {
   server_agent.ignore(listener);
   Listener four{.service = kService, .address = {}, .ipv6 = false, .handler = &server};
   Listener six{.service = kService, .address = {}, .ipv4 = false, .handler = &server};
@@ -77,7 +77,7 @@ TEST_F(CmAgent, listeners_of_one_ip_version_share_a_service) {
   EXPECT_EQ(four.unanswered + six.unanswered, 0U);
 }
 
-TEST_F(CmAgent, the_first_packet_of_a_connection_is_as_good_as_rtu) {
+TEST_F(CmAgent, first_data_packet_replaces_rtu) {
   network.loses = [](const CmNetwork::Sent& one) { return cm_message_name(one.mad.message) == "RTU"; };
   client.connect(kServer);
   network.run_for(Nanos{1'000'000});
@@ -94,7 +94,7 @@ TEST_F(CmAgent, the_first_packet_of_a_connection_is_as_good_as_rtu) {
   EXPECT_EQ(server.established, 1U) << "RTU comes too late to be told";
 }
 
-TEST_F(CmAgent, says_the_answer_of_a_service_again_to_who_has_not_heard_it) {
+TEST_F(CmAgent, repeats_lost_sidr_rep_without_second_event) {
   unsigned lost = 0;
   network.loses = [&](const CmNetwork::Sent& one) {
     return cm_message_name(one.mad.message) == "SIDR_REP" && lost++ < 2;
@@ -109,7 +109,7 @@ TEST_F(CmAgent, says_the_answer_of_a_service_again_to_who_has_not_heard_it) {
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
 
-TEST_F(CmAgent, both_may_disconnect_at_once) {
+TEST_F(CmAgent, handles_simultaneous_disconnect) {
   Connection* connection = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
   EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
@@ -120,7 +120,7 @@ TEST_F(CmAgent, both_may_disconnect_at_once) {
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
 
-TEST_F(CmAgent, a_peer_that_has_forgotten_a_connection_is_told_and_may_connect_again) {
+TEST_F(CmAgent, restarted_peer_receives_stale_connection_reject_and_reconnects) {
   Connection* old = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
   const Qpn reused = old->local_queue_pair();
@@ -140,7 +140,7 @@ TEST_F(CmAgent, a_peer_that_has_forgotten_a_connection_is_told_and_may_connect_a
   EXPECT_EQ(third.established, 1U);
 }
 
-TEST_F(CmAgent, finds_the_queue_pair_of_a_datagram_service) {
+TEST_F(CmAgent, resolves_queue_pair_of_datagram_service) {
   auto asked = client_agent.request_service({.local = kClient, .remote = kServer}, {.service_id = kService},
                                             16, 20, 15, client, network.now);
   ASSERT_TRUE(asked);
@@ -155,7 +155,7 @@ TEST_F(CmAgent, finds_the_queue_pair_of_a_datagram_service) {
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
 
-TEST_F(CmAgent, refuses_other_paths_politely) {
+TEST_F(CmAgent, rejects_alternate_path_with_apr) {
   Connection* connection = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
   network.forge({.local = kClient, .remote = kServer},
@@ -166,7 +166,7 @@ TEST_F(CmAgent, refuses_other_paths_politely) {
   EXPECT_EQ(connection->state(), State::kEstablished);
 }
 
-TEST_F(CmAgent, a_flood_of_requests_has_no_more_than_its_share) {
+TEST_F(CmAgent, request_flood_is_limited_by_backlog) {
   Connection* connection = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
   server.answers = false;
@@ -198,7 +198,7 @@ TEST_F(CmAgent, a_flood_of_requests_has_no_more_than_its_share) {
   EXPECT_EQ(server.established, before + 1);
 }
 
-TEST_F(CmAgent, answers_to_strangers_have_a_rate) {
+TEST_F(CmAgent, responses_to_unknown_peers_are_rate_limited) {
   server_agent.ignore(listener);
   for (uint32_t i = 0; i < 20'000; ++i)
     network.forge({.local = kClient, .remote = kServer},
@@ -207,7 +207,7 @@ TEST_F(CmAgent, answers_to_strangers_have_a_rate) {
   EXPECT_LE(network.sent.size(), 1100U);
 }
 
-TEST_F(CmAgent, a_connection_destroyed_in_any_state_leaves_nothing_behind) {
+TEST_F(CmAgent, connection_destroyed_in_any_state_leaves_no_state) {
   // Number of messages until the connection is destroyed: REQ, REP and RTU, or all of these and DREQ.
   for (unsigned messages = 0; messages < 5; ++messages) {
     for (const bool by_client : {true, false}) {
@@ -239,7 +239,7 @@ TEST_F(CmAgent, a_connection_destroyed_in_any_state_leaves_nothing_behind) {
 }
 
 // As when the crash notifications of a killed process are sent.
-TEST_F(CmAgent, a_peer_that_is_killed_has_said_so_in_every_state) {
+TEST_F(CmAgent, crash_notification_reaches_peer_in_every_state) {
   struct Case {
     const char* when;
     bool server_dies;
@@ -281,7 +281,7 @@ TEST_F(CmAgent, a_peer_that_is_killed_has_said_so_in_every_state) {
 }
 
 // Each crash notification has a cost, and requests of a flood cost their sender nothing.
-TEST_F(CmAgent, requests_of_a_flood_leave_no_last_words) {
+TEST_F(CmAgent, flood_requests_store_limited_crash_notifications) {
   server.answers = false;
   listener.backlog = 4096;
   for (int i = 0; i < 2000; ++i) client.connect(kServer);
@@ -292,7 +292,7 @@ TEST_F(CmAgent, requests_of_a_flood_leave_no_last_words) {
   EXPECT_EQ(network.last_words_of(kClient), 2000U) << "who asks is no stranger to himself";
 }
 
-TEST_F(CmAgent, a_connection_that_has_ended_leaves_no_last_words) {
+TEST_F(CmAgent, ended_connection_leaves_no_crash_notification) {
   Connection* connection = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
   EXPECT_EQ(network.last_words_of(kClient), 1U);
@@ -302,7 +302,7 @@ TEST_F(CmAgent, a_connection_that_has_ended_leaves_no_last_words) {
   EXPECT_EQ(network.last_words_of(kServer), 0U);
 }
 
-TEST_F(CmAgent, a_side_that_is_not_ready_yet_hears_that_the_other_one_disconnects) {
+TEST_F(CmAgent, disconnect_is_reported_before_ready) {
   client.answers_replies = false;
   Connection* connection = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
@@ -317,7 +317,7 @@ TEST_F(CmAgent, a_side_that_is_not_ready_yet_hears_that_the_other_one_disconnect
 }
 
 // If all RTUs are lost, the peer's notification ends the connection before local timeouts.
-TEST_F(CmAgent, an_active_side_is_told_that_the_passive_one_never_heard_of_its_being_ready) {
+TEST_F(CmAgent, passive_side_timeout_without_rtu_disconnects_active_side) {
   network.loses = [](const CmNetwork::Sent& one) { return cm_message_name(one.mad.message) == "RTU"; };
   Connection* connection = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
@@ -330,7 +330,7 @@ TEST_F(CmAgent, an_active_side_is_told_that_the_passive_one_never_heard_of_its_b
 
 // A user may keep a connection object after its end. For the peer it is an unknown connection, and its DREQ is
 // answered.
-TEST_F(CmAgent, a_disconnect_is_answered_when_the_connection_has_ended_but_is_not_destroyed) {
+TEST_F(CmAgent, dreq_for_ended_connection_is_answered) {
   server.forgets = false;
   network.loses = [](const CmNetwork::Sent& one) { return cm_message_name(one.mad.message) == "RTU"; };
   Connection* connection = client.connect(kServer, 0);
@@ -349,7 +349,7 @@ TEST_F(CmAgent, a_disconnect_is_answered_when_the_connection_has_ended_but_is_no
 
 // The REP names a queue pair of a connection in time-wait, which ends that connection. In this event the user rejects
 // the new one.
-TEST_F(CmAgent, a_connection_that_its_user_has_refused_meanwhile_does_not_come_back) {
+TEST_F(CmAgent, connection_rejected_in_event_handler_is_not_established) {
   Connection* first = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
   ASSERT_EQ(first->state(), State::kEstablished);
@@ -374,7 +374,7 @@ TEST_F(CmAgent, a_connection_that_its_user_has_refused_meanwhile_does_not_come_b
 }
 
 // Random loss, duplication and reordering: finally both agents agree about the connections, and no state remains.
-TEST(CmAgents, agree_whatever_the_network_does) {
+TEST(CmAgents, agree_after_loss_duplication_and_reordering) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CmNetwork network(seed);
     network.faults = {.lost = 0.2, .doubled = 0.2, .jitter = Nanos{400'000'000}};

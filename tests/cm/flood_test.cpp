@@ -3,11 +3,11 @@
 
 #include <cstdio>
 
-#include "base/line_clock.hpp"
+#include "base/time/line_clock.hpp"
 #include "cm/manager.hpp"
-#include "support/frames.hpp"
-#include "support/request_flood.hpp"
-#include "support/two_hosts.hpp"
+#include "support/hosts/request_flood.hpp"
+#include "support/hosts/two_hosts.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci::cm::flood {
 namespace {
@@ -199,7 +199,7 @@ class CmFlood : public testing::TestWithParam<Case> {
   uint32_t under_way_ = 0;
 };
 
-TEST_P(CmFlood, takes_neither_goodput_nor_memory_and_who_is_honest_comes_through_when_it_is_over) {
+TEST_P(CmFlood, keeps_goodput_and_bounded_state_and_accepts_later_requests) {
   Connection* early = connect();
   net.run(10ms);
   ASSERT_EQ(client.connected, 1U);
@@ -241,7 +241,7 @@ TEST_P(CmFlood, takes_neither_goodput_nor_memory_and_who_is_honest_comes_through
   EXPECT_EQ(server.ready, 2U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, CmFlood,
+INSTANTIATE_TEST_SUITE_P(Floods, CmFlood,
                          testing::Values(Case{"a_sender_whose_server_waits", false, false},
                                          Case{"a_sender_whose_server_accepts_all", false, true},
                                          Case{"a_receiver_whose_server_waits", true, false},

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "support/captured_mads.hpp"
-#include "support/folder.hpp"
-#include "support/lone_host.hpp"
-#include "support/request_flood.hpp"
-#include "support/two_hosts.hpp"
-#include "transport/datagram.hpp"
+#include "support/hosts/lone_host.hpp"
+#include "support/hosts/request_flood.hpp"
+#include "support/hosts/two_hosts.hpp"
+#include "support/process/folder.hpp"
+#include "transport/messages/datagram.hpp"
 
 namespace roci::cm {
 namespace {
@@ -123,7 +123,7 @@ void expect_as_heard(Packet packet, const ByteVector& frame) {
 }
 
 // The crash notification is the message that the process would have sent.
-TEST_P(CmManager, leaves_the_frame_of_a_disconnect_for_when_the_process_is_gone) {
+TEST_P(CmManager, stores_dreq_frame_as_crash_notification) {
   const test::Folder root;
   auto words = CrashNoticeFile::open(root.path(), "place0.17");
   ASSERT_TRUE(words) << words.error().message;
@@ -162,7 +162,7 @@ TEST_P(CmManager, leaves_the_frame_of_a_disconnect_for_when_the_process_is_gone)
 }
 
 // tests/pcaps/rping.pcap: the headers that a Linux host uses for its MADs.
-TEST_P(CmManager, frames_are_as_those_of_the_linux_kernel) {
+TEST_P(CmManager, frames_match_those_of_the_linux_kernel) {
   for (unsigned i = 0; i < 3; ++i) {
     a.with([&](Agent& agent, Nanos now) {
       EXPECT_TRUE(agent.request_service(route(net.a, net.b), {.service_id = 1}, 16, 20, 15, client, now));
@@ -188,7 +188,7 @@ TEST_P(CmManager, frames_are_as_those_of_the_linux_kernel) {
 }
 
 // A response is not retransmitted by itself, only after a repeated request.
-TEST(CmManagerAtAFullPort, what_finds_no_room_is_said_later_and_in_order) {
+TEST(CmManagerWithFullPort, queues_responses_and_sends_them_later_in_order) {
   test::LoneHost host;
   const Manager manager(host.side.device->host(), 1);
   test::RequestFlood flood({.from_mac = MacAddress::local(2),
@@ -214,7 +214,7 @@ TEST(CmManagerAtAFullPort, what_finds_no_room_is_said_later_and_in_order) {
   EXPECT_EQ(answered, asked);
 }
 
-INSTANTIATE_TEST_SUITE_P(OverIp, CmManager, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(IpVersions, CmManager, testing::Bool(),
                          [](const auto& which) { return which.param ? "v6" : "v4"; });
 
 }  // namespace

@@ -239,14 +239,14 @@ class CmReplay : public testing::TestWithParam<Program> {
   }
 };
 
-TEST_P(CmReplay, active_side_says_what_linux_said) {
+TEST_P(CmReplay, active_side_sends_same_messages_as_linux) {
   for (const auto& events : play(true)) {
     const bool refused = GetParam().capture == std::string("cm_refused.pcap");
     EXPECT_EQ(events.front(), refused ? EventKind::kRejected : EventKind::kReply);
   }
 }
 
-TEST_P(CmReplay, passive_side_says_what_linux_said) {
+TEST_P(CmReplay, passive_side_sends_same_messages_as_linux) {
   for (const auto& events : play(false)) {
     if (GetParam().capture == std::string("cm_refused.pcap")) {
       EXPECT_TRUE(events.empty());
@@ -258,14 +258,14 @@ TEST_P(CmReplay, passive_side_says_what_linux_said) {
   }
 }
 
-TEST_P(CmReplay, every_message_of_the_capture_is_in_a_conversation) {
+TEST_P(CmReplay, every_captured_message_belongs_to_an_exchange) {
   size_t messages = 0;
   for (const auto& one : captured) messages += one.size();
   EXPECT_EQ(messages, heard_in(GetParam().capture).size());
 }
 
 // First data packet of each host, after the messages that set the PSNs of its queue pair.
-TEST_P(CmReplay, data_starts_with_the_psn_in_the_message_of_the_peer) {
+TEST_P(CmReplay, data_starts_with_psn_from_the_peers_message) {
   const auto frames = test::load_frames(std::filesystem::path(GetParam().capture).stem());
   size_t started = 0;
   for (const auto& one : captured) {
@@ -298,7 +298,7 @@ TEST_P(CmReplay, data_starts_with_the_psn_in_the_message_of_the_peer) {
   EXPECT_EQ(started > 0, GetParam().capture != std::string("cm_refused.pcap"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, CmReplay, testing::ValuesIn(kPrograms),
+INSTANTIATE_TEST_SUITE_P(Programs, CmReplay, testing::ValuesIn(kPrograms),
                          [](const auto& which) { return which.param.name; });
 
 }  // namespace

@@ -113,7 +113,7 @@ class ControlCoreTest : public testing::Test {
 
 using EventRingTest = ControlCoreTest;
 
-TEST_F(EventRingTest, does_what_a_bounded_queue_does) {
+TEST_F(EventRingTest, matches_a_bounded_queue_model) {
   const OwnedFlow flow = make();
   std::mt19937_64 rng(5);
   for (const uint32_t capacity : {0U, 1U, 2U, 5U, 64U}) {
@@ -152,7 +152,7 @@ TEST_F(EventRingTest, does_what_a_bounded_queue_does) {
   }
 }
 
-TEST_F(EventRingTest, a_thread_at_each_end_sees_every_event_once_and_in_order) {
+TEST_F(EventRingTest, two_threads_transfer_every_event_once_and_in_order) {
   constexpr uint64_t kCount = 50'000;
   const OwnedFlow flow = make();
   EventRing ring(16);
@@ -189,7 +189,7 @@ TEST_F(EventRingTest, a_thread_at_each_end_sees_every_event_once_and_in_order) {
 
 using FlowListTest = ControlCoreTest;
 
-TEST_F(FlowListTest, a_flow_is_on_it_once_and_may_come_back_while_it_is_looked_at) {
+TEST_F(FlowListTest, holds_a_flow_once_and_accepts_it_again_while_it_is_taken) {
   const OwnedFlow x = make(), y = make();
   FlowList list;
   EXPECT_TRUE(list.empty());
@@ -205,7 +205,7 @@ TEST_F(FlowListTest, a_flow_is_on_it_once_and_may_come_back_while_it_is_looked_a
 }
 
 // The thread that takes a flow, now or the next time, sees all writes that preceded its addition.
-TEST_F(FlowListTest, nothing_that_is_added_by_other_threads_is_missed) {
+TEST_F(FlowListTest, returns_every_flow_added_by_concurrent_threads) {
   constexpr uint64_t kRounds = 20'000;
   std::vector<OwnedFlow> flows;
   for (int i = 0; i < 3; ++i) flows.push_back(make());
@@ -237,7 +237,7 @@ TEST_F(FlowListTest, nothing_that_is_added_by_other_threads_is_missed) {
 
 // --------------------------------------------------------------------------------------------- decision
 
-TEST(PublishedDecisionTest, is_whole_and_never_older_than_one_that_was_read) {
+TEST(PublishedDecisionTest, is_consistent_and_never_older_than_a_previous_read) {
   constexpr uint64_t kCount = 100'000;
   PublishedDecision published;
   const auto numbered = [](uint64_t number) {
@@ -270,7 +270,7 @@ TEST(PublishedDecisionTest, is_whole_and_never_older_than_one_that_was_read) {
 }
 
 // A control core may be preempted at any instruction.
-TEST(PublishedDecisionTest, who_may_not_wait_goes_on_with_what_was_read_before) {
+TEST(PublishedDecisionTest, try_read_keeps_the_previous_value_during_an_update) {
   struct Interrupted : PublishedDecision {
     using PublishedDecision::begin;
     using PublishedDecision::finish;
@@ -290,7 +290,7 @@ TEST(PublishedDecisionTest, who_may_not_wait_goes_on_with_what_was_read_before) 
 
 // ------------------------------------------------------------------------------------------------- core
 
-TEST_F(ControlCoreTest, tells_the_plugin_and_the_worker_what_it_decided) {
+TEST_F(ControlCoreTest, passes_events_to_the_plugin_and_publishes_its_decisions) {
   ControlCore core("cc0", 2, 0);
   const OwnedFlow x = make(0, 0), y = make(0, 1);
   EXPECT_EQ(core.next_deadline(), kNever);
@@ -317,7 +317,7 @@ TEST_F(ControlCoreTest, tells_the_plugin_and_the_worker_what_it_decided) {
   EXPECT_EQ(counts.delays[5], 1U);  // 30 ns
 }
 
-TEST_F(ControlCoreTest, serves_a_worker_whose_ring_is_full_in_turns) {
+TEST_F(ControlCoreTest, processes_workers_in_turns_when_a_ring_is_full) {
   ControlCore core("cc0", 2, 0, 256);
   const OwnedFlow x = make(0, 0), y = make(0, 1);
   core.events_of(0).push(*x, EventRing::Kind::kStart, {});
@@ -335,7 +335,7 @@ TEST_F(ControlCoreTest, serves_a_worker_whose_ring_is_full_in_turns) {
   EXPECT_EQ(x->published.read().rate, said);  // each event once
 }
 
-TEST_F(ControlCoreTest, runs_timers_and_events_that_are_older_than_them) {
+TEST_F(ControlCoreTest, runs_timers_and_events_that_are_older_than_a_timer) {
   ControlCore core("cc0", 1, 100);
   const OwnedFlow x = make(1000);
   core.events_of(0).push(*x, EventRing::Kind::kStart, {});
@@ -359,7 +359,7 @@ TEST_F(ControlCoreTest, runs_timers_and_events_that_are_older_than_them) {
   EXPECT_EQ(core.next_deadline(), kNever);
 }
 
-TEST_F(ControlCoreTest, a_flow_that_ends_is_given_back_after_all_that_was_said_of_it) {
+TEST_F(ControlCoreTest, ended_flow_is_returned_after_all_its_events) {
   ControlCore core("cc0", 1, 0);
   const OwnedFlow x = make(1000), y = make(1000);
   EventRing& events = core.events_of(0);
@@ -385,7 +385,7 @@ TEST_F(ControlCoreTest, a_flow_that_ends_is_given_back_after_all_that_was_said_o
   core.remove(*y);
 }
 
-TEST_F(ControlCoreTest, forgets_a_worker_and_hands_back_what_had_ended) {
+TEST_F(ControlCoreTest, removes_a_worker_and_returns_its_ended_flows) {
   ControlCore core("cc0", 2, 0);
   const OwnedFlow x = make(1000, 0), gone = make(1000, 0), other = make(1000, 1);
   core.events_of(0).push(*x, EventRing::Kind::kStart, {});
@@ -410,7 +410,7 @@ TEST_F(ControlCoreTest, forgets_a_worker_and_hands_back_what_had_ended) {
 
 // A worker with flows that start and end, concurrent with its control core: every decision arrives, and no flow is
 // freed too early.
-TEST_F(ControlCoreTest, a_worker_and_its_core_are_two_threads) {
+TEST_F(ControlCoreTest, concurrent_worker_receives_every_decision_and_ended_flow) {
   constexpr uint64_t kEvents = 20'000;
   ControlCore core("cc0", 1, 0, 32);
   std::atomic<bool> over{false};

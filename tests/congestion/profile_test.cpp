@@ -17,7 +17,7 @@ std::string error_of(const CongestionControlConfig& config) {
   return made ? "" : made.error().message;
 }
 
-TEST(ProfilesTest, an_algorithm_is_a_profile_with_its_standard_values) {
+TEST(ProfilesTest, algorithm_name_is_a_profile_with_standard_values) {
   CongestionControlConfig config;
   config.profile = "static_rate";
   config.base_rtt = 5us;
@@ -30,14 +30,14 @@ TEST(ProfilesTest, an_algorithm_is_a_profile_with_its_standard_values) {
   EXPECT_FALSE(profile.falls_back);
 }
 
-TEST(ProfilesTest, none_is_no_control) {
+TEST(ProfilesTest, empty_configuration_has_no_algorithm) {
   EXPECT_EQ((*Profiles::create({}))->standard(), nullptr);
   CongestionControlConfig config;
   config.profile = "";
   EXPECT_EQ((*Profiles::create(config))->standard(), nullptr);
 }
 
-TEST(ProfilesTest, values_of_a_profile_take_the_place_of_standard_ones) {
+TEST(ProfilesTest, profile_values_replace_standard_values) {
   const auto made = Profiles::create(with("slow", {"STATIC-RATE", {{"rate", 1e9}}, 9us, "none"}));
   ASSERT_TRUE(made) << made.error().message;
   const Profile& profile = *(*made)->standard();
@@ -48,7 +48,7 @@ TEST(ProfilesTest, values_of_a_profile_take_the_place_of_standard_ones) {
   EXPECT_EQ(profile.fallback, nullptr);
 }
 
-TEST(ProfilesTest, what_does_not_exist_is_named_with_what_does) {
+TEST(ProfilesTest, errors_name_the_invalid_value_and_the_allowed_ones) {
   EXPECT_EQ(error_of(with("p", {"static_rate", {{"speed", 1}}, 0ns, ""})),
             "profiles: p: static_rate has no parameter 'speed'; available are rate");
   EXPECT_EQ(error_of(with("p", {"static_rate", {{"rate", -1}}, 0ns, ""})),
@@ -62,7 +62,7 @@ TEST(ProfilesTest, what_does_not_exist_is_named_with_what_does) {
   EXPECT_NE(error_of(config).find("static_rate, static_window"), std::string::npos);
 }
 
-TEST(ProfilesTest, names_of_other_drivers_are_understood_or_refused_with_the_reason) {
+TEST(ProfilesTest, driver_names_are_accepted_or_rejected_with_a_reason) {
   const Algorithms algorithms;
   const auto refused = algorithms.find("HC3");
   ASSERT_FALSE(refused);
@@ -75,7 +75,7 @@ TEST(ProfilesTest, names_of_other_drivers_are_understood_or_refused_with_the_rea
 }
 
 // Reported when the profile is created, not when the first flow starts.
-TEST(ProfilesTest, a_base_round_trip_that_is_left_out_is_asked_for_at_once) {
+TEST(ProfilesTest, missing_base_rtt_is_reported_at_creation) {
   CongestionControlConfig config;
   config.profile = "ldcp";
   EXPECT_EQ(error_of(config), "profile: ldcp: initial_window: 0 requires base_rtt");
@@ -90,7 +90,7 @@ TEST(ProfilesTest, a_base_round_trip_that_is_left_out_is_asked_for_at_once) {
   EXPECT_EQ(error_of(config), "");
 }
 
-TEST(ProfilesTest, a_fallback_must_lead_somewhere) {
+TEST(ProfilesTest, fallback_must_exist_and_form_no_cycle) {
   CongestionControlConfig config = with("a", {"static_window", {{"window", 9000}}, 0ns, "b"});
   config.profiles["b"] = {"static_rate", {}, 0ns, ""};
   EXPECT_EQ(error_of(config), "");

@@ -137,7 +137,7 @@ void expect_same(const TraceRecord& x, const TraceRecord& y) {
 
 class TraceOfEveryPlugin : public testing::TestWithParam<const roci_cc_plugin*> {};
 
-TEST_P(TraceOfEveryPlugin, is_the_same_when_it_is_read_and_run_again) {
+TEST_P(TraceOfEveryPlugin, is_identical_after_reading_and_replay) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Drive drive(GetParam()->name, 4000, seed);
@@ -159,7 +159,7 @@ TEST_P(TraceOfEveryPlugin, is_the_same_when_it_is_read_and_run_again) {
   }
 }
 
-TEST_P(TraceOfEveryPlugin, is_a_table_with_as_many_columns_everywhere) {
+TEST_P(TraceOfEveryPlugin, has_the_same_number_of_columns_in_each_csv_row) {
   const std::vector<TraceRecord> records = Drive(GetParam()->name, 4000).events(200).records();
   std::ostringstream out;
   write_trace_csv(records, out);
@@ -182,7 +182,7 @@ TEST_P(TraceOfEveryPlugin, is_a_table_with_as_many_columns_everywhere) {
 }
 
 // The newest events of a long run can be replayed from the state that was saved before them.
-TEST_P(TraceOfEveryPlugin, the_newer_half_can_be_run_again_without_the_beginning) {
+TEST_P(TraceOfEveryPlugin, newer_half_is_replayed_without_the_start) {
   for (const uint32_t most : {16U, 100U, 999U}) {
     SCOPED_TRACE(most);
     Drive drive(GetParam()->name, most, most);
@@ -207,7 +207,7 @@ TEST_P(TraceOfEveryPlugin, the_newer_half_can_be_run_again_without_the_beginning
 INSTANTIATE_TEST_SUITE_P(Built, TraceOfEveryPlugin, testing::ValuesIn(test::every_plugin()),
                          [](const auto& p) { return std::string(p.param->name); });
 
-TEST(TraceTest, keeps_the_newest_and_says_how_many_are_lost) {
+TEST(TraceTest, keeps_the_newest_records_and_counts_lost_ones) {
   Drive drive("dcqcn", 100);
   drive.events(300);
   const std::vector<TraceRecord> all = Drive("dcqcn", 10'000).events(300).records();
@@ -226,7 +226,7 @@ TEST(TraceTest, keeps_the_newest_and_says_how_many_are_lost) {
   EXPECT_TRUE(Drive("dcqcn", 0).events(5).records().empty());
 }
 
-TEST(TraceTest, a_state_that_came_out_another_way_is_found) {
+TEST(TraceTest, replay_detects_a_different_state) {
   Drive drive("dcqcn", 400);
   std::vector<TraceRecord> records = drive.events(220).records();
   ASSERT_EQ(drive.lost(), 0U) << "the state must not be the first that is known of its flow";
@@ -238,7 +238,7 @@ TEST(TraceTest, a_state_that_came_out_another_way_is_found) {
   EXPECT_NE(outcome.first.find("the state differs from the state in the trace"), std::string::npos);
 }
 
-TEST(TraceTest, a_state_that_was_changed_is_refused) {
+TEST(TraceTest, reader_rejects_a_modified_state) {
   const std::string text = json_of(Drive("swift", 100).events(300).records());
   const size_t at = text.find("\"bytes\":\"");
   ASSERT_NE(at, std::string::npos);
@@ -252,7 +252,7 @@ TEST(TraceTest, a_state_that_was_changed_is_refused) {
   EXPECT_EQ(error_of(text), "");
 }
 
-TEST(TraceTest, flows_whose_beginning_was_displaced_are_read_and_not_run_again) {
+TEST(TraceTest, flows_without_a_start_record_are_read_but_not_replayed) {
   std::vector<TraceRecord> records = Drive("swift", 10'000).events(300).records();
   records.erase(records.begin(), records.begin() + 2);  // two of four start records
   const auto kept = static_cast<uint64_t>(std::ranges::count_if(records, [&](const TraceRecord& r) {
@@ -270,7 +270,7 @@ TEST(TraceTest, flows_whose_beginning_was_displaced_are_read_and_not_run_again) 
   EXPECT_EQ(outcome.different, 0U) << outcome.first;
 }
 
-TEST(TraceTest, another_decision_is_found_and_named) {
+TEST(TraceTest, replay_reports_the_first_different_decision) {
   std::vector<TraceRecord> records = Drive("dcqcn", 10'000).events(50).records();
   records[4].decision.gap_ns = 7;
   records[20].decision.state = 2;
@@ -288,7 +288,7 @@ TEST(TraceTest, another_decision_is_found_and_named) {
   EXPECT_NE(replay(records).first.find("state is 99 in the trace"), std::string::npos);
 }
 
-TEST(TraceTest, another_value_of_a_parameter_is_found) {
+TEST(TraceTest, replay_detects_a_different_parameter_value) {
   const std::string text = json_of(Drive("static_rate", 100).events(3).records());
   const auto trace = read(replaced(text, R"({"rate":0.0})", R"({"rate":1e9})"));
   ASSERT_TRUE(trace) << trace.error().message;
@@ -297,14 +297,14 @@ TEST(TraceTest, another_value_of_a_parameter_is_found) {
             "flow 4294967294 (static_rate), start: rate is 100000000000 in the trace and 1000000000 now");
 }
 
-TEST(TraceTest, a_parameter_that_came_later_has_its_standard_value) {
+TEST(TraceTest, missing_parameter_has_its_standard_value) {
   const std::string text = json_of(Drive("dcqcn", 1000).events(50).records());
   const auto trace = read(replaced(text, R"("notice_alpha":0.0)", R"("window":0)"));
   ASSERT_TRUE(trace) << trace.error().message;
   EXPECT_EQ(replay((*trace)->records).different, 0U);
 }
 
-TEST(TraceTest, what_is_wrong_is_said_with_its_line) {
+TEST(TraceTest, error_message_contains_the_line_number) {
   const std::string text = json_of(Drive("static_rate", 100).events(3).records());
   const std::string first = lines_of(text)[0] + "\n";
   EXPECT_EQ(error_of(""),
@@ -341,7 +341,7 @@ TEST(TraceTest, what_is_wrong_is_said_with_its_line) {
 }
 
 // Truncated and changed files: an error, or a trace that can be replayed.
-TEST(TraceTest, nothing_that_is_read_does_harm) {
+TEST(TraceTest, random_changes_yield_an_error_or_a_replayable_trace) {
   std::mt19937_64 rng(11);
   uint64_t refused = 0, taken = 0;
   for (const roci_cc_plugin* plugin : test::every_plugin()) {

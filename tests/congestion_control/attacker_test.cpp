@@ -1,7 +1,7 @@
 // Validation of feedback: effect of forged packets and of an untruthful peer on flows, and the counters that detect
 // them (draft-pan-tsvwg-hpccplus section 9; L3QCN and LDCP do not specify it).
 #include "congestion_control/settings.hpp"
-#include "wire/congestion_notification.hpp"
+#include "wire/cnm/congestion_notification.hpp"
 
 namespace roci::test {
 namespace {
@@ -34,7 +34,7 @@ FanInOptions dcqcn() {
   return options;
 }
 
-TEST(Attacker, cnps_from_a_wrong_address_or_to_a_wrong_queue_pair_do_nothing) {
+TEST(Attacker, cnps_with_wrong_address_or_queue_pair_are_dropped) {
   FanIn net(dcqcn());
   net.drive(200us);
   Packet elsewhere = cnp(net), nobody = cnp(net);
@@ -54,7 +54,7 @@ TEST(Attacker, cnps_from_a_wrong_address_or_to_a_wrong_queue_pair_do_nothing) {
 }
 
 // The standard has no means to detect them: they reduce the rate to its minimum while they arrive.
-TEST(Attacker, a_flood_of_cnps_costs_the_rate_down_to_its_floor_and_no_longer_than_it_lasts) {
+TEST(Attacker, cnp_flood_reduces_rate_to_minimum_only_while_it_lasts) {
   FanIn net(dcqcn());
   net.drive(200us);
   const ByteVector frame = encode_packet(cnp(net));
@@ -84,7 +84,7 @@ FanInOptions qcn() {
   return options;
 }
 
-TEST(Attacker, cnms_of_yesterday_and_made_up_ones_are_refused_and_fresh_copies_counted) {
+TEST(Attacker, old_cnms_are_rejected_and_recent_copies_are_rate_limited) {
   FanIn net(qcn());
   ByteVector cnm;
   uint64_t come = 0;
@@ -158,7 +158,7 @@ bool absurd_hops(Packet& packet, uint64_t number) {
   return true;
 }
 
-TEST(Attacker, telemetry_that_cannot_be_is_left_out_or_refused_when_it_is_signed) {
+TEST(Attacker, implausible_telemetry_is_ignored_or_fails_authentication) {
   for (const bool authenticate : {false, true}) {
     SCOPED_TRACE(authenticate);
     FanInOptions options;
@@ -194,7 +194,7 @@ TEST(Attacker, telemetry_that_cannot_be_is_left_out_or_refused_when_it_is_signed
   }
 }
 
-TEST(Attacker, counts_of_marks_that_cannot_be_are_passed_over) {
+TEST(Attacker, impossible_ce_counts_are_ignored) {
   FanInOptions options;
   options.senders = options.flows = 4;
   options.control = with_profile("ldcp");
@@ -222,7 +222,7 @@ TEST(Attacker, counts_of_marks_that_cannot_be_are_passed_over) {
 }
 
 // A receiver window of 0, and one of 4 GB, which means no limit: both are ignored.
-TEST(Attacker, windows_that_cannot_be_neither_stop_a_flow_nor_free_it) {
+TEST(Attacker, impossible_receive_windows_are_ignored) {
   for (const uint32_t window : {0U, UINT32_MAX}) {
     SCOPED_TRACE(window);
     FanInOptions options;

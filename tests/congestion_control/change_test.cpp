@@ -19,7 +19,7 @@ FanInOptions two_rates(uint32_t cores) {
   return options;
 }
 
-TEST(Change, a_running_flow_gets_other_values_and_other_algorithms) {
+TEST(AlgorithmChange, running_flow_switches_profiles_and_algorithms) {
   for (const uint32_t cores : {0U, 1U}) {
     SCOPED_TRACE(cores);
     FanIn net(two_rates(cores));
@@ -45,7 +45,7 @@ TEST(Change, a_running_flow_gets_other_values_and_other_algorithms) {
   }
 }
 
-TEST(Change, what_cannot_run_is_refused_and_what_runs_goes_on) {
+TEST(AlgorithmChange, unsupported_profile_is_rejected_and_flow_keeps_its_own) {
   FanIn net(two_rates(0));
   QueuePair& qp = net.queue_pair(0);
   net.drive(100us);
@@ -63,7 +63,7 @@ TEST(Change, what_cannot_run_is_refused_and_what_runs_goes_on) {
   EXPECT_NEAR(gbps(net), 3 * kPayload, 0.02);
 }
 
-TEST(Change, who_was_connected_without_stays_without) {
+TEST(AlgorithmChange, flow_connected_without_control_rejects_a_profile) {
   FanInOptions options = two_rates(0);
   options.control.profile = "none";
   FanIn net(options);
@@ -77,7 +77,7 @@ TEST(Change, who_was_connected_without_stays_without) {
 
 // The host requests the peer's capabilities when the queue pair is connected, and adopts them when it has data to
 // send.
-TEST(Change, who_says_nothing_for_long_may_still_begin) {
+TEST(AlgorithmChange, idle_flow_gets_control_with_first_data) {
   FanInOptions options;
   options.senders = options.flows = 1;
   options.control = with_profile("ldcp");
@@ -96,7 +96,7 @@ TEST(Change, who_says_nothing_for_long_may_still_begin) {
 }
 
 // The receiver part of an algorithm is created and removed with it, and ignores data from before.
-TEST(Change, receiving_ends_come_and_go) {
+TEST(AlgorithmChange, receiver_part_is_created_and_removed_with_algorithm) {
   FanInOptions options;
   options.senders = options.flows = 4;
   options.control = with_profile("hpcc", {{"w_ai", 80}}, 4200ns);

@@ -25,7 +25,7 @@ Result run(FanInOptions options, uint32_t cores, Nanos warm) {
   return result;
 }
 
-TEST(ControlCores, ldcp_is_the_same) {
+TEST(ControlCores, ldcp_meets_same_limits_with_control_core) {
   for (const uint32_t cores : {0U, 1U}) {
     SCOPED_TRACE(cores);
     FanInOptions options;
@@ -39,7 +39,7 @@ TEST(ControlCores, ldcp_is_the_same) {
   }
 }
 
-TEST(ControlCores, hpcc_is_the_same) {
+TEST(ControlCores, hpcc_meets_same_limits_with_control_core) {
   for (const uint32_t cores : {0U, 1U}) {
     SCOPED_TRACE(cores);
     FanInOptions options;
@@ -52,7 +52,7 @@ TEST(ControlCores, hpcc_is_the_same) {
   }
 }
 
-TEST(ControlCores, dcqcn_is_the_same) {
+TEST(ControlCores, dcqcn_meets_same_limits_with_control_core) {
   double part[2];
   for (const uint32_t cores : {0U, 1U}) {
     SCOPED_TRACE(cores);

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "congestion_control/settings.hpp"
-#include "support/frames.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci::test {
 namespace {
@@ -37,7 +37,7 @@ struct Marks {
 };
 
 // The vector: g = 1/256, alpha = 1, AI = 40 Mb/s, F = 5; three CNPs 50 us apart, seven periods of 55 us.
-TEST(Dcqcn, a_real_flow_follows_the_vector_of_the_paper) {
+TEST(Dcqcn, flow_follows_paper_vector) {
   FanInOptions options;
   options.senders = options.flows = 1;
   options.extensions.mode = ExtensionMode::kOff;
@@ -74,7 +74,7 @@ TEST(Dcqcn, a_real_flow_follows_the_vector_of_the_paper) {
 }
 
 // Without CNPs alpha is 0.996093750, 0.992202759, 0.988326967 after one, two and three periods; a cut shows it.
-TEST(Dcqcn, alpha_of_a_real_flow_falls_as_in_the_vector_of_the_paper) {
+TEST(Dcqcn, alpha_of_flow_decays_as_in_paper_vector) {
   const std::array alphas = {1.0, 0.996093750, 0.992202759, 0.988326967};
   for (size_t periods = 0; periods < alphas.size(); ++periods) {
     FanInOptions options;
@@ -125,7 +125,7 @@ FanInOptions with_timers(const Timers& timers) {
   return options;
 }
 
-TEST(Dcqcn, small_increase_timers_take_free_bandwidth_sooner) {
+TEST(Dcqcn, small_increase_timers_use_free_bandwidth_sooner) {
   std::array<double, 3> part{};
   for (size_t i = 0; i < kTimers.size(); ++i) {
     FanInOptions options = with_timers(kTimers[i]);
@@ -148,7 +148,7 @@ TEST(Dcqcn, small_increase_timers_take_free_bandwidth_sooner) {
   EXPECT_GT(part[1], part[2] + 0.02);
 }
 
-TEST(Dcqcn, small_increase_timers_pay_with_queues_and_pauses) {
+TEST(Dcqcn, small_increase_timers_cause_longer_queues_and_more_pauses) {
   std::array<double, 3> pauses{};
   std::array<uint64_t, 3> p50{};
   for (size_t i = 0; i < kTimers.size(); ++i) {

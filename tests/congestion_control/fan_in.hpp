@@ -9,10 +9,10 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/congestion_control.hpp"
-#include "support/frames.hpp"
+#include "engine/congestion/congestion_control.hpp"
+#include "support/ports/frames.hpp"
 #include "through_switch/fabric.hpp"
-#include "wire/packet.hpp"
+#include "wire/roce/packet.hpp"
 
 namespace roci::test {
 

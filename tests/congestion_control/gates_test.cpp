@@ -4,7 +4,7 @@
 namespace roci::test {
 namespace {
 
-TEST(Gates, a_rate_is_kept_to_the_packet) {
+TEST(Gates, rate_limit_sets_exact_packet_spacing) {
   FanInOptions options;
   options.senders = options.flows = 1;
   options.control = with_profile("static_rate", {{"rate", 7e9}});
@@ -26,7 +26,7 @@ TEST(Gates, a_rate_is_kept_to_the_packet) {
   }
 }
 
-TEST(Gates, a_window_holds_what_is_in_flight_headers_and_all) {
+TEST(Gates, window_limits_bytes_in_flight_including_headers) {
   for (const uint64_t packets : {1U, 3U, 20U}) {
     FanInOptions options;
     options.senders = options.flows = 1;
@@ -48,7 +48,7 @@ TEST(Gates, a_window_holds_what_is_in_flight_headers_and_all) {
 }
 
 // A message without payload has headers, too.
-TEST(Gates, empty_messages_count_in_a_window) {
+TEST(Gates, headers_of_empty_messages_count_against_window) {
   FanInOptions options;
   options.senders = options.flows = 1;
   options.control = with_profile("static_window", {{"window", 10 * (58 + 24) + 16}});
@@ -65,7 +65,7 @@ TEST(Gates, empty_messages_count_in_a_window) {
   EXPECT_EQ(out, 60U);
 }
 
-TEST(Gates, reads_are_paced_where_their_data_are_sent) {
+TEST(Gates, rate_limit_paces_read_responses_at_the_responder) {
   FanInOptions options;
   options.senders = options.flows = 1;
   options.reads = true;
@@ -77,7 +77,7 @@ TEST(Gates, reads_are_paced_where_their_data_are_sent) {
 }
 
 // Standard peers do not acknowledge READ responses.
-TEST(Gates, a_window_over_reads_needs_their_acknowledgements) {
+TEST(Gates, window_for_reads_requires_acknowledged_responses) {
   for (const auto mode : {ExtensionMode::kAuto, ExtensionMode::kOff}) {
     FanInOptions options;
     options.senders = options.flows = 1;
@@ -98,7 +98,7 @@ TEST(Gates, a_window_over_reads_needs_their_acknowledgements) {
 }
 
 // The flow sends no further packet, so a remaining deadline would make the worker poll it forever.
-TEST(Gates, who_fails_while_it_is_held_back_waits_no_more) {
+TEST(Gates, failed_queue_pair_cancels_its_gate_deadline) {
   for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC}) {
     FanInOptions options;
     options.senders = 1;
@@ -121,7 +121,7 @@ TEST(Gates, who_fails_while_it_is_held_back_waits_no_more) {
   }
 }
 
-TEST(Gates, nothing_is_held_back_without_control) {
+TEST(Gates, flow_without_control_is_not_delayed) {
   FanInOptions options;
   options.senders = options.flows = 1;
   FanIn net(options);

@@ -47,7 +47,7 @@ Sixteen sixteen(const std::string& name, const FanInOptions& options, Nanos span
   return of;
 }
 
-TEST(Hpcc, reacts_fast_and_not_too_much_where_each_part_of_it_alone_does_not) {
+TEST(Hpcc, reacts_faster_than_per_rtt_without_overreaction_of_per_ack) {
   const Sixteen both = sixteen("both", hpcc({{"w_ai", 80}, {"update", 0}}));
   const Sixteen each_ack = sixteen("each_ack", hpcc({{"w_ai", 80}, {"update", 1}}));
   const Sixteen each_rtt = sixteen("each_rtt", hpcc({{"w_ai", 80}, {"update", 2}}));
@@ -72,7 +72,7 @@ TEST(Hpcc, larger_additive_steps_make_longer_queues) {
   for (const auto& [step, of] : by) EXPECT_GE(of.part, kEta * 0.95) << step;
 }
 
-TEST(Hpcc, sampled_and_receiver_driven_forms_do_as_well) {
+TEST(Hpcc, sampled_and_receiver_driven_forms_keep_goodput_and_short_queue) {
   const Sixteen sampled = sixteen("sampled", hpcc({{"w_ai", 80}}, "hpcc_sampled"));
   const Sixteen probes = sixteen("probes", hpcc({{"w_ai", 80}, {"probe", 1}}, "hpcc_sampled"));
   const Sixteen receiver = sixteen("receiver", hpcc({{"w_ai", 80}}, "hpcc_receiver"));
@@ -132,7 +132,7 @@ Back back_after_a_short_flow(const std::string& name, FanInOptions options) {
   return {back, free};
 }
 
-TEST(Hpcc, a_long_flow_has_the_line_again_at_once_after_a_short_one) {
+TEST(Hpcc, long_flow_regains_line_rate_sooner_than_with_dcqcn) {
   FanInOptions with = hpcc({});
   with.control = with_profile("hpcc", {{"w_ai", 80}}, 5400ns);
   const Back soon = back_after_a_short_flow("hpcc", with);

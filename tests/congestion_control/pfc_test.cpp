@@ -118,7 +118,7 @@ class TwoSwitches : public Fabric {
 constexpr Nanos kWarm = 40ms, kSpan = 40ms;
 constexpr double kGoodput = 10.0 * 1024 / 1106;
 
-TEST(PfcAndDcqcn, the_flow_with_a_port_of_its_own_gets_no_more_than_others) {
+TEST(PfcAndDcqcn, flow_with_own_port_gets_fair_share_only_with_dcqcn) {
   for (const bool controlled : {false, true}) {
     SCOPED_TRACE(controlled);
     TwoSwitches net(controlled);
@@ -149,7 +149,7 @@ TEST(PfcAndDcqcn, the_flow_with_a_port_of_its_own_gets_no_more_than_others) {
   }
 }
 
-TEST(PfcAndDcqcn, a_flow_beside_one_to_a_slow_port_is_no_victim) {
+TEST(PfcAndDcqcn, flow_next_to_slow_port_keeps_goodput_only_with_dcqcn) {
   for (const bool controlled : {false, true}) {
     SCOPED_TRACE(controlled);
     TwoSwitches net(controlled);

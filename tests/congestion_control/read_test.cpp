@@ -1,7 +1,7 @@
 // Congestion control of READ: the responder sends the data and runs the algorithm. READs of one host from many
 // responders.
 #include "congestion_control/settings.hpp"
-#include "support/frames.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci::test {
 namespace {
@@ -15,7 +15,7 @@ FanInOptions reads(const CongestionControlConfig& control, const AqmConfig& aqm)
 }
 
 // With acknowledged responses (wire extensions), and the same thresholds as WRITEs.
-TEST(ReadFanIn, ldcp_shares_the_line_without_a_queue_to_speak_of) {
+TEST(ReadFanIn, ldcp_shares_the_line_with_a_short_queue) {
   FanIn net(reads(with_profile("ldcp"), ldcp_aqm()));
   net.take_queue();
   net.drive(1ms);
@@ -35,7 +35,7 @@ TEST(ReadFanIn, ldcp_shares_the_line_without_a_queue_to_speak_of) {
 
 // At most one window is sent before the first acknowledgment. Its last packet is ECN-capable, so switches do not drop
 // it.
-TEST(ReadFanIn, ldcp_begins_with_a_window_of_which_the_last_is_ecn_capable) {
+TEST(ReadFanIn, ldcp_sends_last_packet_of_first_window_ecn_capable) {
   FanInOptions options = reads(with_profile("ldcp"), ldcp_aqm());
   options.senders = options.flows = 1;
   FanIn net(options);
@@ -55,7 +55,7 @@ TEST(ReadFanIn, ldcp_begins_with_a_window_of_which_the_last_is_ecn_capable) {
   EXPECT_TRUE(ecn_capable.back());
 }
 
-TEST(ReadFanIn, hpcc_uses_eta_of_the_line_without_a_queue) {
+TEST(ReadFanIn, hpcc_uses_eta_of_the_line_with_a_short_queue) {
   FanInOptions options = reads(with_profile("hpcc", {{"w_ai", 80}}, 4200ns), {});
   options.telemetry = all_telemetry();
   FanIn net(options);
@@ -70,7 +70,7 @@ TEST(ReadFanIn, hpcc_uses_eta_of_the_line_without_a_queue) {
 }
 
 // Standard peers: READ responses are not acknowledged, so the reader's CNPs are the only feedback.
-TEST(ReadFanIn, dcqcn_holds_the_queue_as_it_does_of_writes_and_needs_no_extensions) {
+TEST(ReadFanIn, dcqcn_controls_reads_like_writes_without_extensions) {
   FanIn::Rates rates[2];
   uint64_t p99[2];
   for (const bool read : {false, true}) {

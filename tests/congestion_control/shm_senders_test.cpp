@@ -1,6 +1,6 @@
-// Two senders and one receiver in a network without a switch (port/shm_port.hpp), in virtual time. The receiver reads
-// at 40 Gb/s, so the senders' rings fill unless congestion control limits them. The sending ports mark packets and
-// add telemetry according to their fill level.
+// Two senders and one receiver in a network without a switch (port/shm/shm_port.hpp), in virtual time. The receiver
+// reads at 40 Gb/s, so the senders' rings fill unless congestion control limits them. The sending ports mark packets
+// and add telemetry according to their fill level.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "congestion_control/settings.hpp"
-#include "support/shm_hosts.hpp"
+#include "support/hosts/shm_hosts.hpp"
 
 namespace roci::test {
 namespace {
@@ -115,9 +115,9 @@ TEST_F(ShmSenders, fill_their_rings_without_congestion_control) {
   EXPECT_GT(seen.gbps[0] + seen.gbps[1], 0.8 * kReceiverRate / 1e9);
 }
 
-class ShmSendersUnder : public ShmSenders, public testing::WithParamInterface<const char*> {};
+class ShmSendersWithControl : public ShmSenders, public testing::WithParamInterface<const char*> {};
 
-TEST_P(ShmSendersUnder, keep_their_rings_short_and_share_the_receiver) {
+TEST_P(ShmSendersWithControl, keep_their_rings_short_and_share_the_receiver) {
   open(GetParam());
   run(100ms);
   const Seen seen = run(200ms);
@@ -129,7 +129,7 @@ TEST_P(ShmSendersUnder, keep_their_rings_short_and_share_the_receiver) {
   for (const Process& process : processes_) EXPECT_EQ(process.failed, 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, ShmSendersUnder, testing::Values("dcqcn", "dctcp", "ldcp", "hpcc"),
+INSTANTIATE_TEST_SUITE_P(Algorithms, ShmSendersWithControl, testing::Values("dcqcn", "dctcp", "ldcp", "hpcc"),
                          [](const auto& tested) { return std::string{tested.param}; });
 
 }  // namespace

@@ -50,7 +50,7 @@ Reaction reaction(const std::string& name, bool by_switch, AqmConfig::MarkAt mar
   return of;
 }
 
-TEST(SwitchCnp, comes_at_least_half_a_round_trip_before_that_of_the_receiver) {
+TEST(SwitchCnp, arrives_half_a_round_trip_before_receiver_cnp) {
   const Reaction direct = reaction("switch", true, AqmConfig::MarkAt::kEnqueue);
   const Reaction early = reaction("receiver_marked_last", false, AqmConfig::MarkAt::kDequeue);
   const Reaction late = reaction("receiver_marked_first", false, AqmConfig::MarkAt::kEnqueue);

@@ -30,7 +30,7 @@ Result run(const FanInOptions& options, Nanos warm, Nanos span) {
 }
 
 // K = 80 KB, above the minimum of RFC 8257 (B * T / 7). The queue stays near K and the line is full.
-TEST(TimelySwiftDctcp, dctcp_keeps_the_queue_around_its_threshold) {
+TEST(TimelySwiftDctcp, dctcp_keeps_queue_near_its_threshold) {
   FanInOptions options;
   options.control = with_profile("dctcp");
   options.aqm = step_aqm(80'000);
@@ -44,7 +44,7 @@ TEST(TimelySwiftDctcp, dctcp_keeps_the_queue_around_its_threshold) {
 // With thresholds of 50 and 500 us a path of 4 us would never have a long queue; scaled they are 10.5 and 105 us.
 // TIMELY has no unique equilibrium: any shares that fill the line may persist (Zhu et al., "ECN or Delay", CoNEXT
 // 2016), as they do here.
-TEST(TimelySwiftDctcp, timely_fills_the_line_and_bounds_the_queue_but_is_not_fair) {
+TEST(TimelySwiftDctcp, timely_fills_the_line_and_bounds_the_queue_without_starvation) {
   FanInOptions options;
   options.control = with_profile("timely", {}, 4200ns);
   options.extensions.timestamps = true;
@@ -68,7 +68,7 @@ TEST(TimelySwiftDctcp, timely_is_fair_with_large_steps) {
 }
 
 // The target is 1.25 round-trip times plus flow scaling for windows of a few packets.
-TEST(TimelySwiftDctcp, swift_holds_the_delay_to_its_target) {
+TEST(TimelySwiftDctcp, swift_keeps_queue_near_its_target_delay) {
   FanInOptions options;
   options.control = with_profile("swift", {}, 4200ns);
   options.extensions.timestamps = true;
@@ -91,7 +91,7 @@ TEST(TimelySwiftDctcp, qcn_converges) {
 }
 
 // draft-dai section 3.2: only CNPs and probes, no acknowledgments.
-TEST(TimelySwiftDctcp, ldcp_by_a_rate_and_probes_shares_the_line) {
+TEST(TimelySwiftDctcp, ldcp_pcc_shares_the_line_with_cnps_and_probes) {
   FanInOptions options;
   options.control = with_profile("ldcp_pcc");
   options.aqm = ldcp_aqm();

@@ -7,14 +7,14 @@
 #include <cmath>
 #include <fstream>
 
-#include "device/limits.hpp"
-#include "support/lone_host.hpp"
-#include "support/services.hpp"
+#include "device/host/limits.hpp"
+#include "support/hosts/lone_host.hpp"
+#include "support/hosts/services.hpp"
 
 namespace roci::test {
 namespace {
 
-TEST(Attributes, device_has_what_it_says) {
+TEST(Attributes, device_reports_its_limits_and_capabilities) {
   TwoHosts hosts;
   const ibv_device_attr attr = hosts.a.device->query_device();
   EXPECT_STREQ(attr.fw_ver, "roci");
@@ -48,7 +48,7 @@ TEST(Attributes, device_has_what_it_says) {
   EXPECT_EQ(attr.device_cap_flags, kHas);
 }
 
-TEST(Attributes, limits_of_a_queue_can_be_had_and_not_one_more) {
+TEST(Attributes, queues_are_created_up_to_their_limits) {
   TwoHosts hosts;
   const ibv_device_attr attr = hosts.a.device->query_device();
   const auto create = [&](ibv_qp_cap cap) {
@@ -75,7 +75,7 @@ TEST(Attributes, limits_of_a_queue_can_be_had_and_not_one_more) {
   EXPECT_EQ(too_large.error().message, "completion queue: 4194305 entries; 1 to 4194304 are allowed");
 }
 
-TEST(Attributes, types_of_queue_pairs_that_no_roce_device_has_are_refused) {
+TEST(Attributes, unsupported_queue_pair_types_are_rejected) {
   TwoHosts hosts;
   for (const ibv_qp_type type : {IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER}) {
     ibv_qp_init_attr init{};
@@ -88,7 +88,7 @@ TEST(Attributes, types_of_queue_pairs_that_no_roce_device_has_are_refused) {
   }
 }
 
-TEST(Attributes, access_that_the_device_does_not_have_is_refused_and_hints_are_taken) {
+TEST(Attributes, unsupported_access_flags_are_rejected_and_hints_accepted) {
   TwoHosts hosts;
   std::vector<uint8_t> bytes(64);
   for (const int access : {1 << 8, 1 << 9, 1 << 10, 1 << 30}) {
@@ -105,7 +105,7 @@ TEST(Attributes, access_that_the_device_does_not_have_is_refused_and_hints_are_t
     EXPECT_TRUE(hosts.a.pd->register_memory(bytes.data(), bytes.size(), IBV_ACCESS_LOCAL_WRITE | access));
 }
 
-TEST(Attributes, port_says_what_its_link_is) {
+TEST(Attributes, port_reports_its_link_attributes) {
   TwoHosts hosts;
   const ibv_port_attr attr = hosts.a.device->query_port();
   EXPECT_EQ(attr.state, IBV_PORT_ACTIVE);
@@ -128,14 +128,14 @@ TEST(Attributes, port_says_what_its_link_is) {
   EXPECT_EQ(attr.qkey_viol_cntr, 0U);
 }
 
-TEST(Attributes, speed_of_a_link_of_unknown_rate_is_the_slowest) {
+TEST(Attributes, port_of_unknown_rate_reports_the_lowest_speed) {
   LoneHost host;  // a port without a known rate
   const ibv_port_attr attr = host.side.device->query_port();
   EXPECT_EQ(attr.active_width, 1);
   EXPECT_EQ(attr.active_speed, 1);
 }
 
-TEST(Attributes, port_counts_packets_of_other_partitions_and_keys) {
+TEST(Attributes, port_counts_pkey_and_qkey_violations) {
   LoneHost host;
   Packet packet = host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16);
   packet.bth.pkey = PKey{0x8001};
@@ -155,7 +155,7 @@ TEST(Attributes, port_counts_packets_of_other_partitions_and_keys) {
   EXPECT_EQ(hosts.b.device->query_port().qkey_viol_cntr, 1U);
 }
 
-TEST(Attributes, partition_and_gid_tables_end_where_the_port_says) {
+TEST(Attributes, pkey_and_gid_queries_beyond_the_tables_are_rejected) {
   TwoHosts hosts;
   Device& device = *hosts.a.device;
   EXPECT_EQ(must(device.query_pkey(0)), 0xffff);
@@ -181,7 +181,7 @@ Lines port_events(const Side& side) {
   return lines;
 }
 
-TEST(PortEvents, pulled_cable_is_an_error_and_a_plugged_one_active_again) {
+TEST(PortEvents, link_down_raises_port_error_and_link_up_raises_port_active) {
   TwoHosts hosts({.timeout = 14});  // 67 ms
   hosts.connect();
   EXPECT_EQ(port_events(hosts.a), Lines{});  // the link was up from the start
@@ -203,7 +203,7 @@ TEST(PortEvents, pulled_cable_is_an_error_and_a_plugged_one_active_again) {
   EXPECT_TRUE(holds(hosts.b, 0, 5000, 1));
 }
 
-TEST(PortEvents, link_that_stays_down_ends_what_was_posted) {
+TEST(PortEvents, persistent_link_down_fails_posted_requests) {
   TwoHosts hosts({.timeout = 10, .retry_count = 2});
   hosts.connect();
   hosts.link().set_up(false);
@@ -234,7 +234,7 @@ class NoMoreAddresses {
   rlimit before_{};
 };
 
-TEST(Bounds, a_queue_pair_without_memory_for_its_queues_is_refused_in_one_sentence) {
+TEST(Bounds, queue_pair_without_memory_for_its_queues_is_rejected) {
   TwoHosts hosts;
   std::vector<std::unique_ptr<QueuePair>> qps;
   const auto create = [&]() -> Error {
@@ -269,7 +269,7 @@ TEST(Bounds, a_queue_pair_without_memory_for_its_queues_is_refused_in_one_senten
   EXPECT_EQ(hosts.a.device->host().arena().taken(), before);
 }
 
-TEST(Bounds, queue_pairs_beyond_max_qp_are_refused_until_one_goes) {
+TEST(Bounds, queue_pairs_beyond_max_qp_are_rejected_until_one_is_destroyed) {
   TwoHosts hosts({.max_qp = 3});  // one exists already
   EXPECT_EQ(hosts.a.device->query_device().max_qp, 3);
   auto first = make_service(hosts.a, IBV_QPT_UD);
@@ -285,7 +285,7 @@ TEST(Bounds, queue_pairs_beyond_max_qp_are_refused_until_one_goes) {
   EXPECT_TRUE(hosts.a.pd->create_qp(&init, *hosts.a.cq, *hosts.a.cq));
 }
 
-TEST(Bounds, regions_and_windows_beyond_max_mr_are_refused_until_one_goes) {
+TEST(Bounds, regions_and_windows_beyond_max_mr_are_rejected_until_one_is_freed) {
   TwoHosts hosts({.max_mr = 3});  // one region exists already
   EXPECT_EQ(hosts.a.device->query_device().max_mr, 3);
   EXPECT_EQ(hosts.a.device->query_device().max_mw, 3);
@@ -304,7 +304,7 @@ TEST(Bounds, regions_and_windows_beyond_max_mr_are_refused_until_one_goes) {
   EXPECT_TRUE(hosts.a.pd->register_memory(bytes.data(), bytes.size(), 0));
 }
 
-TEST(Bounds, protection_domains_beyond_max_pd_are_refused_until_one_is_destroyed) {
+TEST(Bounds, protection_domains_beyond_max_pd_are_rejected_until_one_is_destroyed) {
   TwoHosts hosts({.max_pd = 2});  // one exists
   EXPECT_EQ(hosts.a.device->query_device().max_pd, 2);
   auto second = must(hosts.a.device->allocate_pd());
@@ -317,7 +317,7 @@ TEST(Bounds, protection_domains_beyond_max_pd_are_refused_until_one_is_destroyed
   EXPECT_TRUE(hosts.a.device->allocate_pd());
 }
 
-TEST(Bounds, completion_queues_beyond_max_cq_are_refused_until_one_is_destroyed) {
+TEST(Bounds, completion_queues_beyond_max_cq_are_rejected_until_one_is_destroyed) {
   TwoHosts hosts({.max_cq = 2});  // one exists
   EXPECT_EQ(hosts.a.device->query_device().max_cq, 2);
   auto second = must(hosts.a.device->create_cq(1));
@@ -330,7 +330,7 @@ TEST(Bounds, completion_queues_beyond_max_cq_are_refused_until_one_is_destroyed)
   EXPECT_TRUE(hosts.a.device->create_cq(1));
 }
 
-TEST(Bounds, shared_receive_queues_beyond_max_srq_are_refused_until_one_is_destroyed) {
+TEST(Bounds, srqs_beyond_max_srq_are_rejected_until_one_is_destroyed) {
   TwoHosts hosts({.max_srq = 1});
   EXPECT_EQ(hosts.a.device->query_device().max_srq, 1);
   ibv_srq_init_attr init{.srq_context = nullptr, .attr = {.max_wr = 1, .max_sge = 1, .srq_limit = 0}};
@@ -344,7 +344,7 @@ TEST(Bounds, shared_receive_queues_beyond_max_srq_are_refused_until_one_is_destr
   EXPECT_TRUE(hosts.a.pd->create_srq(&init));
 }
 
-TEST(Bounds, address_handles_beyond_max_ah_are_refused_until_one_is_destroyed) {
+TEST(Bounds, address_handles_beyond_max_ah_are_rejected_until_one_is_destroyed) {
   TwoHosts hosts({.max_ah = 1});
   EXPECT_EQ(hosts.a.device->query_device().max_ah, 1);
   const ibv_ah_attr peer = address_of(gid_of("10.0.0.2"));
@@ -377,7 +377,7 @@ void expect_fair(const std::vector<uint32_t>& numbers, unsigned low_bit, unsigne
   }
 }
 
-TEST(Unguessable, numbers_of_queue_pairs_have_24_fair_bits_and_do_not_repeat) {
+TEST(RandomIdentifiers, queue_pair_numbers_have_24_uniform_bits_and_rarely_repeat) {
   std::vector<uint32_t> numbers;
   for (int run = 0; run < 4; ++run) {  // the same configuration again must yield other numbers
     TwoHosts hosts({.seeded = false});
@@ -395,7 +395,7 @@ TEST(Unguessable, numbers_of_queue_pairs_have_24_fair_bits_and_do_not_repeat) {
   EXPECT_LE(numbers.end() - std::unique(numbers.begin(), numbers.end()), 2);
 }
 
-TEST(Unguessable, keys_have_32_fair_bits_and_do_not_repeat) {
+TEST(RandomIdentifiers, keys_have_32_uniform_bits_and_do_not_repeat) {
   TwoHosts hosts({.seeded = false});
   uint8_t byte = 0;
   std::vector<std::unique_ptr<MemoryRegion>> alive;
@@ -412,7 +412,7 @@ TEST(Unguessable, keys_have_32_fair_bits_and_do_not_repeat) {
   EXPECT_EQ(std::unique(keys.begin(), keys.end()), keys.end());
 }
 
-TEST(Unguessable, freed_key_does_not_come_back_at_once) {
+TEST(RandomIdentifiers, freed_keys_do_not_repeat_within_1024_registrations) {
   TwoHosts hosts({.seeded = false});
   uint8_t byte = 0;
   std::vector<uint32_t> keys;

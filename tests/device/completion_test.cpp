@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include "support/lone_host.hpp"
+#include "support/hosts/lone_host.hpp"
 
 namespace roci::test {
 namespace {
@@ -12,7 +12,7 @@ bool readable(int fd) {
   return poll(&descriptor, 1, 0) == 1;
 }
 
-TEST(Completion, resize_keeps_what_waits_and_refuses_to_be_too_small) {
+TEST(Completion, resize_keeps_completions_and_rejects_invalid_sizes) {
   LoneHost host;
   for (uint64_t i = 0; i < 5; ++i) host.post(IBV_WR_SEND, i, 8);
   host.work();
@@ -33,7 +33,7 @@ TEST(Completion, resize_keeps_what_waits_and_refuses_to_be_too_small) {
   for (uint64_t i = 0; i < 5; ++i) EXPECT_EQ(completions[i].wr_id, i);
 }
 
-TEST(Completion, channel_names_the_queue_and_its_context) {
+TEST(Completion, channel_event_contains_the_queue_and_its_context) {
   LoneHost host;
   int mine = 0;
   const auto channel = must(host.side.device->create_channel());
@@ -70,7 +70,7 @@ TEST(Completion, channel_names_the_queue_and_its_context) {
   EXPECT_FALSE(readable(channel->fd()));
 }
 
-TEST(Completion, overflow_ends_every_queue_pair_of_the_queue_when_it_next_does_something) {
+TEST(Completion, overflow_moves_each_queue_pair_to_error_at_its_next_activity) {
   LoneHostOptions options;
   options.cq_entries = 1;
   LoneHost host(options);

@@ -1,5 +1,5 @@
 // Flow numbers that identify queue pairs in congestion notifications, without a device.
-#include "engine/congestion_flows.hpp"
+#include "engine/congestion/congestion_flows.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ SentFlow sent_flow(uint32_t n) {
           static_cast<uint16_t>(0xc000 + n % 3)};
 }
 
-TEST(CongestionFlows, gives_each_number_once_and_a_used_one_as_late_as_possible) {
+TEST(CongestionFlows, allocates_each_number_once_and_reuses_them_in_release_order) {
   CongestionFlows flows(true, 40'000, 1);
   std::vector<bool> given(65536);
   for (uint32_t i = 0; i < CongestionFlows::kMax; ++i) {
@@ -36,7 +36,7 @@ TEST(CongestionFlows, gives_each_number_once_and_a_used_one_as_late_as_possible)
     EXPECT_EQ(flows.enter(Qpn{9}, nullptr), flow);
 }
 
-TEST(CongestionFlows, is_off_unless_it_is_wanted) {
+TEST(CongestionFlows, allocates_no_flow_if_disabled) {
   CongestionFlows flows(false, 0, 1);
   EXPECT_FALSE(flows.enabled());
   EXPECT_EQ(flows.enter(Qpn{2}, nullptr), 0);
@@ -45,7 +45,7 @@ TEST(CongestionFlows, is_off_unless_it_is_wanted) {
   EXPECT_EQ(flows.size(), 0U);
 }
 
-TEST(CongestionFlows, begins_as_new_with_each_queue_pair) {
+TEST(CongestionFlows, clears_the_record_of_a_reused_number) {
   CongestionFlows flows(true, 65'534, 1);
   const uint16_t flow = flows.enter(Qpn{2}, nullptr);
   EXPECT_EQ(flow, 65535);
@@ -57,7 +57,7 @@ TEST(CongestionFlows, begins_as_new_with_each_queue_pair) {
   EXPECT_FALSE(flows.requests(flow).latest);
 }
 
-TEST(CongestionFlows, finds_what_a_naive_model_finds) {
+TEST(CongestionFlows, matches_a_naive_model) {
   CongestionFlows flows(true, 3, 0x1234);
   Rng rng{5};
   std::map<uint32_t, std::pair<uint16_t, Qpn>> model;  // by the number in its sent_flow()

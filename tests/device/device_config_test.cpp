@@ -1,5 +1,5 @@
 // Section `device` of a configuration file: workers and their cores.
-#include "device/device_config.hpp"
+#include "device/config/device_config.hpp"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ TEST(DeviceConfigFile, one_worker_is_the_default) {
   EXPECT_EQ(file->port.queues, 1);
 }
 
-TEST(DeviceConfigFile, the_port_is_asked_for_a_queue_for_each_worker) {
+TEST(DeviceConfigFile, port_has_one_queue_per_worker) {
   const auto file = read("  workers: 3\n  progress: dedicated\n  cpus: [0, 2, 5]\n");
   ASSERT_TRUE(file) << file.error().message;
   EXPECT_EQ(file->device.workers, 3U);
@@ -33,7 +33,7 @@ TEST(DeviceConfigFile, the_port_is_asked_for_a_queue_for_each_worker) {
 }
 
 // The example contains them as comments. Of the keys before `window` some exclude each other.
-TEST(DeviceConfigFile, the_keys_that_the_example_shows_as_comments_exist) {
+TEST(DeviceConfigFile, keys_in_the_comments_of_the_example_are_valid) {
   std::ifstream file(ROCI_SOURCE_DIR "/config/perf-client.yaml");
   std::string keys, line;
   bool begun = false;
@@ -48,7 +48,7 @@ TEST(DeviceConfigFile, the_keys_that_the_example_shows_as_comments_exist) {
   EXPECT_EQ(read_keys->device.telemetry.udp_port, 5201);
 }
 
-TEST(DeviceConfigFile, telemetry_is_off_until_it_has_a_port) {
+TEST(DeviceConfigFile, telemetry_is_disabled_by_default_and_requires_a_udp_port) {
   EXPECT_FALSE(read("")->device.telemetry.enabled());
   const auto file =
       read("  telemetry: {udp_port: 5201, domain: 7, begin: probe, hops: 3, wants_response: true}\n");
@@ -66,7 +66,7 @@ TEST(DeviceConfigFile, telemetry_is_off_until_it_has_a_port) {
   }
 }
 
-TEST(DeviceConfigFile, flow_control_is_off_until_it_has_priorities) {
+TEST(DeviceConfigFile, flow_control_is_disabled_by_default_and_requires_priorities) {
   EXPECT_FALSE(read("")->device.flow_control.enabled());
   const auto file = read(
       "  flow_control: {pfc: [3, 5], trust: pcp, rate: 25Gbps, pause_watchdog: {detect: 5ms, restore: 7ms}, "
@@ -86,7 +86,7 @@ TEST(DeviceConfigFile, flow_control_is_off_until_it_has_priorities) {
   }
 }
 
-TEST(DeviceConfigFile, congestion_notification_is_off_until_it_is_there) {
+TEST(DeviceConfigFile, congestion_notification_is_disabled_without_its_section) {
   EXPECT_FALSE(read("")->device.congestion.listens());
   const auto least = read("  congestion_notification: {}\n");
   ASSERT_TRUE(least) << least.error().message;
@@ -124,7 +124,7 @@ TEST(DeviceConfigFile, congestion_notification_is_off_until_it_is_there) {
   EXPECT_FALSE(read("  telemetry: {udp_port: 4999}\n  congestion_notification: {cnm_port: 4999}\n"));
 }
 
-TEST(DeviceConfigFile, errors_say_what_is_allowed) {
+TEST(DeviceConfigFile, errors_state_the_allowed_values) {
   const auto error_of = [](const std::string& keys) {
     const auto file = read(keys);
     return file ? std::string("it was read") : file.error().message;

@@ -1,5 +1,5 @@
 // Responses of a device on DPDK's telemetry socket, without the socket.
-#include "device/device_endpoints.hpp"
+#include "device/monitoring/device_endpoints.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "support/two_hosts.hpp"
+#include "support/hosts/two_hosts.hpp"
 
 namespace roci {
 namespace {
@@ -93,7 +93,7 @@ class DeviceEndpointsTest : public testing::Test {
   std::vector<std::unique_ptr<QueuePair>> many_;
 };
 
-TEST_F(DeviceEndpointsTest, the_facts_of_a_host_are_there) {
+TEST_F(DeviceEndpointsTest, info_contains_the_attributes_of_a_host) {
   open({.workers = {2, 1}, .queues = {2, 1}});
   const TelemetryMap info = map_of(endpoints_->info("a"));
   EXPECT_EQ(text_in(info, "name"), "a");
@@ -108,7 +108,7 @@ TEST_F(DeviceEndpointsTest, the_facts_of_a_host_are_there) {
   EXPECT_FALSE(endpoints_->info("c"));
 }
 
-TEST_F(DeviceEndpointsTest, counters_have_the_names_of_rdma_statistic_too) {
+TEST_F(DeviceEndpointsTest, statistic_uses_the_counter_names_of_rdma_statistic) {
   open();
   hosts_->connect();
   ASSERT_EQ(hosts_->write(1, 0, 10'000), 0);
@@ -125,7 +125,7 @@ TEST_F(DeviceEndpointsTest, counters_have_the_names_of_rdma_statistic_too) {
   EXPECT_FALSE(endpoints_->statistic("nobody"));
 }
 
-TEST_F(DeviceEndpointsTest, a_row_says_what_a_queue_pair_does) {
+TEST_F(DeviceEndpointsTest, row_contains_state_peer_and_counters_of_a_queue_pair) {
   open();
   hosts_->connect();
   ASSERT_EQ(hosts_->write(1, 0, 10'000), 0);
@@ -155,7 +155,7 @@ TEST_F(DeviceEndpointsTest, a_row_says_what_a_queue_pair_does) {
   EXPECT_EQ(number_in(of_b.facts, "next"), 0U);
 }
 
-TEST_F(DeviceEndpointsTest, activity_grows_by_the_packets_that_came_and_went) {
+TEST_F(DeviceEndpointsTest, activity_increases_by_the_transferred_packets) {
   open();
   hosts_->connect();
   const auto psns = [this](const char* device) {
@@ -169,7 +169,7 @@ TEST_F(DeviceEndpointsTest, activity_grows_by_the_packets_that_came_and_went) {
   EXPECT_EQ((psns("b") - b) & 0xffffff, 15U);
 }
 
-TEST_F(DeviceEndpointsTest, datagrams_have_no_peer_and_count_what_they_send) {
+TEST_F(DeviceEndpointsTest, ud_queue_pair_has_no_peer_and_reports_its_send_psn) {
   open();
   const auto qp = make_queue_pair(IBV_QPT_UD);
   test::open_datagrams(*qp, test::kQkey, 77);
@@ -185,7 +185,7 @@ TEST_F(DeviceEndpointsTest, datagrams_have_no_peer_and_count_what_they_send) {
 }
 
 // Scale that a live view must support.
-TEST_F(DeviceEndpointsTest, ten_thousand_queue_pairs_come_in_pages_complete_and_none_twice) {
+TEST_F(DeviceEndpointsTest, pages_contain_each_of_ten_thousand_queue_pairs_once) {
   open({.workers = {4, 1}, .queues = {4, 1}});
   make_queue_pairs(10'000);
   const Numbers there = numbers_there();
@@ -198,7 +198,7 @@ TEST_F(DeviceEndpointsTest, ten_thousand_queue_pairs_come_in_pages_complete_and_
   EXPECT_EQ(number_in(map_of(endpoints_->states("a")), "RESET"), 10'000U);
 }
 
-TEST_F(DeviceEndpointsTest, those_that_stay_are_on_a_page_while_others_come_and_go) {
+TEST_F(DeviceEndpointsTest, pages_contain_all_remaining_queue_pairs_during_changes) {
   open({.workers = {3, 1}, .queues = {3, 1}});
   make_queue_pairs(2'000);
   std::vector<std::unique_ptr<QueuePair>> going;
@@ -215,7 +215,7 @@ TEST_F(DeviceEndpointsTest, those_that_stay_are_on_a_page_while_others_come_and_
 }
 
 // DPDK silently drops a response above 16 KiB. (endpoint_test checks that full tables arrive completely.)
-TEST_F(DeviceEndpointsTest, answers_stay_within_what_dpdk_sends_and_are_worth_asking_for) {
+TEST_F(DeviceEndpointsTest, responses_contain_many_rows_within_the_dpdk_limit) {
   open();
   make_queue_pairs(1'500);
   const auto bytes_of = [](const TelemetryTable& table) {
@@ -240,7 +240,7 @@ TEST_F(DeviceEndpointsTest, answers_stay_within_what_dpdk_sends_and_are_worth_as
 }
 
 // Of a hundred named queue pairs the response contains those that exist. The rest can be requested again.
-TEST_F(DeviceEndpointsTest, named_queue_pairs_are_answered_in_the_order_of_the_question) {
+TEST_F(DeviceEndpointsTest, named_queue_pairs_are_returned_in_request_order) {
   open();
   make_queue_pairs(150);
   Numbers named = numbers_there();
@@ -260,7 +260,7 @@ TEST_F(DeviceEndpointsTest, named_queue_pairs_are_answered_in_the_order_of_the_q
   EXPECT_FALSE(endpoints_->activity("a,99999999999999999999"));
 }
 
-TEST_F(DeviceEndpointsTest, one_flow_is_found_by_its_name) {
+TEST_F(DeviceEndpointsTest, flow_is_found_by_its_name) {
   open();
   must(hosts_->a.qp->set_congestion_control("dcqcn"));
   hosts_->connect();

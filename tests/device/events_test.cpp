@@ -1,11 +1,11 @@
 // Queue of asynchronous events: order, limit, file descriptor, and events of destroyed objects.
-#include "device/events.hpp"
+#include "device/api/events.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
 
 #include "base/rng.hpp"
-#include "support/two_hosts.hpp"
+#include "support/hosts/two_hosts.hpp"
 
 namespace roci::test {
 namespace {
@@ -19,7 +19,7 @@ bool readable(const EventQueue& queue) {
   return poll(&descriptor, 1, 0) == 1;
 }
 
-TEST(Events, come_out_in_order_and_the_descriptor_is_readable_as_long_as_one_waits) {
+TEST(Events, are_returned_in_order_and_make_the_descriptor_readable) {
   const auto queue = must(EventQueue::create());
   EXPECT_FALSE(readable(*queue));
   EXPECT_FALSE(queue->take());
@@ -33,7 +33,7 @@ TEST(Events, come_out_in_order_and_the_descriptor_is_readable_as_long_as_one_wai
   EXPECT_FALSE(queue->take());
 }
 
-TEST(Events, one_that_waits_already_is_not_queued_again_but_others_of_its_object_are) {
+TEST(Events, are_not_queued_again_while_an_identical_one_is_queued) {
   const auto queue = must(EventQueue::create());
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(queue->raise(qp_event(1)));
   EXPECT_TRUE(queue->raise(qp_event(1, IBV_EVENT_COMM_EST)));
@@ -46,7 +46,7 @@ TEST(Events, one_that_waits_already_is_not_queued_again_but_others_of_its_object
   EXPECT_TRUE(queue->take());
 }
 
-TEST(Events, full_queue_keeps_the_old_ones_and_says_that_the_new_one_is_lost) {
+TEST(Events, full_queue_keeps_queued_events_and_rejects_new_ones) {
   const auto queue = must(EventQueue::create());
   for (uint32_t i = 0; i < EventQueue::kCapacity; ++i) ASSERT_TRUE(queue->raise(qp_event(i)));
   EXPECT_FALSE(queue->raise(qp_event(EventQueue::kCapacity)));
@@ -55,7 +55,7 @@ TEST(Events, full_queue_keeps_the_old_ones_and_says_that_the_new_one_is_lost) {
   EXPECT_FALSE(queue->take());
 }
 
-TEST(Events, those_of_a_gone_object_disappear_wherever_they_stand_in_the_queue) {
+TEST(Events, of_a_removed_object_are_removed_at_any_queue_position) {
   const auto queue = must(EventQueue::create());
   Rng rng(1);
   std::deque<AsyncEvent> model;
@@ -90,7 +90,7 @@ TEST(Events, those_of_a_gone_object_disappear_wherever_they_stand_in_the_queue) 
   }
 }
 
-TEST(Events, a_queue_pair_or_completion_queue_takes_its_events_with_it) {
+TEST(Events, destroyed_queue_pair_or_completion_queue_removes_its_events) {
   TwoHosts hosts;
   hosts.connect();
   while (hosts.a.device->get_async_event()) {

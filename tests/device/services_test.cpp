@@ -1,8 +1,8 @@
 // Rejected calls for UC, UD and shared receive queues, and their error messages.
 #include <gtest/gtest.h>
 
-#include "device/limits.hpp"
-#include "support/services.hpp"
+#include "device/host/limits.hpp"
+#include "support/hosts/services.hpp"
 
 namespace roci::test {
 namespace {
@@ -18,7 +18,7 @@ class Services : public testing::Test {
   TwoHosts hosts_;
 };
 
-TEST_F(Services, shared_receive_queue_says_what_it_cannot_be) {
+TEST_F(Services, shared_receive_queue_creation_rejects_invalid_sizes) {
   ibv_srq_init_attr init{};
   EXPECT_EQ(error_of(side().pd->create_srq(&init)),
             "shared receive queue: max_wr 0 is out of range; 1 to 32768 is allowed");
@@ -31,7 +31,7 @@ TEST_F(Services, shared_receive_queue_says_what_it_cannot_be) {
             "shared receive queue: max_sge 33 is too large; at most 32 is allowed");
 }
 
-TEST_F(Services, shared_receive_queue_has_what_it_was_asked_for) {
+TEST_F(Services, shared_receive_queue_has_the_requested_size) {
   ibv_srq_init_attr init{};
   init.attr = {.max_wr = 5, .max_sge = 0, .srq_limit = 3};
   const auto srq = must(side().pd->create_srq(&init));
@@ -43,7 +43,7 @@ TEST_F(Services, shared_receive_queue_has_what_it_was_asked_for) {
   EXPECT_EQ(now.srq_limit, 0U);  // creation does not arm the limit
 }
 
-TEST_F(Services, shared_receive_queue_is_changed_as_a_whole_or_not_at_all) {
+TEST_F(Services, shared_receive_queue_is_modified_completely_or_not_at_all) {
   const auto srq = make_srq(side(), 8);
   for (uint64_t i = 0; i < 6; ++i) ASSERT_EQ(receive(side(), *srq, i, 0, 8), 0);
   const auto modify = [&](uint32_t max_wr, uint32_t limit, int mask) {
@@ -74,7 +74,7 @@ TEST_F(Services, shared_receive_queue_is_changed_as_a_whole_or_not_at_all) {
   EXPECT_EQ(event_lines(side()), std::vector<std::string>{});
 }
 
-TEST_F(Services, events_of_a_shared_receive_queue_go_with_it) {
+TEST_F(Services, destroyed_shared_receive_queue_removes_its_events) {
   auto srq = make_srq(side(), 8);
   ASSERT_EQ(arm(*srq, 1), 0);
   EXPECT_EQ(srq->query().srq_limit, 0U);  // raised at once
@@ -82,7 +82,7 @@ TEST_F(Services, events_of_a_shared_receive_queue_go_with_it) {
   EXPECT_EQ(event_lines(side()), std::vector<std::string>{});
 }
 
-TEST_F(Services, event_of_a_shared_receive_queue_carries_its_context) {
+TEST_F(Services, shared_receive_queue_event_contains_its_context) {
   int mine = 0;
   ibv_srq_init_attr init{};
   init.srq_context = &mine;
@@ -97,7 +97,7 @@ TEST_F(Services, event_of_a_shared_receive_queue_carries_its_context) {
   EXPECT_EQ(event->object.context, &mine);
 }
 
-TEST_F(Services, queue_pair_and_its_shared_receive_queue_are_of_one_device) {
+TEST_F(Services, shared_receive_queue_of_another_device_is_rejected) {
   const auto foreign = make_srq(hosts_.b, 8);
   ibv_qp_init_attr init{};
   init.qp_type = IBV_QPT_RC;
@@ -109,7 +109,7 @@ TEST_F(Services, queue_pair_and_its_shared_receive_queue_are_of_one_device) {
             "queue pair: init->srq must be null; pass the shared receive queue as a separate argument");
 }
 
-TEST_F(Services, queue_pair_with_a_shared_receive_queue_has_no_receive_queue_of_its_own) {
+TEST_F(Services, queue_pair_with_a_shared_receive_queue_has_no_receive_queue) {
   const auto srq = make_srq(side(), 8);
   ibv_qp_init_attr init{};
   init.qp_type = IBV_QPT_UC;
@@ -124,7 +124,7 @@ TEST_F(Services, queue_pair_with_a_shared_receive_queue_has_no_receive_queue_of_
   EXPECT_EQ(got.qp_type, IBV_QPT_UC);
 }
 
-TEST_F(Services, address_handle_says_what_is_wrong_with_the_address) {
+TEST_F(Services, address_handle_creation_rejects_invalid_addresses) {
   const auto refused = [&](const ibv_ah_attr& attr) {
     return error_of(side().pd->create_address_handle(attr));
   };
@@ -144,7 +144,7 @@ TEST_F(Services, address_handle_says_what_is_wrong_with_the_address) {
   EXPECT_EQ(refused(address_of(gid_of("239.1.2.3"))), "");  // a multicast address
 }
 
-TEST_F(Services, device_says_how_many_of_each_it_can_have) {
+TEST_F(Services, device_reports_limits_of_srqs_address_handles_and_groups) {
   const ibv_device_attr attr = side().device->query_device();
   EXPECT_EQ(attr.max_srq_wr, static_cast<int>(kMaxWorkRequests));
   EXPECT_EQ(attr.max_srq_sge, static_cast<int>(kMaxSge));
@@ -155,7 +155,7 @@ TEST_F(Services, device_says_how_many_of_each_it_can_have) {
   EXPECT_EQ(attr.max_total_mcast_qp_attach, 8192 * 240);
 }
 
-TEST_F(Services, datagram_queue_pair_needs_a_qkey_and_no_peer) {
+TEST_F(Services, ud_queue_pair_requires_a_qkey_and_no_address_vector) {
   const auto qp = make_service(side(), IBV_QPT_UD);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
@@ -171,7 +171,7 @@ TEST_F(Services, datagram_queue_pair_needs_a_qkey_and_no_peer) {
   must(qp->modify(attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
 }
 
-TEST_F(Services, unreliable_queue_pair_takes_no_attributes_of_reliable_ones) {
+TEST_F(Services, uc_queue_pair_rejects_attributes_of_rc) {
   const auto qp = make_service(side(), IBV_QPT_UC);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;

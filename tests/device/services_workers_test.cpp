@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "support/services.hpp"
+#include "support/hosts/services.hpp"
 
 namespace roci::test {
 namespace {
@@ -73,7 +73,7 @@ TEST_P(ServicesOnWorkers, one_address_handle_serves_the_queue_pairs_of_all_worke
   EXPECT_EQ(hosts_.a.device->host().retired_addresses().size(), 0U);
 }
 
-TEST_P(ServicesOnWorkers, multicast_reaches_the_members_of_all_workers_on_both_hosts_once) {
+TEST_P(ServicesOnWorkers, multicast_delivers_one_copy_to_each_member_of_all_workers) {
   const ibv_gid group = gid_of("239.1.2.3");
   auto here = datagrams_everywhere(hosts_.a);
   auto there = datagrams_everywhere(hosts_.b);
@@ -105,7 +105,7 @@ TEST_P(ServicesOnWorkers, multicast_reaches_the_members_of_all_workers_on_both_h
   EXPECT_EQ(hosts_.b.counter("rx_unknown_group"), 0U);
 }
 
-TEST_P(ServicesOnWorkers, multicast_to_nobody_is_counted_once) {
+TEST_P(ServicesOnWorkers, multicast_without_members_is_counted_once) {
   auto from = datagrams_everywhere(hosts_.a);
   auto to_group = must(hosts_.a.pd->create_address_handle(address_of(gid_of("239.1.2.3"))));
   ASSERT_EQ(send(hosts_.a, *from[0], {.length = 8, .to = to_group.get(), .remote_qp = 0xffffff}), 0);

@@ -1,4 +1,4 @@
-// Two devices on shared-memory ports (port/shm_port.hpp), in virtual time: every operation, with payloads that are
+// Two devices on shared-memory ports (port/shm/shm_port.hpp), in virtual time: every operation, with payloads that are
 // written into the receiver's ring and read in place, with and without an ICRC, and with WRITEs that the sender
 // places.
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "support/services.hpp"
-#include "support/shm_hosts.hpp"
+#include "support/hosts/services.hpp"
+#include "support/hosts/shm_hosts.hpp"
 
 namespace roci::test {
 namespace {
@@ -102,7 +102,7 @@ class SharedMemory : public testing::TestWithParam<Kind> {
   Nanos now_ = 1s;
 };
 
-TEST_P(SharedMemory, writes_of_every_length_arrive_whole) {
+TEST_P(SharedMemory, writes_of_many_lengths_change_exactly_their_bytes) {
   be_granted();
   uint64_t id = 0;
   for (const size_t length :
@@ -119,7 +119,7 @@ TEST_P(SharedMemory, writes_of_every_length_arrive_whole) {
   EXPECT_EQ(placed(), places() ? id : 0U);
 }
 
-TEST_P(SharedMemory, sends_reads_and_atomics_move_the_right_bytes) {
+TEST_P(SharedMemory, sends_reads_and_writes_transfer_the_correct_bytes) {
   Rng rng{3};
   for (uint32_t round = 0; round < 200; ++round) {
     const size_t length = 1 + rng.below(20'000);
@@ -154,7 +154,7 @@ TEST_P(SharedMemory, sends_reads_and_atomics_move_the_right_bytes) {
   }
 }
 
-TEST_P(SharedMemory, requests_of_both_hosts_at_a_time_fill_the_rings_and_all_arrive) {
+TEST_P(SharedMemory, concurrent_requests_of_both_hosts_fill_the_rings_and_complete) {
   constexpr uint32_t kAtATime = 32;
   constexpr size_t kEach = 100'000;
   for (uint32_t i = 0; i < kAtATime; ++i) {
@@ -173,7 +173,7 @@ TEST_P(SharedMemory, requests_of_both_hosts_at_a_time_fill_the_rings_and_all_arr
   EXPECT_TRUE(same(3 * kEach, 2 * kEach, kEach));
 }
 
-TEST_P(SharedMemory, an_inline_request_and_one_of_several_pieces_arrive) {
+TEST_P(SharedMemory, inline_and_multi_segment_writes_complete) {
   be_granted();
   ASSERT_EQ(write(1, 5, 40, 900, IBV_SEND_INLINE), 0);
   expect_success({1});
@@ -194,7 +194,7 @@ TEST_P(SharedMemory, an_inline_request_and_one_of_several_pieces_arrive) {
   EXPECT_EQ(placed(), places() ? 2U : 0U);
 }
 
-TEST_P(SharedMemory, a_write_beyond_the_region_fails_and_changes_nothing) {
+TEST_P(SharedMemory, write_beyond_the_region_fails_and_changes_no_memory) {
   be_granted();
   const auto before = b_.memory;
   ASSERT_EQ(write(1, 0, 100, kMemory - 99), 0);
@@ -202,7 +202,7 @@ TEST_P(SharedMemory, a_write_beyond_the_region_fails_and_changes_nothing) {
   EXPECT_EQ(b_.memory, before);
 }
 
-TEST_P(SharedMemory, a_write_to_memory_that_was_deregistered_fails_and_changes_nothing) {
+TEST_P(SharedMemory, write_to_a_deregistered_region_fails_and_changes_no_memory) {
   be_granted();
   const uint32_t key = b_.region->rkey();
   b_.region.reset();
@@ -212,7 +212,7 @@ TEST_P(SharedMemory, a_write_to_memory_that_was_deregistered_fails_and_changes_n
   EXPECT_EQ(b_.memory, before);
 }
 
-TEST_P(SharedMemory, a_write_after_remote_write_was_taken_from_the_queue_pair_fails) {
+TEST_P(SharedMemory, write_fails_after_remote_write_permission_is_removed) {
   be_granted();
   ibv_qp_attr attr{};
   attr.qp_access_flags = IBV_ACCESS_REMOTE_READ;
@@ -223,7 +223,7 @@ TEST_P(SharedMemory, a_write_after_remote_write_was_taken_from_the_queue_pair_fa
   EXPECT_EQ(b_.memory, before);
 }
 
-TEST_P(SharedMemory, a_write_to_a_queue_pair_in_error_or_destroyed_does_not_succeed) {
+TEST_P(SharedMemory, write_to_a_failed_or_destroyed_queue_pair_fails) {
   for (const bool destroyed : {false, true}) {
     SCOPED_TRACE(destroyed);
     be_granted();
@@ -247,7 +247,7 @@ TEST_P(SharedMemory, a_write_to_a_queue_pair_in_error_or_destroyed_does_not_succ
 
 // The second WRITE is reserved after a padding record and fills the ring. The datagram before it waits for space in
 // the ring.
-TEST_P(SharedMemory, datagram_in_front_of_a_write_that_fills_the_ring_does_not_stop_both) {
+TEST_P(SharedMemory, datagram_before_a_write_that_fills_the_ring_does_not_block_both) {
   auto from = make_service(a_, IBV_QPT_UD), to = make_service(b_, IBV_QPT_UD);
   open_datagrams(*from);
   open_datagrams(*to);
@@ -278,7 +278,7 @@ TEST_P(SharedMemory, datagram_in_front_of_a_write_that_fills_the_ring_does_not_s
   }
 }
 
-TEST_P(SharedMemory, exit_of_a_process_ends_requests_to_it_and_not_those_to_the_next_owner_of_its_slot) {
+TEST_P(SharedMemory, process_exit_fails_requests_to_it_but_not_to_the_next_slot_owner) {
   const uint64_t before = a_.shm->owner_of(1).incarnation;
   for (const bool to_the_next : {false, true}) {
     SCOPED_TRACE(to_the_next);
@@ -303,7 +303,7 @@ TEST_P(SharedMemory, exit_of_a_process_ends_requests_to_it_and_not_those_to_the_
   }
 }
 
-TEST_P(SharedMemory, a_write_lands_after_the_requests_in_front_of_it) {
+TEST_P(SharedMemory, write_takes_effect_after_earlier_requests) {
   be_granted();
   std::ranges::fill(b_.memory, uint8_t{0});
   a_.memory[0] = 1, a_.memory[1] = 2;
@@ -317,7 +317,7 @@ TEST_P(SharedMemory, a_write_lands_after_the_requests_in_front_of_it) {
   }
 }
 
-TEST_P(SharedMemory, memory_that_is_unmapped_while_it_is_registered_ends_the_request_alone) {
+TEST_P(SharedMemory, write_to_unmapped_registered_memory_is_an_access_error) {
   be_granted();
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   void* const mapped = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -334,7 +334,7 @@ TEST_P(SharedMemory, memory_that_is_unmapped_while_it_is_registered_ends_the_req
   munmap(mapped, page);
 }
 
-TEST_P(SharedMemory, a_region_with_addresses_of_its_own_is_written_at_the_right_place) {
+TEST_P(SharedMemory, write_by_iova_reaches_the_corresponding_offset) {
   constexpr uint64_t kIova = 0x7000'0000'1000;
   auto region = must(b_.pd->register_memory(b_.memory.data() + 4096, 8192, kIova,
                                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));

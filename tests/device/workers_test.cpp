@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/rng.hpp"
-#include "support/frames.hpp"
-#include "support/two_hosts.hpp"
+#include "support/hosts/two_hosts.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci::test {
 namespace {
@@ -87,7 +87,7 @@ constexpr uint64_t kEach = 12;  // messages per connection
 
 // WRITEs, SENDs and READs of 50 connections on a link that loses, duplicates and reorders frames. Expects that every
 // request completes once, in the order of its queue pair, and that all bytes are right.
-TEST_P(Workers, all_traffic_of_fifty_queue_pairs_is_done_once_and_right_though_packets_get_lost) {
+TEST_P(Workers, traffic_of_fifty_queue_pairs_completes_once_with_losses) {
   TwoHostsOptions options = options_for(GetParam());
   options.memory = kConnections * 4 * kSlot;
   TwoHosts hosts(options);
@@ -144,7 +144,7 @@ TEST_P(Workers, all_traffic_of_fifty_queue_pairs_is_done_once_and_right_though_p
 }
 
 // The number identifies the worker. Workers get equal shares, also after some queue pairs were destroyed.
-TEST_P(Workers, queue_pairs_are_shared_out_evenly_and_found_by_their_numbers) {
+TEST_P(Workers, queue_pairs_are_distributed_evenly_and_found_by_number) {
   TwoHosts hosts(options_for(GetParam()));
   Host& host = hosts.a.device->host();
   std::vector<std::unique_ptr<QueuePair>> qps;
@@ -178,7 +178,7 @@ TEST_P(Workers, queue_pairs_are_shared_out_evenly_and_found_by_their_numbers) {
 }
 
 // While a thread holds a worker's token, its queue pairs make no progress and all others do.
-TEST_P(Workers, a_queue_pair_is_served_by_its_worker_alone) {
+TEST_P(Workers, queue_pair_is_processed_only_by_its_worker) {
   TwoHostsOptions options = options_for(GetParam());
   options.poll_workers_apart = true;  // otherwise the host stays due while a worker is held
   TwoHosts hosts(options);
@@ -215,7 +215,7 @@ TEST_P(Workers, a_queue_pair_is_served_by_its_worker_alone) {
 }
 
 // Worker 0 responds to ARP requests. Every worker learns the sender's MAC from the request.
-TEST_P(Workers, all_workers_learn_from_one_arp_and_one_answers) {
+TEST_P(Workers, all_workers_learn_from_an_arp_request_and_one_replies) {
   TwoHosts hosts(options_for(GetParam()));
   // resolve() does not wait in virtual time.
   ASSERT_FALSE(hosts.b.device->resolve(must(hosts.a.device->query_gid(1)), 1s));
@@ -239,7 +239,7 @@ TEST_P(Workers, all_workers_learn_from_one_arp_and_one_answers) {
 }
 
 // A queue pair is destroyed while packets for it are in its worker's inbox.
-TEST_P(Workers, a_queue_pair_goes_while_packets_for_it_are_handed_over) {
+TEST_P(Workers, queue_pair_can_be_destroyed_while_packets_are_handed_over) {
   TwoHosts hosts(options_for(GetParam()));
   auto connections = connect_many(hosts, 6);
   Host& b = hosts.b.device->host();
@@ -276,7 +276,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // A worker is held while a burst for it exceeds its inbox. Expects that the excess is dropped and counted, and
 // recovered later.
-TEST(WorkersInbox, a_full_inbox_is_loss_that_recovers) {
+TEST(WorkersInbox, full_inbox_drops_packets_that_are_retransmitted) {
   TwoHostsOptions options = options_for({"", {1, 2}, {1, 1}});
   options.poll_workers_apart = true;
   options.path_mtu = IBV_MTU_256;
@@ -307,7 +307,7 @@ TEST(WorkersInbox, a_full_inbox_is_loss_that_recovers) {
 
 // Two of three workers have no transmit queue, and the port is slow. Expects no loss before the port, and progress of
 // all three.
-TEST(WorkersRelay, frames_wait_for_a_slow_port_that_another_worker_owns) {
+TEST(WorkersRelay, frames_wait_for_a_slow_port_of_another_worker) {
   TwoHostsOptions options = options_for({"", {3, 1}, {1, 1}});
   options.cq_entries = 4096;
   options.timeout = 18;  // 1 s
@@ -324,7 +324,7 @@ TEST(WorkersRelay, frames_wait_for_a_slow_port_that_another_worker_owns) {
 }
 
 // The capability request is lost, and the host is destroyed while it waits for the response.
-TEST(WorkersEnd, a_host_goes_while_it_asks_its_peer) {
+TEST(WorkersDestruction, host_can_be_destroyed_during_a_capability_exchange) {
   TwoHostsOptions options = options_for({"", {2, 2}, {2, 2}});
   options.extensions_a.mode = options.extensions_b.mode = ExtensionMode::kAuto;
   TwoHosts hosts(options);

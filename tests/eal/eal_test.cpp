@@ -1,4 +1,4 @@
-#include "port/eal.hpp"
+#include "port/dpdk/eal.hpp"
 
 #include <gtest/gtest.h>
 #include <rte_eal.h>
@@ -51,7 +51,7 @@ TEST(Eal, starts_once_and_again_only_with_the_same_settings) {
       0);
 }
 
-TEST(Eal, leaves_affinity_signal_handlers_and_files_as_they_were) {
+TEST(Eal, start_preserves_affinity_and_signal_handlers_and_leaves_no_files) {
   EXPECT_EQ(in_child([] {
               cpu_set_t before;
               cpu_set_t after;
@@ -99,7 +99,7 @@ TEST(Eal, several_processes_start_at_the_same_time) {
   }
 }
 
-TEST(Eal, threads_that_start_it_together_all_succeed) {
+TEST(Eal, concurrent_start_by_several_threads_succeeds) {
   EXPECT_EQ(in_child([] {
               std::atomic<int> good{0};
               std::vector<std::thread> threads;
@@ -110,7 +110,7 @@ TEST(Eal, threads_that_start_it_together_all_succeed) {
             0);
 }
 
-TEST(Eal, says_so_when_there_is_no_memory_at_all) {
+TEST(Eal, start_rejects_a_memory_size_of_0) {
   EXPECT_EQ(in_child([] {
               const Status status = start_eal({.memory_mib = 0});
               return !status && status.error().message.find("memory_mib") != std::string::npos ? 0 : 1;
@@ -118,7 +118,7 @@ TEST(Eal, says_so_when_there_is_no_memory_at_all) {
             0);
 }
 
-TEST(Eal, names_the_option_that_dpdk_does_not_know) {
+TEST(Eal, start_fails_for_an_unknown_dpdk_option) {
   EXPECT_EQ(in_child([] {
               const Status status = start_eal({.extra_args = {"--no-such-option"}});
               return !status && status.error().message.find("DPDK did not start") == 0 ? 0 : 1;
@@ -127,7 +127,7 @@ TEST(Eal, names_the_option_that_dpdk_does_not_know) {
 }
 
 // Requires 1 TiB of hugepages, more than any machine has.
-TEST(Eal, hugepages_that_are_required_and_not_there_are_one_clear_sentence) {
+TEST(Eal, start_fails_when_required_hugepages_are_missing) {
   EXPECT_EQ(in_child([] {
               const Status status = start_eal({.hugepages = Hugepages::kRequire, .memory_mib = 1U << 20});
               if (status) return 1;
@@ -140,7 +140,7 @@ TEST(Eal, hugepages_that_are_required_and_not_there_are_one_clear_sentence) {
             0);
 }
 
-TEST(Eal, starts_without_hugepages_when_told_so) {
+TEST(Eal, starts_without_hugepages_when_they_are_off) {
   EXPECT_EQ(in_child([] {
               if (!start_eal({.hugepages = Hugepages::kOff})) return 1;
               return rte_eal_has_hugepages() == 0 && !uses_dpdk_memory() ? 0 : 2;
@@ -161,7 +161,7 @@ std::string mapping_flags(const void* at) {
   return {};
 }
 
-TEST(MbufPool, asks_for_transparent_hugepages_and_gives_its_memory_back) {
+TEST(MbufPool, requests_transparent_hugepages_and_releases_its_memory) {
   // Requires a kernel with transparent hugepages.
   if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) return;
   EXPECT_EQ(in_child([] {
@@ -178,7 +178,7 @@ TEST(MbufPool, asks_for_transparent_hugepages_and_gives_its_memory_back) {
             0);
 }
 
-TEST(MbufPool, pools_together_take_no_more_than_is_allowed_and_what_one_gives_back_the_next_gets) {
+TEST(MbufPool, pools_share_the_memory_limit_and_reuse_released_memory) {
   EXPECT_EQ(in_child([] {
               if (!start_eal({.hugepages = Hugepages::kOff, .memory_mib = 64})) return 1;
               auto first = MbufPool::create("first", 10'000, 4200);  // 43 MiB
@@ -190,7 +190,7 @@ TEST(MbufPool, pools_together_take_no_more_than_is_allowed_and_what_one_gives_ba
             0);
 }
 
-TEST(MbufPool, buffers_that_are_shared_lie_in_dpdks_memory) {
+TEST(MbufPool, shared_buffers_are_in_a_shared_mapping) {
   EXPECT_EQ(in_child([] {
               if (!start_eal({.hugepages = Hugepages::kOff, .share_buffers = true})) return 1;
               auto pool = MbufPool::create("shared", 4096, 4200);
@@ -201,7 +201,7 @@ TEST(MbufPool, buffers_that_are_shared_lie_in_dpdks_memory) {
             0);
 }
 
-TEST(MbufPool, needs_dpdk) {
+TEST(MbufPool, creation_fails_before_dpdk_is_started) {
   EXPECT_EQ(in_child([] {
               const auto pool = MbufPool::create("early", 10, 2048);
               return !pool && pool.error().message.find("start_eal") != std::string::npos ? 0 : 1;
@@ -209,7 +209,7 @@ TEST(MbufPool, needs_dpdk) {
             0);
 }
 
-TEST(MbufPool, too_big_for_the_memory_is_one_clear_sentence) {
+TEST(MbufPool, creation_fails_when_memory_is_insufficient) {
   EXPECT_EQ(in_child([] {
               if (!start_eal({.memory_mib = 64})) return 1;
               const auto pool = MbufPool::create("huge", 100'000, 9000);
@@ -221,7 +221,7 @@ TEST(MbufPool, too_big_for_the_memory_is_one_clear_sentence) {
             0);
 }
 
-TEST(MbufPool, counts_what_is_in_use_and_gives_every_buffer) {
+TEST(MbufPool, provides_all_buffers_and_counts_those_in_use) {
   EXPECT_EQ(in_child([] {
               if (!start_eal()) return 1;
               auto pool = MbufPool::create("a name that is much too long for DPDK", 100, 2048);

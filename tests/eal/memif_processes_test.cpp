@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "port/ethdev_port.hpp"
+#include "port/dpdk/ethdev_port.hpp"
 
 namespace roci {
 namespace {
@@ -90,7 +90,7 @@ int send_and_check(const std::string& path) {
   return received == kFrames && (*pool)->in_use() == 0 ? 0 : 5;
 }
 
-TEST(MemifProcesses, exchange_frames_whoever_starts_first) {
+TEST(MemifProcesses, exchange_frames_regardless_of_start_order) {
   for (const bool server_first : {true, false}) {
     const std::string path =
         "/tmp/roci-test-" + std::to_string(getpid()) + (server_first ? "a" : "b") + ".sock";

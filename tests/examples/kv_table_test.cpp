@@ -22,7 +22,7 @@ Found look_up(const std::vector<Bucket>& buckets, const std::string& key, std::s
   return Found::kMissing;
 }
 
-TEST(KvTable, readers_find_what_a_map_would_hold_after_thousands_of_random_operations) {
+TEST(KvTable, agrees_with_map_under_random_operations) {
   constexpr unsigned kSeed = 7;
   SCOPED_TRACE(kSeed);
   std::mt19937 random(kSeed);
@@ -59,7 +59,7 @@ TEST(KvTable, readers_find_what_a_map_would_hold_after_thousands_of_random_opera
 }
 
 // A READ during a write may return any part of the old entry together with any part of the new one.
-TEST(KvTable, no_mixture_of_two_states_of_an_entry_passes_for_a_value) {
+TEST(KvTable, mixed_entry_states_are_never_returned_as_value) {
   std::vector<Bucket> buckets(1);
   Table table(buckets);
   ASSERT_EQ(table.put("key", std::string(100, 'a')), Status::kOk);
@@ -85,7 +85,7 @@ TEST(KvTable, no_mixture_of_two_states_of_an_entry_passes_for_a_value) {
   EXPECT_GT(changing, 1000);
 }
 
-TEST(KvTable, an_entry_that_is_being_written_is_read_again_even_if_its_bytes_are_in_order) {
+TEST(KvTable, entry_being_written_is_reported_as_changing) {
   std::vector<Bucket> buckets(1);
   Table table(buckets);
   ASSERT_EQ(table.put("key", "value"), Status::kOk);
@@ -97,7 +97,7 @@ TEST(KvTable, an_entry_that_is_being_written_is_read_again_even_if_its_bytes_are
   EXPECT_EQ(find(buckets[0], "other", value), Found::kChanging);
 }
 
-TEST(KvTable, lengths_beyond_the_limits_are_never_followed) {
+TEST(KvTable, lengths_beyond_limits_are_reported_as_changing) {
   std::vector<Bucket> buckets(1);
   Table table(buckets);
   ASSERT_EQ(table.put("key", "value"), Status::kOk);
@@ -110,7 +110,7 @@ TEST(KvTable, lengths_beyond_the_limits_are_never_followed) {
   EXPECT_EQ(find(copy, "key", value), Found::kChanging);
 }
 
-TEST(KvTable, keys_and_values_that_do_not_fit_are_refused) {
+TEST(KvTable, rejects_keys_and_values_of_invalid_length) {
   std::vector<Bucket> buckets(1);
   Table table(buckets);
   EXPECT_EQ(table.put("", "value"), Status::kBadKey);
@@ -121,7 +121,7 @@ TEST(KvTable, keys_and_values_that_do_not_fit_are_refused) {
   EXPECT_EQ(table.size(), 1U);
 }
 
-TEST(KvTable, a_full_table_says_so_and_has_room_again_after_a_removal) {
+TEST(KvTable, put_fails_when_full_and_succeeds_after_removal) {
   std::vector<Bucket> buckets(1);
   Table table(buckets);
   for (const char* key : {"a", "b", "c", "d"}) ASSERT_EQ(table.put(key, key), Status::kOk);

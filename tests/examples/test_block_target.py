@@ -43,7 +43,7 @@ class BlockTarget(ExampleTest):
             "--seed", seed if seed is not None else self.random.randrange(1, 2**32), "--operations", operations,
             "--first", first, "--blocks", "512", *options])
 
-    def test_every_byte_of_several_initiators_is_as_expected(self):
+    def test_three_initiators_verify_data_over_faulty_network(self):
         target_config, *configs = self.network(4)
         target = self.start_target(target_config)
         runs = [self.exercise(config, 1000 * i, options=["--events"] if i == 1 else [])
@@ -55,13 +55,13 @@ class BlockTarget(ExampleTest):
             self.assertGreater(int(overtaken.group(1)), 0, "responses came in order")
         self.assertIsNone(target.poll())
 
-    def test_a_target_that_sleeps_between_completions(self):
+    def test_target_with_completion_events_serves_correct_data(self):
         target_config, config = self.network(2)
         self.start_target(target_config, "--events")
         self.assertIn("all data is correct", self.succeed(self.exercise(config, 0, 300, options=["--events"])))
 
     # Depth 1 leaves no spare credit; 64 is the maximum.
-    def test_queue_depths(self):
+    def test_serves_queue_depths_1_2_and_64(self):
         target_config, config = self.network(2)
         self.start_target(target_config, "--depth", "64")
         for depth in (1, 2, 64):
@@ -72,7 +72,7 @@ class BlockTarget(ExampleTest):
                     self.assertIn(" 0 completed out of order", out)
 
     # Two initiators that write to the same blocks must detect the conflict: this verifies that the check can fail.
-    def test_bytes_of_somebody_else_are_found(self):
+    def test_initiator_detects_data_written_by_another_initiator(self):
         target_config, *configs = self.network(3, faults=False)
         self.start_target(target_config)
         long = self.exercise(configs[0], 0, 10**6)
@@ -86,7 +86,7 @@ class BlockTarget(ExampleTest):
         self.assertIn(1, [short.returncode, long.returncode])
         self.assertRegex(short.err + long.err, r"block \d+, byte \d+ is [0-9a-f]{2}, expected [0-9a-f]{2}")
 
-    def test_a_killed_initiator_costs_the_others_nothing(self):
+    def test_killed_initiator_does_not_affect_other_initiators(self):
         target_config, *configs = self.network(4)
         target = self.start_target(target_config)
         dies = self.exercise(configs[0], 0, 10**6)
@@ -100,7 +100,7 @@ class BlockTarget(ExampleTest):
         self.assertIn("all data is correct", self.succeed(self.exercise(configs[2], 0)))
         self.assertIsNone(target.poll())
 
-    def test_a_killed_target_is_an_error_and_no_silence(self):
+    def test_initiator_reports_error_after_target_is_killed(self):
         target_config, config = self.network(2)
         target = self.start_target(target_config)
         for options in ([], ["--events"]):
@@ -115,7 +115,7 @@ class BlockTarget(ExampleTest):
 
     # A violation leads to an error status or to the loss of the initiator's own connection. It never affects another
     # initiator.
-    def test_hostile_commands_are_refused(self):
+    def test_rejects_invalid_commands_without_affecting_other_initiators(self):
         target_config, config, other = self.network(3, faults=False)
         target = self.start_target(target_config)
         bystander = self.exercise(other, 1000, 10**6)
@@ -136,7 +136,7 @@ class BlockTarget(ExampleTest):
         self.assertIn("all data is correct", self.succeed(self.exercise(config, 0, 100)))
         self.assertIsNone(target.poll())
 
-    def test_more_commands_than_credits_end_the_connection(self):
+    def test_closes_connection_that_exceeds_its_credits(self):
         target_config, config = self.network(2, faults=False)
         target = self.start_target(target_config, "--depth", "2")
         hostile = self.start([self.programs["hostile-initiator"], "127.0.0.1", self.tcp_port, "flood"],
@@ -145,7 +145,7 @@ class BlockTarget(ExampleTest):
         self.expect_line(target, "more commands than it has credits")
         self.assertIn("all data is correct", self.succeed(self.exercise(config, 0, 50)))
 
-    def test_a_disk_in_a_file_keeps_what_was_written(self):
+    def test_file_disk_keeps_data_after_target_is_killed(self):
         target_config, config = self.network(2, faults=False)
         disk, content = self.folder / "disk", self.random.randbytes(512 * 300)
         target = self.start_target(target_config, "--file", disk, "--blocks", "400")
@@ -159,7 +159,7 @@ class BlockTarget(ExampleTest):
         self.assertEqual(self.bytes_of(config, "read", "77", "300"), content)
         self.assert_failed(self.initiator(config, "read", "399", "2"), 1, "beyond the end of the disk")
 
-    def test_strangers_on_the_tcp_port_disturb_nobody(self):
+    def test_invalid_tcp_connections_do_not_affect_initiators(self):
         target_config, config = self.network(2, faults=False)
         target = self.start_target(target_config, "--initiators", "2")
         with socket.create_connection(("127.0.0.1", int(self.tcp_port))) as silent:
@@ -170,7 +170,7 @@ class BlockTarget(ExampleTest):
             silent.sendall(b"half")
         self.assertIsNone(target.poll())
 
-    def test_options_that_cannot_be(self):
+    def test_rejects_invalid_options(self):
         for options in (["--blocks", "0"], ["--depth", "65"], ["--block", "1"], ["--port"], ["word"]):
             with self.subTest(options):
                 self.assert_failed(self.start([self.programs["block-target"], *options],

@@ -87,7 +87,7 @@ class KvStore(ExampleTest):
                 answers.append(f"value {model[key]}" if key in model else "missing")
         return lines, answers
 
-    def test_clients_see_what_a_dictionary_would_hold(self):
+    def test_clients_read_the_values_of_a_reference_dictionary(self):
         server_config, *configs = self.network(4)
         server = self.start_server(server_config)
         clients = [self.connect(config) for config in configs]
@@ -116,7 +116,7 @@ class KvStore(ExampleTest):
         self.assertIsNone(server.poll())
 
     # The server's device has a dedicated thread, so READs take bytes while the table is written.
-    def test_no_reader_sees_half_of_a_write(self):
+    def test_concurrent_reads_return_complete_values(self):
         server_config, *configs = self.network(3, more="  progress: dedicated\n")
         self.start_server(server_config)
         writer, reader = [self.connect(config) for config in configs]
@@ -133,7 +133,7 @@ class KvStore(ExampleTest):
             self.assertTrue(line.removeprefix("value ") in written, line)
         self.assertGreater(len(set(read)), 10, "the reader did not run beside the writer")
 
-    def test_a_killed_client_costs_the_others_nothing(self):
+    def test_killed_client_does_not_affect_other_clients(self):
         server_config, *configs = self.network(4)
         server = self.start_server(server_config)
         stays, dies = self.connect(configs[0]), self.connect(configs[1])
@@ -151,7 +151,7 @@ class KvStore(ExampleTest):
             self.assertIn(comes.ask(f"get k{i}"), (f"value {'v' * 900}", "missing"))
         self.assertIsNone(server.poll())
 
-    def test_a_killed_server_is_an_error_and_no_silence(self):
+    def test_client_reports_error_after_server_is_killed(self):
         server_config, config = self.network(2)
         server = self.start_server(server_config)
         client = self.connect(config)
@@ -162,7 +162,7 @@ class KvStore(ExampleTest):
         self.assertEqual(client.process.wait(example_harness.perf_harness.TIMEOUT), 1)
         self.assertIn("kv-client: ", client.process.stderr.read())
 
-    def test_wrong_inputs_are_refused_with_a_sentence(self):
+    def test_rejects_invalid_requests_full_table_and_excess_clients(self):
         server_config, config, third = self.network(3, faults=False)
         self.start_server(server_config, "--buckets", "1", "--clients", "1")
         client = self.connect(config)
@@ -183,7 +183,7 @@ class KvStore(ExampleTest):
         self.assert_failed(self.start(self.client_command(third)), 1, "rejected the client")
         self.assertEqual(client.ask("get key4"), "value v")
 
-    def test_strangers_on_the_tcp_port_disturb_nobody(self):
+    def test_invalid_tcp_connections_do_not_affect_clients(self):
         server_config, config = self.network(2, faults=False)
         server = self.start_server(server_config)
         client = self.connect(config)
@@ -196,7 +196,7 @@ class KvStore(ExampleTest):
         self.expect_line(server, "before its hello message")
         self.assertEqual(client.ask("get key"), "value value")
 
-    def test_options_that_cannot_be(self):
+    def test_rejects_invalid_options(self):
         config = self.host("host", "net_null0", "10.0.0.1")
         for options, sentence in ((["--buckets", "3"], "power of two"), (["--clients", "0"], "1 to 1024 clients"),
                                   (["--bucket", "4"], "unknown option --bucket"), (["--port"], "requires a value"),

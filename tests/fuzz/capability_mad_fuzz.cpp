@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fuzz/fuzz_target.hpp"
-#include "wire/capability_mad.hpp"
+#include "wire/mad/capability_mad.hpp"
 
 namespace {
 

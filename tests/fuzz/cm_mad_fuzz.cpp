@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fuzz/fuzz_target.hpp"
-#include "wire/cm_messages.hpp"
+#include "wire/mad/cm_messages.hpp"
 
 namespace {
 

@@ -7,10 +7,10 @@
 
 #include "fuzz/fuzz_opcodes.hpp"
 #include "fuzz/fuzz_target.hpp"
-#include "transport/extension_session.hpp"
-#include "wire/extension_auth.hpp"
-#include "wire/icrc.hpp"
-#include "wire/packet_fields.hpp"
+#include "transport/queue_pair/extension_session.hpp"
+#include "wire/extensions/extension_auth.hpp"
+#include "wire/icrc/icrc.hpp"
+#include "wire/roce/packet_fields.hpp"
 
 namespace {
 

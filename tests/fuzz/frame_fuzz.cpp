@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "fuzz/fuzz_target.hpp"
-#include "wire/checksum.hpp"
-#include "wire/icrc.hpp"
-#include "wire/packet_fields.hpp"
+#include "wire/headers/checksum.hpp"
+#include "wire/icrc/icrc.hpp"
+#include "wire/roce/packet_fields.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "wire/opcodes.hpp"
+#include "wire/headers/opcodes.hpp"
 
 namespace roci::fuzz {
 

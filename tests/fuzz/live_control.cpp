@@ -1,7 +1,7 @@
 // Congestion control of a LiveHost: algorithms, plausible feedback, and invariants of the flows.
 #include "congestion/algorithms.hpp"
 #include "fuzz/live_host.hpp"
-#include "transport/send_gate.hpp"
+#include "transport/queue_pair/send_gate.hpp"
 
 namespace roci::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/log.hpp"
-#include "wire/icrc.hpp"
+#include "wire/icrc/icrc.hpp"
 
 namespace roci::test {
 namespace {

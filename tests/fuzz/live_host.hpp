@@ -16,10 +16,10 @@
 
 #include "fuzz/fuzz_target.hpp"
 #include "fuzz/host_program.hpp"
-#include "support/lone_host.hpp"
-#include "support/services.hpp"
-#include "wire/capability_mad.hpp"
-#include "wire/l3_congestion_notification.hpp"
+#include "support/hosts/lone_host.hpp"
+#include "support/hosts/services.hpp"
+#include "wire/cnm/l3_congestion_notification.hpp"
+#include "wire/mad/capability_mad.hpp"
 
 namespace roci::test {
 

@@ -5,11 +5,11 @@
 
 #include "fuzz/fuzz_opcodes.hpp"
 #include "fuzz/live_host.hpp"
-#include "port/neighbors.hpp"
-#include "transport/datagram.hpp"
-#include "wire/arp.hpp"
-#include "wire/checksum.hpp"
-#include "wire/icrc.hpp"
+#include "port/neighbors/neighbors.hpp"
+#include "transport/messages/datagram.hpp"
+#include "wire/headers/checksum.hpp"
+#include "wire/icrc/icrc.hpp"
+#include "wire/net/arp.hpp"
 
 namespace roci::test {
 namespace {

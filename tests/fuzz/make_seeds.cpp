@@ -14,9 +14,9 @@
 
 #include "fuzz/fuzz_opcodes.hpp"
 #include "fuzz/host_program.hpp"
-#include "support/services.hpp"
-#include "support/two_hosts.hpp"
-#include "wire/capability_mad.hpp"
+#include "support/hosts/services.hpp"
+#include "support/hosts/two_hosts.hpp"
+#include "wire/mad/capability_mad.hpp"
 
 namespace roci::test {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "fuzz/fuzz_target.hpp"
-#include "port/eal.hpp"
-#include "port/neighbors.hpp"
-#include "wire/frame.hpp"
+#include "port/dpdk/eal.hpp"
+#include "port/neighbors/neighbors.hpp"
+#include "wire/roce/frame.hpp"
 
 namespace roci::test {
 namespace {

@@ -10,12 +10,12 @@
 #include <set>
 #include <vector>
 
-#include "engine/peers.hpp"
+#include "engine/management/peers.hpp"
 #include "fuzz/fuzz_target.hpp"
-#include "port/eal.hpp"
-#include "wire/extensions.hpp"
-#include "wire/icrc.hpp"
-#include "wire/packet.hpp"
+#include "port/dpdk/eal.hpp"
+#include "wire/extensions/extensions.hpp"
+#include "wire/icrc/icrc.hpp"
+#include "wire/roce/packet.hpp"
 
 namespace roci::test {
 namespace {

@@ -64,7 +64,7 @@ class SeedArchive(unittest.TestCase):
         seed_archive.pack(self.archive, folder)
         self.assertEqual(sorted(seed_archive.contents(self.archive)), sorted(name_of(data) for data in INPUTS))
 
-    def test_a_folder_without_inputs_gives_an_empty_archive(self):
+    def test_folder_without_inputs_gives_an_empty_archive(self):
         seed_archive.pack(self.archive, write_inputs(self.folder / "in", []))
         self.assertEqual(seed_archive.unpack(self.archive, self.folder / "out"), 0)
 
@@ -84,7 +84,7 @@ class SeedArchive(unittest.TestCase):
         self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
         return run.stderr.strip()
 
-    def test_a_damaged_archive_is_reported_in_one_line_and_leaves_the_folder_unchanged(self):
+    def test_unpack_reports_damaged_archive_and_leaves_folder_unchanged(self):
         seed_archive.pack(self.archive, write_inputs(self.folder / "in", INPUTS))
         good = self.archive.read_bytes()
         out = write_inputs(self.folder / "out", INPUTS[:1])
@@ -96,7 +96,7 @@ class SeedArchive(unittest.TestCase):
             self.assertRegex(line, r"^seed_archive: .*frame_seed_corpus\.zip: damaged archive \(.+\); restore the file")
             self.assertEqual(files_in(out), {name_of(INPUTS[0]): INPUTS[0]})
 
-    def test_no_single_damaged_byte_gives_a_traceback_or_other_contents(self):
+    def test_single_damaged_byte_is_rejected_or_leaves_contents_unchanged(self):
         seed_archive.pack(self.archive, write_inputs(self.folder / "in", [b"", b"frame"]))
         good = self.archive.read_bytes()
         right = seed_archive.contents(self.archive)
@@ -110,20 +110,20 @@ class SeedArchive(unittest.TestCase):
                 continue
             self.assertEqual(found, right, f"byte {at}")
 
-    def test_an_entry_outside_of_the_folder_is_rejected(self):
+    def test_unpack_rejects_entry_outside_of_the_folder(self):
         with zipfile.ZipFile(self.archive, "w") as file:
             file.writestr("../" + name_of(b""), b"")
         line = self.fails("unpack", self.archive, self.folder / "out")
         self.assertIn("is not an unnamed input; allowed: names of 40 hex digits", line)
 
-    def test_a_missing_archive_or_folder_is_reported_in_one_line(self):
+    def test_reports_missing_archive_or_folder_in_one_line(self):
         self.assertIn("frame_seed_corpus.zip: No such file", self.fails("unpack", self.archive, self.folder / "out"))
         self.assertIn("in: No such file", self.fails("pack", self.archive, self.folder / "in"))
         self.assertFalse(self.archive.exists())
 
 
-class ArchivesOfTheTree(unittest.TestCase):
-    def test_each_is_what_pack_writes(self):
+class SourceTreeArchives(unittest.TestCase):
+    def test_archives_equal_the_output_of_pack(self):
         archives = sorted(CORPUS.glob("*_seed_corpus.zip"))
         self.assertTrue(archives)
         for archive in archives:

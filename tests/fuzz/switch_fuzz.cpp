@@ -11,12 +11,12 @@
 
 #include "fuzz/fuzz_opcodes.hpp"
 #include "fuzz/fuzz_target.hpp"
-#include "port/sim_link.hpp"
-#include "support/frames.hpp"
+#include "port/sim/sim_link.hpp"
+#include "support/ports/frames.hpp"
 #include "switch/switch.hpp"
-#include "wire/l3_congestion_notification.hpp"
-#include "wire/packet.hpp"
-#include "wire/pause.hpp"
+#include "wire/cnm/l3_congestion_notification.hpp"
+#include "wire/net/pause.hpp"
+#include "wire/roce/packet.hpp"
 
 namespace roci::test {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "fuzz/fuzz_target.hpp"
-#include "wire/l3_congestion_notification.hpp"
-#include "wire/pause.hpp"
-#include "wire/telemetry_edit.hpp"
+#include "wire/cnm/l3_congestion_notification.hpp"
+#include "wire/int/telemetry_edit.hpp"
+#include "wire/net/pause.hpp"
 
 namespace {
 

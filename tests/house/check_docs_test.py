@@ -14,7 +14,7 @@ TRUE_DOCUMENTS = {
                  "```\n[no link](in/code)\n```\n<img src=\"docs/picture.svg\">\n",
     "docs/picture.svg": "<svg/>",
     "docs/architecture.md": "## What is where\n`lib/wire/` is bytes; [home](../README.md)\n",
-    "lib/wire/icrc.hpp": "",
+    "lib/wire/icrc/icrc.hpp": "",
 }
 
 
@@ -27,35 +27,35 @@ class CheckDocs(unittest.TestCase):
                 path.write_text(text)
             return list(check_docs.check(folder))
 
-    def test_true_documents_have_no_complaint(self):
+    def test_accepts_correct_documents(self):
         self.assertEqual(self.complaints({}), [])
 
-    def test_a_dead_link_is_found(self):
+    def test_reports_dead_link(self):
         for link in ("[x](gone.md)", "![x](gone.png)", '<img src="gone.svg">', "[x](docs/architecture.md#gone)",
                      "[x](../outside.md)"):
             self.assertEqual(len(self.complaints({"docs/more.md": "ok\n", "MORE.md": link})), 1, link)
 
-    def test_a_subcommand_without_a_word_in_the_readme_is_found(self):
+    def test_reports_subcommand_missing_from_readme(self):
         script = TRUE_DOCUMENTS["roci"] + "help_lint() {\n:\n}\ncmd_lint() { :; }\n"
         self.assertEqual(self.complaints({"roci": script}), ["README.md: './roci lint' is not mentioned"])
 
-    def test_a_subcommand_without_help_is_found(self):
+    def test_reports_subcommand_without_help(self):
         script = TRUE_DOCUMENTS["roci"].replace("help_demo", "help_other")
         self.assertEqual(self.complaints({"roci": script}), ["roci: 'demo' has no --help"])
 
-    def test_an_invented_subcommand_is_found(self):
+    def test_reports_unknown_subcommand_in_readme(self):
         readme = TRUE_DOCUMENTS["README.md"] + "`./roci fly`\n"
         self.assertEqual(self.complaints({"README.md": readme}), ["README.md: there is no './roci fly'"])
 
-    def test_a_preset_only_one_side_knows_is_found(self):
+    def test_reports_preset_missing_from_script(self):
         script = TRUE_DOCUMENTS["roci"].replace("release asan", "release")
         self.assertEqual(len(self.complaints({"roci": script})), 1)
 
-    def test_a_folder_without_description_is_found(self):
+    def test_reports_folder_without_description(self):
         self.assertEqual(self.complaints({"lib/port/port.hpp": ""}),
                          ["docs/architecture.md: `lib/port/` is not described"])
 
-    def test_a_missing_page_is_found(self):
+    def test_reports_missing_page(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertIn("README.md: is missing", list(check_docs.check(folder)))
 

@@ -30,7 +30,7 @@ def fields(header, struct):
 
 
 def wire_opcodes(root):
-    return re.findall(r'entry\(Opcode::\w+,\s*"(\w+)"', (root / "lib/wire/opcodes.cpp").read_text())
+    return re.findall(r'entry\(Opcode::\w+,\s*"(\w+)"', (root / "lib/wire/headers/opcodes.cpp").read_text())
 
 
 def check(root, header):

@@ -14,7 +14,7 @@ NAMES += [f"{name}_{field}" for name in check_verbs.STRUCTS for field in ("one",
 TRUE_SOURCES = {
     "docs/verbs.md": "`wire:Bytes.arrive` RC_ACK " + " ".join(NAMES) + "\n| What | Test |\n|---|---|\n| a | `wire:Bytes.go` |\n",
     "docs/robustness.md": "`wire:Bytes.go`\n",
-    "lib/wire/opcodes.cpp": 'entry(Opcode::kRcAcknowledge, "RC_ACK", kOnly),\n',
+    "lib/wire/headers/opcodes.cpp": 'entry(Opcode::kRcAcknowledge, "RC_ACK", kOnly),\n',
     "tests/wire/bytes_test.cpp": "TEST(Bytes, arrive) {}\nTEST_F(Bytes,\n       go) {}\n",
 }
 
@@ -31,27 +31,27 @@ class CheckVerbs(unittest.TestCase):
     def changed(self, page, old, new):
         return {page: TRUE_SOURCES[page].replace(old, new)}
 
-    def test_true_pages_have_no_complaint(self):
+    def test_accepts_correct_pages(self):
         self.assertEqual(self.complaints({}), [])
 
-    def test_a_test_that_is_gone_is_found(self):
+    def test_reports_missing_test(self):
         for page in check_verbs.PAGES:
             self.assertEqual(self.complaints(self.changed(page, "Bytes.go", "Bytes.went")),
                              [f"{page}: there is no test wire:Bytes.went"])
 
-    def test_a_test_of_another_program_is_found(self):
+    def test_reports_test_of_another_program(self):
         self.assertEqual(len(self.complaints(self.changed("docs/robustness.md", "wire:", "port:"))), 1)
 
-    def test_a_name_that_is_not_there_is_found(self):
+    def test_reports_name_missing_from_page(self):
         for name in NAMES + ["RC_ACK"]:
             self.assertEqual(len(self.complaints(self.changed("docs/verbs.md", f" {name} ", " ") if name != NAMES[-1] else
                                                  self.changed("docs/verbs.md", name, "x"))), 1, name)
 
-    def test_a_row_without_a_test_is_found(self):
+    def test_reports_row_without_test(self):
         self.assertEqual(self.complaints(self.changed("docs/verbs.md", "| a | `wire:Bytes.go` |", "| a | partial |")),
                          ["docs/verbs.md: no test in the row | a | partial |"])
 
-    def test_a_header_without_the_names_is_found(self):
+    def test_reports_enums_and_structs_missing_from_header(self):
         self.assertEqual(len(self.complaints({}, header="")), len(check_verbs.ENUMS) + len(check_verbs.STRUCTS))
 
 

@@ -40,13 +40,13 @@ class CheckWords(unittest.TestCase):
     def changed(self, name, addition):
         return self.findings({name: CORRECT.get(name, "") + addition})
 
-    def test_a_correct_tree_has_no_finding(self):
+    def test_accepts_correct_tree(self):
         self.assertEqual(self.findings({}), [])
 
-    def test_a_planted_word_is_reported_with_line_and_replacement(self):
+    def test_reports_word_with_line_and_replacement(self):
         self.assertEqual(self.changed("README.md", "A Stranger sends.\n"), ['README.md:6: "stranger": unknown peer'])
 
-    def test_all_kinds_of_text_are_checked(self):
+    def test_checks_all_kinds_of_text(self):
         for name, text in (
                 ("docs/sub/page.md", "a stranger\n"),
                 (".github/PULL_REQUEST_TEMPLATE.md", "a stranger\n"),
@@ -67,35 +67,35 @@ class CheckWords(unittest.TestCase):
                 ("tests/x/b.py", 'options.add_argument("-x", help="of a stranger")\n')):
             self.assertEqual(len(self.findings({name: text})), 1, (name, text))
 
-    def test_a_phrase_is_found_across_lines(self):
+    def test_reports_phrase_across_lines(self):
         self.assertEqual(self.changed("lib/a.cpp", "// Then turn\n// the wheel.\n"),
                          ['lib/a.cpp:3: "turn the wheel": run the poll loop'])
         self.assertEqual(len(self.findings({"lib/b.cpp": 'auto text = "turn the "\n    "wheel";\n'})), 1)
 
-    def test_a_part_of_a_longer_word_is_no_finding(self):
+    def test_ignores_part_of_longer_word(self):
         self.assertEqual(self.changed("README.md", "Headroom, beginning, strangers-only.\n"), [])
 
-    def test_an_exception_holds_only_for_its_file_and_phrase(self):
+    def test_limits_exception_to_its_file_and_phrase(self):
         self.assertEqual(len(self.changed("README.md", "who is a stranger here\n")), 1)
         self.assertEqual(len(self.changed("docs/style.md", " ".join(["word"] * 40) + " a stranger\n")), 1)
 
-    def test_an_exception_that_does_not_occur_is_found(self):
+    def test_reports_unused_exception(self):
         self.assertEqual(self.findings({"docs/style.md": "Nothing.\n"}), [
             f"{check_words.WORDS}:6: the exception 'who is a stranger here' no longer occurs in docs/style.md; remove it"])
 
-    def test_a_new_identifier_with_a_listed_word_is_found_once(self):
+    def test_reports_identifier_with_listed_word_once(self):
         for identifier in ("stranger_count", "kStranger", "StrangerTable", "find_stranger_"):
             self.assertEqual(self.changed("lib/a.cpp", f"int {identifier};\nint* p = &{identifier};\n"),
                              [f'lib/a.cpp:3: identifier {identifier}: "stranger": unknown peer'], identifier)
 
-    def test_a_word_of_scope_prose_is_allowed_in_identifiers(self):
+    def test_allows_prose_words_in_identifiers(self):
         self.assertEqual(self.changed("lib/a.cpp", "int begin, begin_at;\n"), [])
 
-    def test_a_term_of_the_glossary_cannot_be_listed(self):
+    def test_rejects_glossary_term_in_word_list(self):
         self.assertEqual(self.findings({check_words.WORDS: WORDS + "slot | place | identifier\n"}), [
             f"{check_words.WORDS}: docs/glossary.md defines 'slot'; a defined term cannot be listed"])
 
-    def test_an_incomplete_line_of_the_table_is_an_error(self):
+    def test_rejects_invalid_line_of_word_list(self):
         for line in ("stranger2 | unknown peer", "a | b | everywhere", "stranger | again | both", "allow | lib | phrase"):
             with self.assertRaises(ValueError, msg=line):
                 self.findings({check_words.WORDS: WORDS + line + "\n"})

@@ -25,7 +25,7 @@ class Api(Installed):
                   program, *words, env=self.environment)
         return program
 
-    def test_a_program_of_cmake(self):
+    def test_program_builds_with_cmake_and_opens_device(self):
         build = self.new_folder()
         self.pipe(installed.CMAKE, "-S", installed.SOURCE / PROGRAMS, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
                   env=self.environment)
@@ -34,7 +34,7 @@ class Api(Installed):
         self.assertIn(SAID, said)
         self.assertRegex(said, r"(?m)^roci0: 2 GIDs, queue pair of Rocinante \d+\.\d+\.\d+$")
 
-    def test_a_program_of_pkg_config_with_a_file(self):
+    def test_program_builds_with_pkg_config_and_reads_configuration_file(self):
         program = self.built_with_pkg_config()
         file = self.new_folder() / "host.yaml"
         file.write_text("eal: {memory: 128MiB}\ndevice:\n  name: here\n  port: {device: net_null7, mtu: 4200}\n"
@@ -44,7 +44,7 @@ class Api(Installed):
         self.assertEqual(missing.returncode, 1)
         self.assertIn("none.yaml' cannot be read: No such file or directory", missing.stdout)
 
-    def test_a_program_that_uses_the_systems_libibverbs_too(self):
+    def test_program_runs_with_system_libibverbs_linked(self):
         program = self.built_with_pkg_config("-DWITH_VERBS", modules=("rocinante", "libibverbs"))
         needed = self.pipe("readelf", "-d", program)
         self.assertIn("[libibverbs.so.1]", needed)
@@ -52,7 +52,7 @@ class Api(Installed):
         self.assertIn("success\n", said)
         self.assertIn("roci0: 2 GIDs", said)
 
-    def test_cmake_says_what_is_not_there(self):
+    def test_find_package_rejects_unknown_component(self):
         source = self.new_folder()
         (source / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.16)\nproject(none LANGUAGES CXX)\n"
                                                "find_package(rocinante REQUIRED COMPONENTS wings)\n")
@@ -61,7 +61,7 @@ class Api(Installed):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("rocinante has no component 'wings'; there are cc and library", done.stdout)
 
-    def test_what_is_exported_is_what_the_headers_declare(self):
+    def test_exported_names_match_public_headers(self):
         names = self.pipe("nm", "-DC", "--defined-only", self.libraries / "librocinante.so").splitlines()
         exported = [re.sub(r"\(.*|\[abi:.*", "", line.split(" ", 2)[2]) for line in names]
         headers = "\n".join(path.read_text() for path in (self.prefix / "include/roci").glob("*.hpp"))
@@ -76,6 +76,6 @@ class Api(Installed):
         for name in functions:  # Every overload is exported.
             self.assertEqual(exported.count(f"roci::{name}"), functions.count(name), name)
 
-    def test_its_name_has_the_major_version(self):
+    def test_soname_contains_major_version(self):
         self.assertIn("Library soname: [librocinante.so.0]",
                       self.pipe("readelf", "-d", self.libraries / "librocinante.so"))

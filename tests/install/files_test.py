@@ -31,7 +31,7 @@ class Files(Installed):
             found += self.commands(*words, word)
         return found
 
-    def test_programs_headers_and_libraries_are_there(self):
+    def test_installs_programs_headers_and_libraries(self):
         self.assertEqual(self.names("bin"), ["roci-cc", "roci-lab", "roci-pcap", "roci-perf", "roci-run", "roci-switch",
                                              "roci-top"])
         headers = sorted(path.name for path in (installed.SOURCE / "include/roci").iterdir())
@@ -39,19 +39,19 @@ class Files(Installed):
         libraries = {path.name for path in self.prefix.glob("lib*/**/rocinante/*.so*")}
         self.assertEqual(libraries, {"libibverbs.so.1", "librdmacm.so.1", "libroci-paths.so"})
 
-    def test_examples_and_documents_are_there(self):
+    def test_installs_examples_and_documents(self):
         there = sorted(str(path.relative_to(installed.SOURCE)) for path in (installed.SOURCE / "config").rglob("*"))
         share = self.prefix / "share/rocinante"
         self.assertEqual(sorted(str(path.relative_to(share)) for path in (share / "config").rglob("*")), there)
         self.assertEqual(self.names("share/doc/rocinante"), ["LICENSE", "README.md", "copyright"])
         self.pipe(self.prefix / "bin/roci-switch", "--check", "--config", share / "config/switch-memif.yaml")
 
-    def test_programs_run_where_they_are(self):
+    def test_installed_programs_run(self):
         listed = self.pipe(self.prefix / "bin/roci-lab", "list", self.prefix / "share/rocinante/config/lab")
         self.assertIn("incast", listed)
         self.pipe(self.prefix / "bin/roci-perf", "write", "bw", "--loopback", "--direct", "-n", "50", "-s", "4096")
 
-    def test_all_that_the_pages_refer_to_is_there(self):
+    def test_manual_pages_refer_to_installed_pages(self):
         pages = {path.name for folder in ("man1", "man7") for path in (self.prefix / "share/man" / folder).iterdir()}
         self.assertEqual(pages, {f"{program}.1" for program in installed.PROGRAMS} | {"rocinante.7"})
         for page in sorted(pages):
@@ -61,7 +61,7 @@ class Files(Installed):
             self.assertEqual(named - pages, set(), page)
 
     @unittest.skipIf(shutil.which("man") is None, "there is no man(1)")
-    def test_the_pages_are_sound_and_have_every_option(self):
+    def test_manual_pages_render_without_warnings_and_list_every_option(self):
         environment = installed.clean_environment(MANWIDTH="300", MANPAGER="cat")
         for path in sorted((self.prefix / "share/man").rglob("*.[17]")):
             with self.subTest(path.name):
@@ -90,7 +90,7 @@ class Files(Installed):
                          env=installed.clean_environment(PATH=path))
         return said.split("\n")[:-1]
 
-    def test_every_option_of_help_is_completed(self):
+    def test_completion_offers_every_option_of_help(self):
         self.assertEqual(self.names("share/bash-completion/completions"), sorted(installed.PROGRAMS))
         for program in installed.PROGRAMS:
             for words in self.commands(program):
@@ -99,26 +99,26 @@ class Files(Installed):
                     self.assertGreaterEqual(wanted, {"-h", "--help"})
                     self.assertEqual(set(self.completed(*words, "-")), wanted)
 
-    def test_subcommands_are_completed(self):
+    def test_completion_offers_subcommands(self):
         self.assertEqual(self.completed("roci-perf", ""), ["write", "read", "send"])
         self.assertEqual(self.completed("roci-perf", "write", "l"), ["lat"])
         self.assertEqual(set(self.completed("roci-cc", "")), {"list", "show", "check", "replay", "csv"})
 
-    def test_algorithms_are_completed(self):
+    def test_completion_offers_algorithms(self):
         listed = self.pipe(self.prefix / "bin/roci-cc", "list")
         algorithms = set(re.findall(r"(?m)^([a-z]\w*) ", listed))
         self.assertGreaterEqual(algorithms, {"dcqcn", "hpcc"})
         self.assertEqual(set(self.completed("roci-perf", "write", "bw", "-s", "64", "--cc", "")), algorithms | {"none"})
         self.assertEqual(self.completed("roci-cc", "show", "dcq"), ["dcqcn"])
 
-    def test_other_values_are_files_or_words_or_nothing(self):
+    def test_completion_offers_files_words_or_nothing_for_other_values(self):
         self.assertEqual(self.completed("roci-perf", "read", "lat", "--config", "sh"), ["share"])
         self.assertEqual(self.completed("roci-switch", "--config", "share/ma"), ["share/man"])
         self.assertEqual(self.completed("roci-lab", "run", "inc"), ["include"])
         self.assertEqual(self.completed("roci-perf", "write", "bw", "--recovery", "s"), ["selective"])
         self.assertEqual(self.completed("roci-perf", "write", "bw", "--iters", ""), [])
 
-    def test_completion_is_sound_as_a_script(self):
+    def test_completion_passes_shellcheck(self):
         if shutil.which("shellcheck") is None:
             self.skipTest("there is no shellcheck")
         for path in (self.prefix / "share/bash-completion/completions").iterdir():

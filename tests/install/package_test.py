@@ -30,7 +30,7 @@ class Package(unittest.TestCase):
     def field(self, name):
         return self.said("-f", self.file, name).strip()
 
-    def test_it_says_what_it_is(self):
+    def test_control_fields_describe_package(self):
         text = (installed.SOURCE / "include/roci/version.h").read_text()
         version = ".".join(re.findall(r"#define ROCI_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", text))
         architecture = run("dpkg", "--print-architecture").stdout.strip()
@@ -43,14 +43,14 @@ class Package(unittest.TestCase):
         self.assertGreater(len(description), 3)
         self.assertEqual(len(description), len(set(description)))
 
-    def test_it_needs_what_it_links_and_the_drivers_that_nothing_links(self):
+    def test_depends_on_linked_libraries_and_dpdk_drivers(self):
         needed = {re.split(r"[ (:]", one)[0] for one in self.field("Depends").split(", ")}
         for library in (r"libc6", r"libstdc\+\+6", r"librte-eal\d+", r"librte-ethdev\d+", r"libyaml-cpp\d.*", r"libisal\d+",
                         r"librte-net-memif\d+", r"librte-mempool-ring\d+", r"librte-bus-vdev\d+", r"libxdp\d+"):
             self.assertTrue(any(re.fullmatch(library, name) for name in needed), f"{library} in {sorted(needed)}")
         self.assertEqual(needed & {"libibverbs1", "librdmacm1"}, set())
 
-    def test_nobody_links_our_libibverbs_by_chance(self):
+    def test_shlibs_lists_only_librocinante_and_postinst_runs_ldconfig(self):
         self.said("-e", self.file, self.control())
         self.assertRegex((self.control() / "shlibs").read_text(), r"\Alibrocinante \d+ rocinante \(>= [\d.]+\)\n\Z")
         self.assertIn("ldconfig", (self.control() / "postinst").read_text())
@@ -58,7 +58,7 @@ class Package(unittest.TestCase):
     def control(self):
         return self.file.parent / "control"
 
-    def test_all_is_below_usr_and_roots(self):
+    def test_files_are_below_usr_and_owned_by_root(self):
         lines = [line.split(None, 5) for line in self.said("-c", self.file).splitlines()]
         paths = {line[5].split(" -> ")[0].rstrip("/") for line in lines}
         self.assertEqual({line[1] for line in lines}, {"root/root"})
@@ -74,7 +74,7 @@ class Package(unittest.TestCase):
                         r"pkgconfig/rocinante\.pc", r"cmake/rocinante/rocinanteConfig\.cmake"):
             self.assertTrue(any(re.fullmatch(rf"\./usr/lib/([\w-]+/)?{library}", path) for path in paths), library)
 
-    def test_what_is_unpacked_works(self):
+    def test_unpacked_programs_run_and_have_no_debug_information(self):
         folder = installed.folder() / "unpacked"
         self.said("-x", self.file, folder)
         listed = run(folder / "usr/bin/roci-cc", "list")

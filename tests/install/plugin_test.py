@@ -29,7 +29,7 @@ class Plugin(Installed):
     def roci_cc(self, *arguments):
         return run(self.prefix / "bin/roci-cc", *arguments)
 
-    def test_the_example_builds_and_is_sound(self):
+    def test_example_builds_and_passes_roci_cc_check(self):
         for compiler in ("cc", "clang"):
             if shutil.which(compiler) is None:
                 continue
@@ -49,7 +49,7 @@ class Plugin(Installed):
                 self.assertRegex(shown.stdout, r"(?m)^requires +CNPs of the peer$")
                 self.assertIn(str(plugin), shown.stdout)
 
-    def test_one_for_another_version_of_the_interface_does_not_build_and_is_refused(self):
+    def test_build_and_check_reject_plugin_of_another_interface_version(self):
         source = self.changed_example(".abi = ROCI_CC_ABI", ".abi = ROCI_CC_ABI + 1")
         sentence = ("plugin: built for version 2 of the plugin interface; required is version 1\n")
         done, plugin = self.build_example("cc", source)

@@ -1,4 +1,4 @@
-#include "lab/expectation.hpp"
+#include "lab/results/expectation.hpp"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::string failure_of(const std::string& text) {
   return verdict ? "none" : verdict.error().message;
 }
 
-TEST(Expectation, compares_products_of_numbers_and_of_what_summaries_have) {
+TEST(Expectation, compares_products_of_numbers_and_summary_values) {
   EXPECT_TRUE(verdict_of("one.queues_bytes.s0/h1.p99 <= 2KB").holds);
   EXPECT_FALSE(verdict_of("one.queues_bytes.s0/h1.p99 < 2KB").holds);
   EXPECT_TRUE(verdict_of("one.queues_bytes.s0/h1.p99 >= 2KB").holds);
@@ -39,18 +39,18 @@ TEST(Expectation, compares_products_of_numbers_and_of_what_summaries_have) {
   EXPECT_EQ(scaled.unit, "B");
 }
 
-TEST(Expectation, parts_with_dots_and_spaces_stand_in_quotes) {
+TEST(Expectation, path_parts_with_dots_and_spaces_are_quoted) {
   const Verdict verdict = verdict_of("'one load=0.3'.traffic.web.slowdown.'< 3 KB'.p99 < 3");
   EXPECT_TRUE(verdict.holds);
   EXPECT_EQ(verdict.left, 2.5);
   EXPECT_EQ(verdict.unit, "");
 }
 
-TEST(Expectation, names_the_runs_once) {
+TEST(Expectation, lists_each_run_once) {
   EXPECT_EQ(must(parse_expectation("a.x * b.x < 2 * a.y")).runs(), (std::vector<std::string>{"a", "b"}));
 }
 
-TEST(Expectation, says_what_is_wrong) {
+TEST(Expectation, reports_syntax_errors) {
   EXPECT_EQ(objection_to("a.x 3"), "one of <, <=, >, >=, surrounded by spaces, is required in 'a.x 3'");
   EXPECT_EQ(objection_to("a.x < 3 < a.y"),
             "one of <, <=, >, >=, surrounded by spaces, is required in 'a.x < 3 < a.y'");
@@ -65,7 +65,7 @@ TEST(Expectation, says_what_is_wrong) {
   EXPECT_EQ(objection_to("2 < 3"), "no path to a run's result in '2 < 3'");
 }
 
-TEST(Expectation, fails_on_what_a_summary_does_not_have) {
+TEST(Expectation, reports_missing_summary_values) {
   EXPECT_EQ(failure_of("one.queues_bytes.s0/h2.p99 < 3"), "the summary has no 'one.queues_bytes.s0/h2'");
   EXPECT_EQ(failure_of("one.queues_bytes < 3"), "'one.queues_bytes' is not a number");
   EXPECT_EQ(failure_of("one.name < 3"), "'one.name' is not a number");

@@ -1,9 +1,9 @@
 // Small complete experiments.
-#include "lab/experiment.hpp"
+#include "lab/execution/experiment.hpp"
 
 #include <gtest/gtest.h>
 
-#include "lab/scenario.hpp"
+#include "lab/scenario/scenario.hpp"
 #include "support/must.hpp"
 
 namespace roci::lab {
@@ -35,7 +35,7 @@ uint64_t counted(const Measurements& of, const char* group, const char* name) {
   return of.summary[group].value(name, uint64_t{0});
 }
 
-TEST(Experiment, flows_end_and_take_at_least_as_long_as_alone) {
+TEST(Experiment, flows_complete_no_faster_than_ideal) {
   const Measurements result = measure({});
   ASSERT_EQ(result.flows.size(), 4U);
   for (size_t i = 0; i < result.flows.size(); ++i) {
@@ -46,7 +46,7 @@ TEST(Experiment, flows_end_and_take_at_least_as_long_as_alone) {
 }
 
 // A single flow takes exactly the time of the network.
-TEST(Experiment, a_flow_alone_takes_its_ideal_time) {
+TEST(Experiment, single_flow_completes_in_ideal_time) {
   for (const char* operation : {"write", "read", "send"}) {
     for (const char* size : {"64B", "1KB", "20KB"}) {
       const Measurements result = measure(
@@ -60,7 +60,7 @@ TEST(Experiment, a_flow_alone_takes_its_ideal_time) {
 }
 
 // Results depend on the seed, but not on the number of threads.
-TEST(Experiment, is_the_same_on_any_number_of_threads) {
+TEST(Experiment, result_is_independent_of_thread_count) {
   const Setting web{
       .topology =
           "{kind: leaf_spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link: {rate: 25Gbps}, "
@@ -77,7 +77,7 @@ TEST(Experiment, is_the_same_on_any_number_of_threads) {
 }
 
 // Each window counts its own events. The sum of all windows is the total.
-TEST(Experiment, windows_add_up_to_the_whole) {
+TEST(Experiment, window_counts_add_up_to_total) {
   const Measurements result =
       measure({.traffic = "[{name: t, from: others, to: h4, size: unlimited, start: 100us}]",
                .more = "windows: [{name: before, until: 100us}, {name: after, from: 100us}]"});
@@ -100,7 +100,7 @@ TEST(Experiment, windows_add_up_to_the_whole) {
 }
 
 // Absent payload takes the same time as present payload.
-TEST(Experiment, payload_makes_no_difference) {
+TEST(Experiment, absent_payload_gives_same_result) {
   Setting setting{
       .traffic =
           "[{name: w, pattern: fan_in, from: h0-h2, to: h4, size: 33333B}, {name: r, from: h3, to: h0, "
@@ -128,7 +128,7 @@ TEST(Experiment, every_topology_carries_traffic) {
   }
 }
 
-TEST(Experiment, flows_survive_faults) {
+TEST(Experiment, flows_complete_despite_loss_and_link_down) {
   Setting lossy{.topology = "{kind: dumbbell, left: 2, right: 2, link: {rate: 25Gbps}}",
                 .traffic = "[{name: t, pattern: pairs, from: h0-h1, to: h2-h3, size: 100KB}]",
                 .more = "faults: [{between: [s0, s1], loss: 0.01}]"};
@@ -142,7 +142,7 @@ TEST(Experiment, flows_survive_faults) {
 }
 
 // A host whose line is full of its own data still sends congestion notifications.
-TEST(Experiment, a_busy_host_sends_its_notifications) {
+TEST(Experiment, busy_host_sends_cnps) {
   const Measurements result = measure(
       {.topology = "{kind: dumbbell, left: 1, right: 1, link: {rate: 25Gbps}}",
        .hosts = "{packets_per_turn: 0}",
@@ -155,7 +155,7 @@ TEST(Experiment, a_busy_host_sends_its_notifications) {
   EXPECT_EQ(counted(result, "hosts", "np_cnp_not_sent"), 0U);
 }
 
-TEST(Experiment, closed_loops_keep_their_messages_under_way) {
+TEST(Experiment, closed_loop_keeps_its_messages_in_flight) {
   for (const char* operation : {"write", "send"}) {
     const Measurements result =
         measure({.hosts = "{}",
@@ -170,7 +170,7 @@ TEST(Experiment, closed_loops_keep_their_messages_under_way) {
 }
 
 // Otherwise address resolution and capability exchange are part of the traffic, and suffer its losses.
-TEST(Experiment, hosts_with_many_peers_know_them_all_before_the_traffic_begins) {
+TEST(Experiment, host_resolves_399_peers_before_traffic_starts) {
   const Measurements result =
       measure({.topology = "{kind: star, hosts: 400, link: {rate: 100Gbps, delay: 1us}}",
                .traffic = "[{name: t, from: others, to: h0, size: 2KB}]",
@@ -181,7 +181,7 @@ TEST(Experiment, hosts_with_many_peers_know_them_all_before_the_traffic_begins) 
 }
 
 // Two messages of each sender are in the queue: 125,000 packets.
-TEST(Experiment, there_are_buffers_for_the_longest_queue_of_a_port) {
+TEST(Experiment, buffer_pool_covers_longest_port_queue) {
   const Measurements result =
       measure({.topology = "{kind: star, hosts: 65, link: {rate: 100Gbps, delay: 1us}}",
                .hosts = "{}",
@@ -192,14 +192,14 @@ TEST(Experiment, there_are_buffers_for_the_longest_queue_of_a_port) {
 }
 
 // More queue pairs than a worker serves per round, all of which wait for the capability exchange.
-TEST(Experiment, a_host_with_many_queue_pairs_does_not_forget_the_last_of_them) {
+TEST(Experiment, host_with_300_queue_pairs_completes_all_flows) {
   const Measurements result = measure({.traffic = "[{name: t, from: h0, to: h1, flows: 300, size: 2KB}]"});
   EXPECT_EQ(result.summary["traffic"]["t"]["ended"], 300U);
   EXPECT_EQ(counted(result, "hosts", "mads_sent"), 0U);
 }
 
 // The result must match the congestion control tests, which use a network of their own.
-TEST(Experiment, ldcp_keeps_its_queue_in_an_incast) {
+TEST(Experiment, ldcp_keeps_short_queue_in_incast) {
   const Scenario scenario =
       must(read_scenario(ROCI_SOURCE_DIR "/config/lab/incast.yaml",
                          must(read_runs(ROCI_SOURCE_DIR "/config/lab/incast.yaml", {}))[0].changes));

@@ -1,10 +1,10 @@
-#include "lab/flow_plan.hpp"
+#include "lab/traffic/flow_plan.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "lab/scenario.hpp"
+#include "lab/scenario/scenario.hpp"
 #include "support/must.hpp"
 
 namespace roci::lab {
@@ -18,7 +18,7 @@ Scenario scenario_of(const std::string& traffic, uint32_t hosts = 16, const std:
                              "x.yaml"));
 }
 
-TEST(SizeDistribution, draws_what_its_lines_say) {
+TEST(SizeDistribution, draws_sizes_from_its_distribution) {
   const SizeDistribution made = must(SizeDistribution::parse("0 0\n1000 50  # half\n\n9000 100\n", "d"));
   EXPECT_DOUBLE_EQ(made.mean(), 0.5 * 500 + 0.5 * 5000);
   EXPECT_DOUBLE_EQ(made.at(0.25), 500);
@@ -30,7 +30,7 @@ TEST(SizeDistribution, draws_what_its_lines_say) {
   EXPECT_NEAR(sum / 100'000, made.mean(), 0.02 * made.mean());
 }
 
-TEST(SizeDistribution, says_which_line_is_wrong) {
+TEST(SizeDistribution, error_names_invalid_line) {
   const auto error = [](const std::string& text) {
     const auto read = SizeDistribution::parse(text, "d");
     return read ? std::string("none") : read.error().message;
@@ -43,7 +43,7 @@ TEST(SizeDistribution, says_which_line_is_wrong) {
             "d:2: '10 101' is out of range; sizes up to 1e12 bytes and 0 to 100 percent are allowed");
 }
 
-TEST(FlowPlan, poisson_arrivals_offer_the_load) {
+TEST(FlowPlan, poisson_arrivals_offer_configured_load) {
   const Scenario scenario =
       scenario_of("{pattern: random, to: all, size: 10KB, arrivals: poisson, load: 0.4}");
   const TrafficPlan plan = must(plan_traffic(scenario));
@@ -60,7 +60,7 @@ TEST(FlowPlan, poisson_arrivals_offer_the_load) {
   EXPECT_TRUE(std::ranges::is_sorted(plan.flows, {}, &FlowPlan::start));
 }
 
-TEST(FlowPlan, is_the_same_for_the_same_seed_and_another_for_another) {
+TEST(FlowPlan, is_determined_by_seed) {
   Scenario scenario = scenario_of("{pattern: random, to: all, size: 10KB, arrivals: poisson, load: 0.4}");
   const auto starts = [&] {
     std::vector<Nanos> all;
@@ -73,7 +73,7 @@ TEST(FlowPlan, is_the_same_for_the_same_seed_and_another_for_another) {
   EXPECT_NE(first, starts());
 }
 
-TEST(FlowPlan, nobody_sends_to_itself_in_a_permutation) {
+TEST(FlowPlan, permutation_has_no_flow_to_its_own_sender) {
   Scenario scenario = scenario_of("{pattern: permutation, to: all, size: 1KB}", 7);
   for (scenario.seed = 1; scenario.seed < 200; ++scenario.seed) {
     const TrafficPlan plan = must(plan_traffic(scenario));
@@ -87,7 +87,7 @@ TEST(FlowPlan, nobody_sends_to_itself_in_a_permutation) {
   }
 }
 
-TEST(FlowPlan, incasts_are_of_so_many_at_once) {
+TEST(FlowPlan, incast_starts_degree_flows_at_once) {
   const Scenario scenario = scenario_of(
       "{pattern: random, to: all, size: 50KB, arrivals: poisson, load: 0.02, degree: 8}", 16, "100ms");
   const TrafficPlan plan = must(plan_traffic(scenario));

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "lab/experiment.hpp"
-#include "lab/realtime_throttle.hpp"
-#include "lab/scenario.hpp"
+#include "lab/execution/experiment.hpp"
+#include "lab/execution/realtime_throttle.hpp"
+#include "lab/scenario/scenario.hpp"
 #include "support/must.hpp"
 
 namespace roci::lab {
@@ -15,7 +15,7 @@ namespace {
 
 using test::must;
 
-TEST(RealTime, has_the_summary_of_virtual_time_where_all_cables_are_simulated) {
+TEST(RealTime, summary_equals_virtual_time_with_simulated_links) {
   const Scenario scenario =
       must(parse_scenario("name: x\nduration: 400us\ndrain: 20ms\nsample: 20us\n"
                           "topology: {kind: leaf_spine, leaves: 2, spines: 2, hosts_per_leaf: 3, "
@@ -42,7 +42,7 @@ TEST(RealTime, has_the_summary_of_virtual_time_where_all_cables_are_simulated) {
 }
 
 // Virtual time has no events for most of the run, but real time must pass.
-TEST(RealTime, nothing_ends_sooner_than_the_clock_says) {
+TEST(RealTime, run_takes_at_least_its_duration) {
   const Scenario scenario =
       must(parse_scenario("name: x\nduration: 300ms\nsample: 1ms\ntopology: {kind: star, hosts: 2}\n"
                           "traffic: [{name: t, from: h0, to: h1, size: 1KB, start: 299ms}]\n",
@@ -54,7 +54,7 @@ TEST(RealTime, nothing_ends_sooner_than_the_clock_says) {
   EXPECT_EQ(result.summary["traffic"]["t"]["ended"], 1U) << result.summary["traffic"];
 }
 
-TEST(RealTime, a_run_that_is_to_stop_stops_and_says_so) {
+TEST(RealTime, stopped_run_returns_canceled) {
   const Scenario scenario =
       must(parse_scenario("name: x\nduration: 1h\ntopology: {kind: star, hosts: 3}\ntraffic: [{from: h0, to: "
                           "h1, size: unlimited}]",
@@ -72,7 +72,7 @@ TEST(RealTime, a_run_that_is_to_stop_stops_and_says_so) {
 }
 
 // A delay lasts until the runner has caught up, or until the next event.
-TEST(RealtimeThrottle, tells_for_how_much_of_the_time_it_was_how_late) {
+TEST(RealtimeThrottle, reports_time_distribution_of_lateness) {
   RealtimeThrottle pace;
   pace.start(1ms);
   pace.on_round_start(1ms + 100us, 1ms + 100us);  // on time
@@ -86,7 +86,7 @@ TEST(RealtimeThrottle, tells_for_how_much_of_the_time_it_was_how_late) {
   EXPECT_NEAR(static_cast<double>(late.p99_ns), 300e3, 300e3 * 0.004);
 }
 
-TEST(RealtimeThrottle, goes_as_the_clock_does_and_never_back) {
+TEST(RealtimeThrottle, advances_with_the_clock) {
   RealtimeThrottle pace;
   pace.start(5ms);
   const Nanos before = pace.now();
@@ -132,7 +132,7 @@ class RealPorts : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(RealPorts, carry_what_simulated_cables_do) {
+TEST_F(RealPorts, carry_traffic_of_simulated_links) {
   const Scenario on_ports = scenario("carried");
   ExperimentOptions options;
   options.real = true;
@@ -156,7 +156,7 @@ TEST_F(RealPorts, carry_what_simulated_cables_do) {
 }
 
 // The shared-memory link itself has no rate limit.
-TEST_F(RealPorts, of_hosts_send_no_faster_than_their_cable_in_the_file) {
+TEST_F(RealPorts, host_sends_no_faster_than_configured_link_rate) {
   const Scenario narrow = must(parse_scenario(
       "name: x\nduration: 20ms\ndrain: 20s\nsample: 100us\npayload: carried\n"
       "topology: {kind: graph, hosts: [a, b], switches: [s], link: {rate: 1Gbps, delay: 10us}, "
@@ -179,7 +179,7 @@ TEST_F(RealPorts, have_no_effect_in_virtual_time) {
   EXPECT_EQ(summary, must(run_experiment(on_ports, {})).summary.dump());
 }
 
-TEST_F(RealPorts, cannot_carry_packets_without_payload_nor_have_faults) {
+TEST_F(RealPorts, reject_absent_payload_and_link_faults) {
   ExperimentOptions options;
   options.real = true;
   const Scenario absent = scenario("absent");
@@ -198,7 +198,7 @@ TEST_F(RealPorts, cannot_carry_packets_without_payload_nor_have_faults) {
   EXPECT_TRUE(check_real(elsewhere));
 }
 
-TEST_F(RealPorts, that_cannot_be_opened_are_told_with_their_place_in_the_file) {
+TEST_F(RealPorts, open_error_names_line_in_scenario) {
   Scenario nowhere = scenario("carried");
   std::ranges::fill(nowhere.ports[1].devices, "net_af_packet0,iface=nowhere");
   ExperimentOptions options;

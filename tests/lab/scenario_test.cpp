@@ -1,5 +1,5 @@
 // Errors in scenarios: one sentence with file, line and key.
-#include "lab/scenario.hpp"
+#include "lab/scenario/scenario.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ std::string replaced(const std::string& what, const std::string& by) {
   return error_of({}, text);
 }
 
-TEST(Scenario, a_good_one_is_read) {
+TEST(Scenario, parses_valid_scenario) {
   const Scenario scenario = must(parse_scenario(kGood, "x.yaml"));
   EXPECT_EQ(scenario.topology.hosts.size(), 3U);
   EXPECT_EQ(scenario.switches.size(), 1U);
@@ -48,7 +48,7 @@ TEST(Scenario, a_good_one_is_read) {
   EXPECT_EQ(scenario.host.congestion_control.base_rtt, 4190ns);
 }
 
-TEST(Scenario, unknown_keys_are_errors) {
+TEST(Scenario, rejects_missing_and_unknown_keys) {
   EXPECT_EQ(replaced("  hosts: 3", "  host: 3"), "x.yaml:4: topology: the required key 'hosts' is missing");
   EXPECT_EQ(
       replaced("duration: 1ms", "duration: 1ms\nduratoin: 2ms"),
@@ -57,7 +57,7 @@ TEST(Scenario, unknown_keys_are_errors) {
       "windows, variants, sweep, expect)");
 }
 
-TEST(Scenario, networks_that_cannot_be) {
+TEST(Scenario, rejects_invalid_topologies) {
   EXPECT_EQ(replaced("rate: 100Gbps", "rate: 0"), "x.yaml:6: topology.link.rate: must be above 0");
   EXPECT_EQ(replaced("hosts: 3", "hosts: 1"),
             "x.yaml:4: topology: 1 hosts per switch; 2 to 1024 are allowed");
@@ -75,7 +75,7 @@ traffic:
   EXPECT_EQ(error_of({}, graph), "x.yaml:4: topology: host 'b' is not connected");
 }
 
-TEST(Scenario, algorithms_that_need_telemetry_are_not_run_without) {
+TEST(Scenario, rejects_telemetry_algorithms_without_telemetry) {
   EXPECT_EQ(with("hosts.congestion_control.profile", "hpcc"),
             "x.yaml:10: traffic[0]: 'hpcc' requires in-band telemetry, and hosts do not send it; set hosts: "
             "telemetry: {udp_port: 5201, begin: all}");
@@ -89,7 +89,7 @@ TEST(Scenario, algorithms_that_need_telemetry_are_not_run_without) {
             "");
 }
 
-TEST(Scenario, traffic_that_cannot_be) {
+TEST(Scenario, rejects_invalid_traffic_and_faults) {
   EXPECT_EQ(with("traffic[0].to", "h7"),
             "--set traffic[0].to: traffic[0].to: 'h7' is not a host, a range FIRST-LAST, 'all' or 'others'; "
             "hosts are h0 to h2");
@@ -108,7 +108,7 @@ TEST(Scenario, traffic_that_cannot_be) {
             "--set faults: faults[0].between: there is no link between 'h0' and 'h1'");
 }
 
-TEST(Scenario, ports_that_cannot_be) {
+TEST(Scenario, rejects_invalid_ports) {
   const auto ports = [](const std::string& list) { return with("ports", "[" + list + "]"); };
   const std::string where = "--set ports: ports";
   const std::string good = R"({between: [h0, s0], devices: ["net_a0,x=y", net_a1]})";
@@ -129,7 +129,7 @@ TEST(Scenario, ports_that_cannot_be) {
 }
 
 // Devices belong to the ends in the order of `between`.
-TEST(Scenario, devices_belong_to_the_ends_as_they_stand) {
+TEST(Scenario, devices_follow_order_of_link_ends) {
   const auto of = [](const char* between) {
     const Scenario scenario = must(parse_scenario(
         kGood, "x.yaml",
@@ -144,12 +144,12 @@ TEST(Scenario, devices_belong_to_the_ends_as_they_stand) {
   EXPECT_TRUE(other == "h1 net_a1 s0 net_a0" || other == "s0 net_a0 h1 net_a1") << other;
 }
 
-TEST(Scenario, files_that_are_not_there) {
+TEST(Scenario, reports_missing_file) {
   EXPECT_EQ(read_scenario("nowhere.yaml", {}).error().message,
             "the configuration file 'nowhere.yaml' cannot be read: No such file or directory");
 }
 
-TEST(Scenario, windows_that_cannot_be) {
+TEST(Scenario, rejects_invalid_windows) {
   const auto with = [](const std::string& windows) {
     return replaced("duration: 1ms", "duration: 1ms\nwindows: [" + windows + "]");
   };
@@ -162,7 +162,7 @@ TEST(Scenario, windows_that_cannot_be) {
 }
 
 // Every file of the gallery is valid in all its runs. The expectations are checked by the tests gallery_NAME.
-TEST(Scenario, the_gallery_can_be_read_and_every_file_expects_something) {
+TEST(Scenario, gallery_files_are_valid_and_have_expectations) {
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(ROCI_SOURCE_DIR "/config/lab")) {
     if (entry.path().extension() != ".yaml") continue;

@@ -1,4 +1,4 @@
-#include "lab/topology.hpp"
+#include "lab/network/topology.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using test::must;
 const CableSpec kHostCable{BitsPerSec{25'000'000'000}, 1us};
 const CableSpec kFabric{BitsPerSec{100'000'000'000}, 2us};
 
-TEST(Topology, star_has_one_network) {
+TEST(Topology, star_has_one_switch_and_subnet) {
   const Topology star = must(make_star(17, kHostCable));
   EXPECT_EQ(star.hosts.size(), 17U);
   EXPECT_EQ(star.switches.size(), 1U);
@@ -36,7 +36,7 @@ TEST(Topology, leaves_reach_each_other_over_every_spine) {
 }
 
 // Al-Fares et al.: k = 4 has 16 hosts and 20 switches, and (k/2)^2 paths between pods.
-TEST(Topology, fat_tree_has_as_many_ways_as_it_should) {
+TEST(Topology, fat_tree_has_all_equal_cost_paths) {
   const Topology made = must(make_fat_tree(4, {}, kHostCable, kFabric));
   EXPECT_EQ(made.hosts.size(), 16U);
   EXPECT_EQ(made.switches.size(), 20U);
@@ -53,13 +53,13 @@ TEST(Topology, fat_tree_has_as_many_ways_as_it_should) {
 
 // HPCC's simulations use 320 hosts, 20 edge, 20 aggregation and 16 core switches, which is no fat-tree for any k.
 // Similar: k = 8 with ten hosts per edge switch.
-TEST(Topology, edges_may_have_more_hosts) {
+TEST(Topology, fat_tree_accepts_more_hosts_per_edge_switch) {
   const Topology made = must(make_fat_tree(8, 10, kHostCable, kFabric));
   EXPECT_EQ(made.hosts.size(), 320U);
   for (uint32_t h = 0; h < 320; ++h) EXPECT_EQ(made.switches[made.hosts[h].at].hosts, 10U);
 }
 
-TEST(Topology, what_cannot_be_is_said_in_a_sentence) {
+TEST(Topology, rejects_invalid_parameters) {
   EXPECT_EQ(make_star(1, kHostCable).error().message, "1 hosts per switch; 2 to 1024 are allowed");
   EXPECT_EQ(make_star(2, {BitsPerSec{0}, 1us}).error().message, "a link requires a rate above 0");
   EXPECT_EQ(make_star(2, {BitsPerSec{1000}, Nanos{0}}).error().message,
@@ -67,7 +67,7 @@ TEST(Topology, what_cannot_be_is_said_in_a_sentence) {
   EXPECT_EQ(make_fat_tree(5, {}, kHostCable, kFabric).error().message, "fat-tree: k must be even; 5 is odd");
 }
 
-TEST(TopologyBuilder, names_what_is_wrong) {
+TEST(TopologyBuilder, error_names_invalid_node_or_link) {
   TopologyBuilder builder;
   must(builder.add_switch("s"));
   must(builder.add_switch("t"));

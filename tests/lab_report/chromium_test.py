@@ -111,10 +111,10 @@ class ReportInBrowser(unittest.TestCase):
             time.sleep(0.05)
         return self.fail(f"pointing at the chart {chart} shows nothing: {tooltip}")
 
-    def test_the_last_line_says_where_the_report_is(self):
+    def test_last_output_line_contains_report_path(self):
         self.assertEqual(self.last_line, f"report: {self.folder / 'results' / 'report.html'}")
 
-    def test_every_chart_is_drawn_in_both_themes_and_on_a_phone(self):
+    def test_draws_every_chart_in_both_themes_and_at_phone_width(self):
         for theme, width in (("light", 1280), ("dark", 1280), ("light", 390)):
             self.open(theme, width)
             for chart in CHARTS:
@@ -123,7 +123,7 @@ class ReportInBrowser(unittest.TestCase):
             wide = self.browser.execute_script("return document.documentElement.scrollWidth")
             self.assertLessEqual(wide, width, "the page is wider than the screen")
 
-    def test_pointing_at_a_chart_shows_values(self):
+    def test_tooltip_shows_values_of_chart(self):
         self.open()
         queue = self.point_at("queue")
         self.assertRegex(queue["title"][0], r"^at [0-9.]+ us$")
@@ -133,7 +133,7 @@ class ReportInBrowser(unittest.TestCase):
         self.assertRegex(self.point_at("spread")["title"][0], r"^[0-9.]+ % of the time at most$")
         self.assertRegex(self.point_at("throughput")["lines"][0], r"^ (dcqcn|hpcc): [0-9.]+ [GMK]?b/s$")
 
-    def test_runs_can_be_taken_out_of_charts(self):
+    def test_run_selection_filters_chart_lines(self):
         self.open()
         boxes = self.browser.find_elements(By.CSS_SELECTOR, "#run-chips input")
         self.assertEqual(len(boxes), 2)
@@ -145,7 +145,7 @@ class ReportInBrowser(unittest.TestCase):
         self.browser.find_element(By.ID, "choose-all").click()
         self.assertEqual(self.browser.execute_script(lines), ["dcqcn", "hpcc"])
 
-    def test_names_are_text(self):
+    def test_shows_markup_in_description_as_text(self):
         self.open()
         self.assertIn("</script><b>", self.browser.find_element(By.ID, "about").text)
         self.assertEqual(self.browser.find_elements(By.CSS_SELECTOR, "header b"), [])

@@ -1,4 +1,4 @@
-#include "lab/report.hpp"
+#include "lab/report/report.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <regex>
 #include <sstream>
 
-#include "lab/report_files.hpp"
+#include "lab/report/report_files.hpp"
 #include "roci-lab/compare_command.hpp"
 
 namespace roci::lab {
@@ -67,7 +67,7 @@ StoredRun made_up(const std::string& name, size_t points) {
   return run;
 }
 
-TEST_F(ReportTest, loads_nothing_and_keeps_the_licence_of_what_is_in_it) {
+TEST_F(ReportTest, page_is_self_contained_and_includes_license) {
   const std::string text = page("test", {made_up("one", 10)});
   EXPECT_TRUE(text.starts_with("<!doctype html>"));
   EXPECT_FALSE(std::regex_search(text.substr(0, text.find("<script>")), std::regex("https?:")));
@@ -82,12 +82,12 @@ TEST_F(ReportTest, loads_nothing_and_keeps_the_licence_of_what_is_in_it) {
   EXPECT_EQ(text.find("{{title}}"), std::string::npos);
 }
 
-TEST_F(ReportTest, is_the_same_of_the_same_runs) {
+TEST_F(ReportTest, page_is_deterministic) {
   const std::vector<StoredRun> runs = {made_up("one", 50), made_up("two", 50)};
   EXPECT_EQ(page("test", runs), page("test", runs));
 }
 
-TEST_F(ReportTest, names_are_text_whatever_stands_in_them) {
+TEST_F(ReportTest, names_are_escaped) {
   StoredRun run = made_up("</script><b>bold</b><!--", 10);
   run.goodput.names[0] = "</script><script>alert(1)</script>";
   run.run["about"] = "{{script}} \xff & <i>";
@@ -100,7 +100,7 @@ TEST_F(ReportTest, names_are_text_whatever_stands_in_them) {
   EXPECT_EQ(data["runs"][0]["goodput"]["names"][0], "</script><script>alert(1)</script>");
 }
 
-TEST_F(ReportTest, figures_are_those_of_the_summary_and_the_port_with_the_longest_queue) {
+TEST_F(ReportTest, figures_match_summary_and_port_with_longest_queue) {
   const Json run = data_in(page("test", {made_up("one", 10)}))["runs"][0];
   const Json& figures = run["figures"];
   EXPECT_EQ(figures["goodput_bps"], 2e9);
@@ -119,7 +119,7 @@ TEST_F(ReportTest, figures_are_those_of_the_summary_and_the_port_with_the_longes
   EXPECT_EQ(run["queues"][1]["port"], "s0/h0");
 }
 
-TEST_F(ReportTest, a_run_without_anything_has_no_figures) {
+TEST_F(ReportTest, empty_run_has_no_figures) {
   StoredRun bare;
   bare.run = Json::object();
   bare.summary = Json::object();
@@ -129,7 +129,7 @@ TEST_F(ReportTest, a_run_without_anything_has_no_figures) {
   EXPECT_TRUE(run["goodput"]["values"].empty());
 }
 
-TEST_F(ReportTest, what_does_not_count_is_not_in_the_distribution) {
+TEST_F(ReportTest, distribution_excludes_settling_time) {
   StoredRun run = made_up("one", 100);  // Bins of 100 ns; the first ten do not count.
   for (size_t i = 0; i < 100; ++i) run.queue_mean.values[1][i] = i < 10 ? 1e6 : static_cast<double>(i);
   const Json data = data_in(page("test", {run}));
@@ -139,7 +139,7 @@ TEST_F(ReportTest, what_does_not_count_is_not_in_the_distribution) {
   EXPECT_EQ(spread.back(), 99);
 }
 
-TEST_F(ReportTest, of_many_runs_series_are_thinned_and_keep_the_longest_queue) {
+TEST_F(ReportTest, series_of_many_runs_are_thinned_and_keep_queue_peaks) {
   std::vector<StoredRun> runs;
   for (int i = 0; i < 30; ++i) runs.push_back(made_up("run " + std::to_string(i), 999));
   const std::string text = page("thirty", runs);
@@ -155,7 +155,7 @@ TEST_F(ReportTest, of_many_runs_series_are_thinned_and_keep_the_longest_queue) {
   EXPECT_LT(text.size(), 1'000'000);
 }
 
-TEST_F(ReportTest, slowdowns_come_by_size_and_in_order) {
+TEST_F(ReportTest, slowdowns_are_listed_by_size_in_order) {
   StoredRun run = made_up("one", 10);
   const auto of = [](int value) {
     return Json{{"count", 10}, {"mean", 1}, {"p50", value}, {"p95", value}, {"p99", value}, {"most", value}};
@@ -170,7 +170,7 @@ TEST_F(ReportTest, slowdowns_come_by_size_and_in_order) {
   EXPECT_TRUE(traffic[1]["slowdown_p50"].is_null());
 }
 
-TEST_F(ReportTest, errors_are_one_sentence) {
+TEST_F(ReportTest, reports_missing_runs_and_files) {
   EXPECT_EQ(write_report((folder_ / "report.html").string(), "none", {}).error().message,
             "a report requires at least one run");
   const std::string nowhere = (folder_ / "nowhere" / "report.html").string();
@@ -194,7 +194,7 @@ void store(const fs::path& folder, const StoredRun& run) {
   ASSERT_TRUE(write_results(folder.string(), Scenario{}, {run.run["name"], run.run["command"], 1}, of));
 }
 
-TEST_F(ReportTest, folders_of_runs_and_folders_of_such_can_be_compared) {
+TEST_F(ReportTest, reads_run_folders_and_folders_of_runs) {
   store(folder_ / "old" / "b", made_up("b", 10));
   store(folder_ / "old" / "a", made_up("a", 10));
   store(folder_ / "new", made_up("a", 10));
@@ -207,7 +207,7 @@ TEST_F(ReportTest, folders_of_runs_and_folders_of_such_can_be_compared) {
   EXPECT_EQ((*runs)[1].queue_most.values, made_up("b", 10).queue_most.values);
 }
 
-TEST_F(ReportTest, runs_in_a_folder_come_in_the_order_that_people_count_in) {
+TEST_F(ReportTest, runs_of_a_folder_are_sorted_in_natural_order) {
   for (const char* name : {"seed=10", "seed=9", "seed=1"}) store(folder_ / name, made_up(name, 10));
   const auto runs = read_folders({folder_.string()});
   ASSERT_TRUE(runs) << runs.error().message;

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "support/lone_host.hpp"
-#include "support/mapping.hpp"
+#include "support/hosts/lone_host.hpp"
+#include "support/process/mapping.hpp"
 
 namespace roci::test {
 namespace {
@@ -17,7 +17,7 @@ int asked(uint64_t begin, uint64_t end, bool writable) {
   return told == listed || told == ENOTSUP ? listed : -1;  // old kernels do not support the query
 }
 
-TEST(MappedRange, is_mapped_from_its_first_byte_to_its_last_with_the_rights_it_needs) {
+TEST(MappedRange, is_valid_if_all_its_pages_are_mapped_with_the_required_rights) {
   Mapping pages(6);
   mprotect(pages.data() + 2 * kPage, kPage, PROT_READ);
   mprotect(pages.data() + 3 * kPage, kPage, PROT_NONE);
@@ -37,7 +37,7 @@ TEST(MappedRange, is_mapped_from_its_first_byte_to_its_last_with_the_rights_it_n
   EXPECT_EQ(asked(~uint64_t{0} - 100, ~uint64_t{0} - 10, false), EFAULT);
 }
 
-TEST(Registration, of_what_is_not_there_or_may_not_be_written_is_refused) {
+TEST(Registration, unmapped_or_unwritable_memory_is_rejected) {
   LoneHost host;
   Mapping pages(4);
   pages.unmap(3);
@@ -58,7 +58,7 @@ TEST(Registration, of_what_is_not_there_or_may_not_be_written_is_refused) {
   EXPECT_NE(region.error().message.find("is not writable"), std::string::npos) << region.error().message;
 }
 
-TEST(Registration, is_changed_as_it_is_made) {
+TEST(Registration, reregistration_checks_memory_like_registration) {
   LoneHost host;
   Mapping pages(2);
   pages.protect(1, PROT_READ);
@@ -74,7 +74,7 @@ TEST(Registration, is_changed_as_it_is_made) {
   EXPECT_EQ(region->length(), kPage);
 }
 
-TEST(Registration, on_demand_takes_what_is_not_there_yet_and_all_addresses_at_once) {
+TEST(Registration, on_demand_accepts_the_whole_address_space_and_later_mappings) {
   LoneHost host;
   const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ON_DEMAND;
   const auto all = must(host.side.pd->register_memory(nullptr, SIZE_MAX, access));

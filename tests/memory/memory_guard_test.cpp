@@ -9,10 +9,10 @@
 #include <cstring>
 #include <vector>
 
-#include "base/guarded_access.hpp"
-#include "base/guarded_copy.hpp"
-#include "support/mapping.hpp"
+#include "base/os/guarded_access.hpp"
+#include "base/os/guarded_copy.hpp"
 #include "support/must.hpp"
+#include "support/process/mapping.hpp"
 
 namespace roci::test {
 namespace {
@@ -26,7 +26,7 @@ std::vector<uint8_t> numbers(size_t count) {
 constexpr size_t kLengths[] = {1,  2,  3,  4,   5,   7,   8,   9,   15,  16,  17,   31,   32,   33,
                                63, 64, 65, 100, 127, 128, 129, 200, 255, 256, 1000, 1024, 3000, 4096};
 
-TEST(GuardedCopy, copies_every_length_and_not_a_byte_more) {
+TEST(GuardedCopy, copies_exactly_the_requested_length) {
   const std::vector<uint8_t> from = numbers(700);
   for (size_t length = 0; length <= 600; ++length) {
     std::vector<uint8_t> to(700, 0xee);
@@ -42,7 +42,7 @@ class Guard : public testing::Test {
   Guard() { must(install_memory_guard()); }
 };
 
-TEST_F(Guard, a_copy_out_of_memory_that_ends_before_it_is_a_fault) {
+TEST_F(Guard, copy_beyond_the_end_of_the_source_reports_a_fault) {
   Mapping pages(3);
   pages.unmap(2);
   std::vector<uint8_t> to(2 * kPage);
@@ -55,7 +55,7 @@ TEST_F(Guard, a_copy_out_of_memory_that_ends_before_it_is_a_fault) {
   }
 }
 
-TEST_F(Guard, a_copy_into_memory_that_ends_before_it_is_a_fault) {
+TEST_F(Guard, copy_beyond_the_end_of_the_destination_reports_a_fault) {
   Mapping pages(3);
   pages.unmap(2);
   const std::vector<uint8_t> from = numbers(2 * kPage);
@@ -68,7 +68,7 @@ TEST_F(Guard, a_copy_into_memory_that_ends_before_it_is_a_fault) {
   }
 }
 
-TEST_F(Guard, memory_that_may_not_be_written_or_read_is_a_fault) {
+TEST_F(Guard, copy_without_read_or_write_permission_reports_a_fault) {
   Mapping pages(1);
   uint8_t here[64] = {};
   pages.protect(0, PROT_READ);
@@ -81,7 +81,7 @@ TEST_F(Guard, memory_that_may_not_be_written_or_read_is_a_fault) {
   EXPECT_TRUE(drop_memory_fault());
 }
 
-TEST_F(Guard, a_file_that_was_cut_off_is_a_fault) {
+TEST_F(Guard, copy_beyond_a_truncated_file_reports_a_fault) {
   Mapping pages(2, Mapping::Of::kFile);
   pages.cut_file(1);
   uint8_t here[64] = {};
@@ -93,7 +93,7 @@ TEST_F(Guard, a_file_that_was_cut_off_is_a_fault) {
   EXPECT_TRUE(drop_memory_fault());
 }
 
-TEST_F(Guard, an_address_that_there_cannot_be_is_a_fault) {
+TEST_F(Guard, copy_with_an_invalid_address_reports_a_fault) {
   uint8_t here[64] = {};
   for (const uint64_t at : {uint64_t{0}, uint64_t{1} << 63, uint64_t{0x8000'0000'0000}, ~uint64_t{0} - 100}) {
     guarded_copy(here, reinterpret_cast<const uint8_t*>(at), sizeof here);
@@ -103,7 +103,7 @@ TEST_F(Guard, an_address_that_there_cannot_be_is_a_fault) {
   }
 }
 
-TEST_F(Guard, atomics_and_last_words_are_guarded_and_right) {
+TEST_F(Guard, atomics_and_release_stores_are_correct_and_guarded) {
   Mapping pages(2);
   auto* const word = reinterpret_cast<uint64_t*>(pages.data());
   *word = 40;
@@ -128,7 +128,7 @@ TEST_F(Guard, atomics_and_last_words_are_guarded_and_right) {
   EXPECT_TRUE(drop_memory_fault());
 }
 
-TEST_F(Guard, refused_copies_are_counted_and_dropped_ones_not) {
+TEST_F(Guard, taken_faults_are_counted_and_dropped_ones_are_not) {
   memory_faults.uncounted = 0;
   uint8_t here[8] = {};
   guarded_copy(here, nullptr, 8);
@@ -183,7 +183,7 @@ class GuardProcess : public testing::Test {
 };
 const auto exits = [](int code) { return testing::ExitedWithCode(code); };
 
-TEST_F(GuardProcess, a_fault_elsewhere_reaches_the_handler_that_was_there_with_its_mask) {
+TEST_F(GuardProcess, unguarded_fault_reaches_the_previous_handler_with_its_mask) {
   EXPECT_EXIT(
       {
         with_handler(exit_with_address, 0);
@@ -194,7 +194,7 @@ TEST_F(GuardProcess, a_fault_elsewhere_reaches_the_handler_that_was_there_with_i
       exits(42), "");
 }
 
-TEST_F(GuardProcess, so_it_does_one_without_siginfo) {
+TEST_F(GuardProcess, unguarded_fault_reaches_a_previous_handler_without_siginfo) {
   EXPECT_EXIT(
       {
         with_standard(exit_old_style);
@@ -205,7 +205,7 @@ TEST_F(GuardProcess, so_it_does_one_without_siginfo) {
       exits(43), "");
 }
 
-TEST_F(GuardProcess, a_fault_elsewhere_without_a_handler_ends_the_process) {
+TEST_F(GuardProcess, unguarded_fault_without_a_handler_terminates_the_process) {
   EXPECT_EXIT(
       {
         with_standard(SIG_DFL);
@@ -217,7 +217,7 @@ TEST_F(GuardProcess, a_fault_elsewhere_without_a_handler_ends_the_process) {
       testing::KilledBySignal(SIGSEGV), "");
 }
 
-TEST_F(GuardProcess, a_fault_elsewhere_cannot_be_ignored_and_a_signal_that_was_sent_can) {
+TEST_F(GuardProcess, unguarded_fault_cannot_be_ignored_but_a_raised_signal_can) {
   EXPECT_EXIT(
       {
         with_standard(SIG_IGN);
@@ -237,7 +237,7 @@ TEST_F(GuardProcess, a_fault_elsewhere_cannot_be_ignored_and_a_signal_that_was_s
       testing::KilledBySignal(SIGSEGV), "");
 }
 
-TEST_F(GuardProcess, a_signal_that_was_sent_ends_the_process_without_a_handler) {
+TEST_F(GuardProcess, raised_signal_without_a_handler_terminates_the_process) {
   EXPECT_EXIT(
       {
         with_standard(SIG_DFL);
@@ -250,7 +250,7 @@ TEST_F(GuardProcess, a_signal_that_was_sent_ends_the_process_without_a_handler) 
 
 void note_once(int, siginfo_t*, void*) { mask_was_right = true; }
 
-TEST_F(GuardProcess, a_handler_for_one_signal_gets_one) {
+TEST_F(GuardProcess, one_shot_handler_is_called_once) {
   EXPECT_EXIT(
       {
         with_handler(note_once, static_cast<int>(SA_RESETHAND));
@@ -269,7 +269,7 @@ void hand_on(int number, siginfo_t* info, void* context) {
   found.sa_sigaction(number, info, context);
 }
 
-TEST_F(GuardProcess, a_later_handler_that_hands_on_keeps_the_guard) {
+TEST_F(GuardProcess, later_handler_that_forwards_signals_keeps_the_guard) {
   EXPECT_EXIT(
       {
         with_standard(exit_old_style);
@@ -283,7 +283,7 @@ TEST_F(GuardProcess, a_later_handler_that_hands_on_keeps_the_guard) {
       exits(43), "");
 }
 
-TEST_F(GuardProcess, a_second_installation_changes_nothing) {
+TEST_F(GuardProcess, second_installation_keeps_a_later_handler) {
   EXPECT_EXIT(
       {
         must(install_memory_guard());

@@ -53,7 +53,7 @@ struct Memory : testing::Test {
 
 MemoryKey next(MemoryKey key) { return MemoryKey{ibv_inc_rkey(key.value())}; }
 
-TEST_F(Memory, keys_have_distinct_indices_and_all_bits_of_them_count) {
+TEST_F(Memory, keys_have_distinct_indices_and_all_bits_are_checked) {
   std::set<uint32_t> indices;
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(indices.insert(key_index(region())).second);
   const MemoryKey key = region();
@@ -61,7 +61,7 @@ TEST_F(Memory, keys_have_distinct_indices_and_all_bits_of_them_count) {
   for (uint32_t bit = 1; bit != 0; bit <<= 1) EXPECT_EQ(remote(MemoryKey{key.value() ^ bit}, at(5)), -1);
 }
 
-TEST_F(Memory, overlapping_registrations_live_and_die_on_their_own) {
+TEST_F(Memory, overlapping_registrations_are_independent) {
   const MemoryKey whole = region();
   const MemoryKey half = *table.add(kPd, bytes.data() + 1024, 2048, IBV_ACCESS_LOCAL_WRITE);
   const MemoryKey again = region();
@@ -77,7 +77,7 @@ TEST_F(Memory, overlapping_registrations_live_and_die_on_their_own) {
   EXPECT_EQ(remote(again, at(1500)), 1500);
 }
 
-TEST_F(Memory, zero_based_regions_are_named_by_offset_and_others_by_their_iova) {
+TEST_F(Memory, regions_are_addressed_by_offset_or_iova) {
   const MemoryKey zero = region(kAll | IBV_ACCESS_ZERO_BASED);
   EXPECT_EQ(remote(zero, 0), 0);
   EXPECT_EQ(local(zero, 4095), 4095);
@@ -92,7 +92,7 @@ TEST_F(Memory, zero_based_regions_are_named_by_offset_and_others_by_their_iova) 
   EXPECT_FALSE(table.add(kPd, bytes.data(), 100, 1, kAll | IBV_ACCESS_ZERO_BASED));
 }
 
-TEST_F(Memory, access_flags_that_do_not_go_together_or_are_unknown_are_refused) {
+TEST_F(Memory, inconsistent_or_unknown_access_flags_are_rejected) {
   EXPECT_FALSE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_REMOTE_WRITE));
   EXPECT_FALSE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_REMOTE_ATOMIC));
   EXPECT_FALSE(table.add(kPd, bytes.data(), 8, 1 << 8));  // IBV_ACCESS_FLUSH_GLOBAL
@@ -101,7 +101,7 @@ TEST_F(Memory, access_flags_that_do_not_go_together_or_are_unknown_are_refused) 
   EXPECT_TRUE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_RELAXED_ORDERING | 1 << 25));  // hints are ignored
 }
 
-TEST_F(Memory, replaced_region_keeps_its_key_and_nothing_else) {
+TEST_F(Memory, replaced_region_keeps_only_its_key) {
   const MemoryKey key = region();
   ASSERT_TRUE(table.replace(key, kOtherPd, bytes.data() + 16, 32, 0x1000, IBV_ACCESS_REMOTE_READ));
   EXPECT_EQ(remote(key, at(16)), -1);
@@ -114,7 +114,7 @@ TEST_F(Memory, replaced_region_keeps_its_key_and_nothing_else) {
   EXPECT_FALSE(table.replace(next(key), kPd, bytes.data(), 8, 0, 0));
 }
 
-TEST_F(Memory, window_of_type_1_opens_a_part_of_its_region_under_its_next_key) {
+TEST_F(Memory, type_1_window_grants_a_part_of_its_region_under_its_next_key) {
   const MemoryKey r = region(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
   const MemoryKey w0 = *table.add_window(kPd, 1);
   EXPECT_EQ(remote(w0, at(0)), -1);
@@ -138,7 +138,7 @@ TEST_F(Memory, window_of_type_1_opens_a_part_of_its_region_under_its_next_key) {
   EXPECT_TRUE(table.check_removable(r));
 }
 
-TEST_F(Memory, window_of_type_2_belongs_to_the_queue_pair_that_bound_it) {
+TEST_F(Memory, type_2_window_belongs_to_the_queue_pair_that_bound_it) {
   const MemoryKey r = region();
   const MemoryKey w = *table.add_window(kPd, 2);
   ASSERT_EQ(bind(w, next(w), r, at(100), 50), BindOutcome::kBound);
@@ -159,7 +159,7 @@ TEST_F(Memory, window_of_type_2_belongs_to_the_queue_pair_that_bound_it) {
   EXPECT_EQ(remote(next(key), at(0), 1, Access::kRemoteRead, kOther), 0);
 }
 
-TEST_F(Memory, zero_based_window_of_type_2_is_named_by_offset) {
+TEST_F(Memory, zero_based_type_2_window_is_addressed_by_offset) {
   const MemoryKey r = region();
   const MemoryKey w = *table.add_window(kPd, 2);
   ASSERT_EQ(bind(w, w, r, at(100), 50, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED), BindOutcome::kBound);
@@ -173,7 +173,7 @@ TEST_F(Memory, zero_based_window_of_type_2_is_named_by_offset) {
   EXPECT_EQ(remote(w2, 0), -1);
 }
 
-TEST_F(Memory, each_rule_of_binding_refuses_what_breaks_it_and_changes_nothing) {
+TEST_F(Memory, bind_that_violates_a_rule_is_rejected_without_a_change) {
   const MemoryKey r = region();
   const MemoryKey read_only = region(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
   const MemoryKey unbindable = region(kAll & ~IBV_ACCESS_MW_BIND);
@@ -211,7 +211,7 @@ TEST_F(Memory, each_rule_of_binding_refuses_what_breaks_it_and_changes_nothing) 
   EXPECT_FALSE(table.invalidate(kMe, r)) << "a region cannot either";
 }
 
-TEST_F(Memory, region_with_windows_stays_until_they_are_gone_unless_it_is_forced) {
+TEST_F(Memory, region_with_bound_windows_is_busy_unless_removal_is_forced) {
   const MemoryKey r = region();
   const MemoryKey w1 = *table.add_window(kPd, 1), w2 = *table.add_window(kPd, 2);
   ASSERT_EQ(bind(w1, w1, r, at(0), 8), BindOutcome::kBound);
@@ -228,7 +228,7 @@ TEST_F(Memory, region_with_windows_stays_until_they_are_gone_unless_it_is_forced
   EXPECT_EQ(bind(w2, w2, region(), at(0), 8), BindOutcome::kBound) << "the window itself lives on";
 }
 
-TEST_F(Memory, queue_pair_that_goes_takes_the_bindings_of_its_windows_with_it_and_no_others) {
+TEST_F(Memory, removal_of_a_queue_pair_unbinds_only_its_type_2_windows) {
   const MemoryKey r = region();
   const MemoryKey mine = *table.add_window(kPd, 2), its = *table.add_window(kPd, 2),
                   shared = *table.add_window(kPd, 1);
@@ -242,7 +242,7 @@ TEST_F(Memory, queue_pair_that_goes_takes_the_bindings_of_its_windows_with_it_an
 }
 
 // Naive model: a map from keys to what they permit.
-TEST_F(Memory, random_binds_and_invalidations_agree_with_a_map_of_keys) {
+TEST_F(Memory, random_binds_and_invalidations_match_a_map_of_keys) {
   struct Open {
     uint64_t start, length, host;
     int access;
@@ -293,7 +293,7 @@ TEST_F(Memory, random_binds_and_invalidations_agree_with_a_map_of_keys) {
   }
 }
 
-TEST_F(Memory, a_look_up_beside_a_bind_sees_the_old_window_or_the_new_one_and_no_mixture) {
+TEST_F(Memory, lookup_during_a_bind_returns_the_old_or_the_new_window) {
   const MemoryKey low = *table.add(kPd, bytes.data(), 1024, 0x10000, kAll);
   const MemoryKey high = *table.add(kPd, bytes.data() + 2048, 1024, 0x90000, kAll);
   const MemoryKey w = *table.add_window(kPd, 1);

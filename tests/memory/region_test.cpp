@@ -1,7 +1,7 @@
 // Regions and windows of the C++ API: rejected calls and effects.
 #include <gtest/gtest.h>
 
-#include "support/lone_host.hpp"
+#include "support/hosts/lone_host.hpp"
 
 namespace roci::test {
 namespace {
@@ -12,7 +12,7 @@ Packet write_to(const LoneHost& host, int ahead, uint64_t va, uint32_t key, uint
   return packet;
 }
 
-TEST(Region, zero_based_region_takes_writes_by_offset) {
+TEST(Region, zero_based_region_is_written_by_offset) {
   LoneHost host;
   const auto region = must(host.side.pd->register_memory(
       host.side.memory.data() + 64, 128,
@@ -23,7 +23,7 @@ TEST(Region, zero_based_region_takes_writes_by_offset) {
   EXPECT_EQ(host.receive(write_to(host, 1, 121, region->rkey())), Lines{"RC_ACK 1 62"});
 }
 
-TEST(Region, iova_names_the_bytes_for_peers_and_for_scatter_lists) {
+TEST(Region, iova_addresses_the_bytes_for_peers_and_scatter_lists) {
   LoneHost host;
   const auto region =
       must(host.side.pd->register_memory(host.side.memory.data() + 64, 128, uint64_t{0xabc000},
@@ -39,7 +39,7 @@ TEST(Region, iova_names_the_bytes_for_peers_and_for_scatter_lists) {
   EXPECT_EQ(host.side.memory[64 + 32], 1);
 }
 
-TEST(Region, reregistration_changes_what_its_flags_say_and_nothing_else) {
+TEST(Region, reregistration_changes_only_what_its_flags_select) {
   LoneHost host;
   const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   const auto region = must(host.side.pd->register_memory(host.side.memory.data(), 64, access));
@@ -62,7 +62,7 @@ TEST(Region, reregistration_changes_what_its_flags_say_and_nothing_else) {
   EXPECT_EQ(host.receive(write_to(host, 2, 0, key)), Lines{"RC_ACK 2 62"});
 }
 
-TEST(Region, refused_reregistration_leaves_the_region_as_it_was) {
+TEST(Region, rejected_reregistration_leaves_the_region_unchanged) {
   LoneHost host, stranger;
   const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND;
   const auto region = must(host.side.pd->register_memory(host.side.memory.data(), 64, access));
@@ -86,7 +86,7 @@ TEST(Region, refused_reregistration_leaves_the_region_as_it_was) {
   EXPECT_EQ(host.receive(write_to(host, 0, host.side.address(56), region->rkey())), Lines{"RC_ACK 0 1f"});
 }
 
-TEST(Region, deregistration_waits_for_windows_and_happens_once) {
+TEST(Region, deregistration_is_busy_with_bound_windows_and_succeeds_once) {
   LoneHost host;
   auto region = must(host.side.pd->register_memory(host.side.memory.data(), 64,
                                                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND));
@@ -108,7 +108,7 @@ TEST(Region, deregistration_waits_for_windows_and_happens_once) {
   EXPECT_EQ(host.side.device->host().memory().size(), before);
 }
 
-TEST(Region, windows_have_type_1_or_2_and_start_empty) {
+TEST(Region, windows_have_type_1_or_2_and_start_unbound) {
   LoneHost host;
   EXPECT_FALSE(host.side.pd->allocate_window(static_cast<ibv_mw_type>(3)));
   const auto window = must(host.side.pd->allocate_window(IBV_MW_TYPE_2));

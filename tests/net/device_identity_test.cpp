@@ -8,14 +8,14 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(DeviceIdentity, OfBothBases) {
+TEST(DeviceIdentity, parses_decimal_and_hexadecimal_numbers) {
   EXPECT_EQ(*parse_identity("0x2c9:4119"), (DeviceIdentity{0x2c9, 4119}));
   EXPECT_EQ(*parse_identity("5348:0x16D7"), (DeviceIdentity{0x14e4, 0x16d7}));
   EXPECT_EQ(*parse_identity("0xffffff:2147483647"), (DeviceIdentity{0xffffff, 0x7fffffff}));
   EXPECT_EQ(*parse_identity(""), DeviceIdentity{});
 }
 
-TEST(DeviceIdentity, WhatIsWrongWithIt) {
+TEST(DeviceIdentity, reports_the_reason_for_invalid_text) {
   const auto complaint = [](const char* text) { return parse_identity(text).error().message; };
   EXPECT_THAT(complaint("mlx5"), HasSubstr("'mlx5' is not VENDOR:PART, like 0x2c9:4119"));
   EXPECT_THAT(complaint("0x2c9"), HasSubstr("is not VENDOR:PART"));

@@ -20,7 +20,7 @@ class NetFile : public test::NetTest {
   }
 };
 
-TEST_F(NetFile, that_says_nothing_is_the_default_by_the_files_name) {
+TEST_F(NetFile, empty_file_gives_defaults_and_the_file_name) {
   const auto net = read_net_file(write("net: {}\n"));
   ASSERT_TRUE(net) << net.error().message;
   NetConfig expected;
@@ -29,7 +29,7 @@ TEST_F(NetFile, that_says_nothing_is_the_default_by_the_files_name) {
   EXPECT_EQ(net->slots, 32U);
 }
 
-TEST_F(NetFile, written_and_read_again_is_the_same) {
+TEST_F(NetFile, written_file_is_read_back_equal) {
   NetConfig net;
   net.name = "other";
   net.networks = {*IpNetwork::parse("192.168.4.0/24")};
@@ -65,7 +65,7 @@ TEST_F(NetFile, written_and_read_again_is_the_same) {
   EXPECT_EQ(description_id(*read_net_file(write(net_text(net)))), description_id(net));
 }
 
-TEST_F(NetFile, packets_have_an_icrc_where_a_switch_carries_them_or_it_is_asked_for) {
+TEST_F(NetFile, icrc_is_required_with_a_switch_or_when_configured) {
   NetConfig net;
   EXPECT_FALSE(net.needs_icrc());
   net.always_icrc = true;
@@ -81,7 +81,7 @@ TEST_F(NetFile, placement_by_the_sender_excludes_a_switch) {
   EXPECT_NE(net.error().message.find("placement"), std::string::npos) << net.error().message;
 }
 
-TEST_F(NetFile, mistakes_are_named_with_file_and_line) {
+TEST_F(NetFile, invalid_settings_are_reported_with_file_and_line) {
   expect_error("net:\n  placse: 3\n", "mine.yaml:2: net.placse is an unknown key, did you mean 'places'?");
   expect_error("net:\n  places: 33\n", "mine.yaml:2: net.places: '33'");
   expect_error("net:\n  addresses: [10.0.0.0/30]\n", "10.0.0.0/30 is too small for 32 places");
@@ -96,7 +96,7 @@ TEST_F(NetFile, mistakes_are_named_with_file_and_line) {
   expect_error("net:\n  uplink: {mtu: 1500}\n", "the required key 'device' is missing");
 }
 
-TEST_F(NetFile, with_a_device_describes_one_that_a_process_has_to_itself) {
+TEST_F(NetFile, file_with_a_device_describes_an_exclusive_device) {
   const auto file = read_run_file(write("device: {port: {device: net_null0}, addresses: [10.0.0.1/24]}\n"));
   ASSERT_TRUE(file) << file.error().message;
   EXPECT_FALSE(file->net);
@@ -104,7 +104,7 @@ TEST_F(NetFile, with_a_device_describes_one_that_a_process_has_to_itself) {
   EXPECT_EQ(file->device->port.device, "net_null0");
 }
 
-TEST_F(NetFile, examples_are_correct) {
+TEST_F(NetFile, example_files_are_valid) {
   const std::filesystem::path config = std::filesystem::path{ROCI_SOURCE_DIR} / "config";
   const auto standard = read_net_file((config / "net-default.yaml").string());
   ASSERT_TRUE(standard) << standard.error().message;
@@ -119,7 +119,7 @@ TEST_F(NetFile, examples_are_correct) {
   EXPECT_TRUE(device->device->port.device.starts_with("net_af_xdp"));
 }
 
-TEST(NetConfig, places_have_addresses_from_the_first_host_number_on) {
+TEST(NetConfig, slot_addresses_start_at_the_first_host_number) {
   NetConfig net;
   EXPECT_EQ(net.address(net.networks[0], 0).to_string(), "10.77.0.1/16");
   EXPECT_EQ(net.address(net.networks[0], 255).to_string(), "10.77.1.0/16");

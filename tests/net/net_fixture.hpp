@@ -9,12 +9,12 @@
 #include <fstream>
 #include <string>
 
-#include "base/file_lock.hpp"
+#include "base/os/file_lock.hpp"
 #include "net/net_config.hpp"
 #include "net/runtime_folder.hpp"
-#include "port/shm_join.hpp"
-#include "support/child.hpp"
-#include "support/folder.hpp"
+#include "port/shm/shm_join.hpp"
+#include "support/process/child.hpp"
+#include "support/process/folder.hpp"
 
 namespace roci::test {
 

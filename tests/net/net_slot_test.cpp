@@ -5,7 +5,7 @@
 namespace roci {
 namespace {
 
-class Place : public test::NetTest {
+class SlotWithSwitch : public test::NetTest {
  protected:
   void SetUp() override {
     NetTest::SetUp();
@@ -23,7 +23,7 @@ class Place : public test::NetTest {
   std::optional<ShmSwitchSlot> switch_slot_;
 };
 
-TEST_F(Place, is_the_lowest_free_one_with_addresses_to_match) {
+TEST_F(SlotWithSwitch, take_returns_the_lowest_free_slot_with_its_addresses) {
   const auto folder = make_net(config_);
   auto first = NetSlot::take(folder);
   ASSERT_TRUE(first) << first.error().message;
@@ -41,7 +41,7 @@ TEST_F(Place, is_the_lowest_free_one_with_addresses_to_match) {
   EXPECT_EQ((*NetSlot::take(folder))->number(), 0U) << "free again";
 }
 
-TEST_F(Place, is_free_when_its_process_is_killed) {
+TEST_F(SlotWithSwitch, slot_is_free_after_its_process_is_killed) {
   const auto folder = make_net(config_);
   test::Child other{[&] {
     auto place = NetSlot::take(folder);
@@ -58,7 +58,7 @@ TEST_F(Place, is_free_when_its_process_is_killed) {
   EXPECT_EQ((*again)->number(), 0U);
 }
 
-TEST_F(Place, there_is_none_when_all_are_taken_and_it_is_said_by_whom) {
+TEST_F(SlotWithSwitch, take_fails_when_all_slots_are_in_use_and_reports_the_processes) {
   const auto folder = make_net(config_);
   std::vector<std::unique_ptr<NetSlot>> places;
   for (int i = 0; i < 3; ++i) {
@@ -74,7 +74,7 @@ TEST_F(Place, there_is_none_when_all_are_taken_and_it_is_said_by_whom) {
                                       "); increase 'places' in the network's configuration");
 }
 
-TEST_F(Place, there_is_none_without_the_switch) {
+TEST_F(SlotWithSwitch, take_fails_without_a_running_switch) {
   const auto folder = make_net(config_);
   switch_lock_.reset();
   const auto place = NetSlot::take(folder);
@@ -83,13 +83,13 @@ TEST_F(Place, there_is_none_without_the_switch) {
             "the switch of the network 'default' is not running; start the program with roci-run");
 }
 
-TEST_F(Place, files_that_earlier_processes_left_mean_nothing) {
+TEST_F(SlotWithSwitch, ignores_slot_files_of_exited_processes) {
   const auto folder = make_net(config_);
   for (const char* name : {"0", "1", "2"}) std::ofstream{folder / kShmSlotFolder / name} << "4711\n";
   EXPECT_EQ((*NetSlot::take(folder))->number(), 0U);
 }
 
-TEST_F(Place, begins_telemetry_only_for_algorithms_that_need_it) {
+TEST_F(SlotWithSwitch, enables_telemetry_only_for_algorithms_that_require_it) {
   const auto folder = make_net(config_);
   EXPECT_EQ((*NetSlot::take(folder))->device().device.telemetry.begin, TelemetryBegin::kNone);
   EXPECT_FALSE((*NetSlot::take(folder))->device().device.extensions.timestamps);

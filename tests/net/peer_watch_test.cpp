@@ -10,7 +10,7 @@
 #include "net_fixture.hpp"
 #include "port/peer_presence.hpp"
 #include "port/realtime_runner.hpp"
-#include "support/frames.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci {
 namespace {
@@ -134,7 +134,7 @@ class PeerWatchTest : public test::NetTest {
   std::filesystem::path folder_;
 };
 
-TEST_F(PeerWatchTest, process_that_is_killed_is_reported_with_what_it_left) {
+TEST_F(PeerWatchTest, killed_process_is_reported_with_its_crash_notice) {
   const auto first = echo();
   ASSERT_TRUE(first->done());
   const test::Child second{[&] {
@@ -179,7 +179,7 @@ TEST_F(PeerWatchTest, process_that_exited_before_it_was_watched_is_reported) {
   EXPECT_TRUE(second.done());
 }
 
-TEST_F(PeerWatchTest, next_process_of_the_place_is_met_anew) {
+TEST_F(PeerWatchTest, exit_of_the_next_process_of_a_slot_is_reported) {
   const auto first = echo();
   ASSERT_TRUE(first->done());
   // The steps are ordered by files: an exchange; an exit; an exchange with the successor, and its exit.

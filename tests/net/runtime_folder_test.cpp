@@ -9,7 +9,7 @@ namespace {
 
 using RuntimeFolder = test::NetTest;
 
-TEST_F(RuntimeFolder, is_made_for_its_user_alone) {
+TEST_F(RuntimeFolder, is_created_with_access_for_its_user_only) {
   setenv("ROCI_RUNTIME", (root_ / "new").c_str(), 1);
   const auto folder = runtime_folder();
   ASSERT_TRUE(folder) << folder.error().message;
@@ -19,7 +19,7 @@ TEST_F(RuntimeFolder, is_made_for_its_user_alone) {
   EXPECT_EQ(found.st_mode & 0777U, 0700U);
 }
 
-TEST_F(RuntimeFolder, is_in_the_sessions_folder_when_none_is_named) {
+TEST_F(RuntimeFolder, defaults_to_the_runtime_folder_of_the_session) {
   unsetenv("ROCI_RUNTIME");
   setenv("XDG_RUNTIME_DIR", root_.c_str(), 1);
   const auto folder = runtime_folder();
@@ -28,7 +28,7 @@ TEST_F(RuntimeFolder, is_in_the_sessions_folder_when_none_is_named) {
   EXPECT_EQ(*folder, root_ / "rocinante");
 }
 
-TEST_F(RuntimeFolder, that_others_may_write_to_is_refused) {
+TEST_F(RuntimeFolder, folder_writable_by_others_is_rejected) {
   chmod(root_.c_str(), 0777);
   const auto folder = runtime_folder();
   ASSERT_FALSE(folder);
@@ -36,7 +36,7 @@ TEST_F(RuntimeFolder, that_others_may_write_to_is_refused) {
   EXPECT_EQ(folder.error().code, EPERM);
 }
 
-TEST_F(RuntimeFolder, that_is_no_folder_is_refused) {
+TEST_F(RuntimeFolder, path_that_is_not_a_folder_is_rejected) {
   std::ofstream{root_ / "file"} << "x";
   setenv("ROCI_RUNTIME", (root_ / "file").c_str(), 1);
   const auto folder = runtime_folder();
@@ -60,7 +60,7 @@ TEST_F(RuntimeFolder, networks_are_listed_and_found_by_name) {
   EXPECT_EQ(find_net("three").error().message, "unknown network 'three'; existing are: one, two");
 }
 
-TEST_F(RuntimeFolder, names_that_would_leave_it_are_refused) {
+TEST_F(RuntimeFolder, invalid_network_names_are_rejected) {
   for (const char* name : {"", ".", "..", "a/b", "-a", "a b", ".hidden"})
     EXPECT_FALSE(net_folder(name)) << name;
   EXPECT_TRUE(net_folder("a.b-c_9"));

@@ -1,7 +1,7 @@
 #include "net/stats_file.hpp"
 
 #include "net_fixture.hpp"
-#include "support/two_hosts.hpp"
+#include "support/hosts/two_hosts.hpp"
 
 namespace roci {
 namespace {
@@ -33,7 +33,7 @@ DeviceStats sample(pid_t pid) {
   return stats;
 }
 
-TEST_F(StatsFile, what_is_written_is_read) {
+TEST_F(StatsFile, written_reports_are_read_back) {
   ASSERT_TRUE(append_stats(path_, sample(5)));
   ASSERT_TRUE(append_stats(path_, sample(6)));
   const auto read = read_stats(path_);
@@ -41,7 +41,7 @@ TEST_F(StatsFile, what_is_written_is_read) {
   EXPECT_EQ(*read, (std::vector<DeviceStats>{sample(5), sample(6)}));
 }
 
-TEST_F(StatsFile, lines_of_a_process_are_put_together) {
+TEST_F(StatsFile, lines_of_one_process_are_merged) {
   ASSERT_TRUE(append_stats(path_, sample(5)));
   DeviceStats later = sample(5);
   later.counters = {{"rx_packets", 9}, {"tx_packets", 4}};
@@ -55,7 +55,7 @@ TEST_F(StatsFile, lines_of_a_process_are_put_together) {
   EXPECT_EQ(read->front().queue_pairs[1].qp_num, 19U);
 }
 
-TEST_F(StatsFile, a_line_that_nobody_finished_is_left_out_and_another_kind_of_line_is_an_error) {
+TEST_F(StatsFile, incomplete_last_line_is_skipped_and_invalid_line_is_an_error) {
   ASSERT_TRUE(append_stats(path_, sample(5)));
   std::ofstream{path_, std::ios::app} << R"({"pid":7,"prog)";
   ASSERT_TRUE(read_stats(path_));
@@ -66,7 +66,7 @@ TEST_F(StatsFile, a_line_that_nobody_finished_is_left_out_and_another_kind_of_li
   EXPECT_NE(broken.error().message.find("stats:2: not a device report"), std::string::npos);
 }
 
-TEST_F(StatsFile, a_device_tells_of_its_counters_and_queue_pairs) {
+TEST_F(StatsFile, device_report_contains_counters_and_queue_pairs) {
   test::TwoHosts hosts;
   hosts.connect();
   ASSERT_TRUE(write_stats(path_, *hosts.a.device));
@@ -89,7 +89,7 @@ TEST_F(StatsFile, a_device_tells_of_its_counters_and_queue_pairs) {
   EXPECT_EQ(a.queue_pairs[0].peer_qp_num, hosts.b.qp->qp_num());
 }
 
-TEST_F(StatsFile, that_cannot_be_written_or_read_is_an_error) {
+TEST_F(StatsFile, unwritable_or_missing_file_is_an_error) {
   EXPECT_FALSE(append_stats((root_ / "no" / "stats").string(), sample(1)));
   EXPECT_FALSE(read_stats(path_));
 }

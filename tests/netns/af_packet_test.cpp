@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "port/ethdev_port.hpp"
+#include "port/dpdk/ethdev_port.hpp"
 #include "port/packets.hpp"
 
 namespace roci {
@@ -40,7 +40,7 @@ rte_mbuf* receive(Port& port) {
 
 class AfPacket : public ::testing::TestWithParam<uint16_t> {};
 
-TEST_P(AfPacket, carries_frames_up_to_the_mtu_over_veth) {
+TEST_P(AfPacket, transfers_frames_up_to_the_mtu_over_veth) {
   const uint16_t mtu = GetParam();
   auto pool = make_pool(4000, EthdevPort::data_room_for("net_af_packet0", mtu));
   {
@@ -73,7 +73,7 @@ TEST_P(AfPacket, carries_frames_up_to_the_mtu_over_veth) {
 }
 INSTANTIATE_TEST_SUITE_P(Mtus, AfPacket, ::testing::Values(1280, 1500, 4200));
 
-TEST(AfPacketErrors, mtu_above_the_interface_s_says_what_is_possible) {
+TEST(AfPacketErrors, mtu_above_the_interface_mtu_is_rejected_with_the_limit) {
   auto pool = make_pool(600);
   auto port = open_on("veth0", 0, pool, 9000);
   ASSERT_FALSE(port);
@@ -82,7 +82,7 @@ TEST(AfPacketErrors, mtu_above_the_interface_s_says_what_is_possible) {
       << port.error().message;
 }
 
-TEST(AfPacketErrors, buffers_too_small_for_the_mtu_say_how_large_they_must_be) {
+TEST(AfPacketErrors, buffers_too_small_for_the_mtu_are_rejected_with_their_size) {
   auto pool = make_pool(600, 2048);
   auto port = open_on("veth0", 0, pool, 4200);
   ASSERT_FALSE(port);

@@ -12,8 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "port/ethdev_port.hpp"
-#include "port/neighbors.hpp"
+#include "port/dpdk/ethdev_port.hpp"
+#include "port/neighbors/neighbors.hpp"
 #include "port/packets.hpp"
 
 namespace roci {
@@ -123,7 +123,7 @@ class KernelNeighbor : public ::testing::Test, public FrameSink {
   std::unique_ptr<Neighbors> host_;
 };
 
-TEST_F(KernelNeighbor, answers_our_arp_and_neighbour_solicitations) {
+TEST_F(KernelNeighbor, kernel_replies_to_arp_and_neighbor_solicitations) {
   for (const IpAddress& address : {kKernel, kKernel6}) {
     EXPECT_TRUE(serve_until([&] { return host_->resolve(address, now()).result == Resolution::kResolved; }))
         << address.to_string();
@@ -140,7 +140,7 @@ TEST_F(KernelNeighbor, answers_our_arp_and_neighbour_solicitations) {
   }
 }
 
-TEST_F(KernelNeighbor, finds_us_by_arp_and_nd_and_gets_its_pings_answered) {
+TEST_F(KernelNeighbor, kernel_resolves_the_host_and_receives_ping_replies) {
   shell("ip neigh flush dev veth0");
   EXPECT_TRUE(kernel_pings_us(false, 56));
   EXPECT_TRUE(kernel_pings_us(true, 56));

@@ -1,4 +1,4 @@
-#include "roci-perf/exchange.hpp"
+#include "roci-perf/connection/exchange.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include <thread>
 
-#include "roci-perf/completion_status.hpp"
+#include "roci-perf/output/completion_status.hpp"
 
 namespace roci::perf {
 namespace {
@@ -57,13 +57,13 @@ void end(std::unique_ptr<Channel> a, Channel& b) {
   EXPECT_EQ(after.error().code, ECONNRESET);
 }
 
-TEST(MemoryChannel, CarriesMessagesBothWaysAndEnds) {
+TEST(MemoryChannel, carries_messages_in_both_directions_and_closes) {
   auto [a, b] = make_memory_channel();
   talk(*a, *b);
   end(std::move(a), *b);
 }
 
-TEST(TcpChannel, CarriesMessagesBothWaysAndEnds) {
+TEST(TcpChannel, carries_messages_in_both_directions_and_closes) {
   const uint16_t port = free_port();
   auto listener = Listener::open("127.0.0.1", port);
   ASSERT_TRUE(listener) << listener.error().message;
@@ -75,7 +75,7 @@ TEST(TcpChannel, CarriesMessagesBothWaysAndEnds) {
   end(std::move(*server), **client);
 }
 
-TEST(TcpChannel, TheClientMayComeFirst) {
+TEST(TcpChannel, client_may_start_before_server) {
   const uint16_t port = free_port();
   std::thread late([&] {
     std::this_thread::sleep_for(200ms);
@@ -87,7 +87,7 @@ TEST(TcpChannel, TheClientMayComeFirst) {
   late.join();
 }
 
-TEST(TcpChannel, AHostThatDoesNotAnswerIsNamed) {
+TEST(TcpChannel, error_names_unresponsive_host) {
   const uint16_t port = free_port();
   const auto none = connect_to("127.0.0.1", port, 100ms);
   ASSERT_FALSE(none);
@@ -97,7 +97,7 @@ TEST(TcpChannel, AHostThatDoesNotAnswerIsNamed) {
       << none.error().message;
 }
 
-TEST(TcpChannel, APortInUseIsNamed) {
+TEST(TcpChannel, error_names_port_in_use) {
   const uint16_t port = free_port();
   const auto first = Listener::open("127.0.0.1", port);
   ASSERT_TRUE(first);
@@ -107,14 +107,14 @@ TEST(TcpChannel, APortInUseIsNamed) {
             std::string::npos);
 }
 
-TEST(TcpChannel, AServerWithoutClientsGivesUpInTime) {
+TEST(TcpChannel, accept_times_out_without_clients) {
   auto listener = Listener::open("127.0.0.1", free_port());
   ASSERT_TRUE(listener);
   EXPECT_EQ(listener->accept(50ms).error().code, ETIMEDOUT);
 }
 
 // A client of another protocol connects, for example a web browser.
-TEST(TcpChannel, OtherProtocolsAreRefused) {
+TEST(TcpChannel, rejects_other_protocols) {
   const uint16_t port = free_port();
   auto listener = Listener::open("127.0.0.1", port);
   ASSERT_TRUE(listener);
@@ -133,7 +133,7 @@ TEST(TcpChannel, OtherProtocolsAreRefused) {
   EXPECT_EQ(message.error().code, EPROTO);
 }
 
-TEST(CompletionStatus, EveryStatusOfVerbsHasItsName) {
+TEST(CompletionStatus, every_verbs_status_has_name_and_hint) {
   EXPECT_EQ(status_name(IBV_WC_RETRY_EXC_ERR), "IBV_WC_RETRY_EXC_ERR");
   for (int status = IBV_WC_SUCCESS; status <= IBV_WC_GENERAL_ERR; ++status) {
     EXPECT_TRUE(status_name(static_cast<ibv_wc_status>(status)).starts_with("IBV_WC_")) << status;
@@ -141,7 +141,7 @@ TEST(CompletionStatus, EveryStatusOfVerbsHasItsName) {
   }
 }
 
-TEST(CompletionStatus, TheSentenceNamesQueuePairMessageAndStatus) {
+TEST(CompletionStatus, failure_message_names_queue_pair_message_and_status) {
   ibv_wc completion{};
   completion.qp_num = 0x12;
   completion.status = IBV_WC_RETRY_EXC_ERR;

@@ -1,8 +1,8 @@
-#include "roci-perf/options.hpp"
+#include "roci-perf/options/options.hpp"
 
 #include <gtest/gtest.h>
 
-#include "roci-perf/option_values.hpp"
+#include "roci-perf/options/option_values.hpp"
 
 namespace roci::perf {
 namespace {
@@ -28,7 +28,7 @@ std::string refusal(const std::vector<const char*>& arguments) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST(Options, DefaultsAreThoseOfPerftestWhereItHasThem) {
+TEST(Options, defaults_match_perftest) {
   const Options bw = good({"write", "bw", "--loopback"});
   EXPECT_EQ(bw.test.sizes, std::vector<uint64_t>{65536});
   EXPECT_EQ(bw.test.iterations, 5000U);
@@ -41,7 +41,7 @@ TEST(Options, DefaultsAreThoseOfPerftestWhereItHasThem) {
   EXPECT_EQ(lat.test.warm_up, 100U);
 }
 
-TEST(Options, LettersAndLongNamesAreRead) {
+TEST(Options, parses_short_and_long_options) {
   const Options o = good({"write",
                           "bw",
                           "-d",
@@ -103,14 +103,14 @@ TEST(Options, LettersAndLongNamesAreRead) {
   EXPECT_TRUE(good({"write", "bw", "--report_gbits", "--loopback"}).report_gbits);
 }
 
-TEST(Options, AllSizesGoFrom2To8MiB) {
+TEST(Options, all_sizes_range_from_2_bytes_to_8_mib) {
   const Options o = good({"read", "bw", "--loopback", "-a"});
   EXPECT_EQ(o.test.sizes.size(), 23U);
   EXPECT_EQ(o.test.sizes.front(), 2U);
   EXPECT_EQ(o.test.sizes.back(), uint64_t{1} << 23);
 }
 
-TEST(Options, EveryTestHasHelpWithExamples) {
+TEST(Options, every_test_has_help_with_examples) {
   for (const char* verb : {"write", "read", "send"}) {
     for (const char* mode : {"bw", "lat"}) {
       auto parsed = parse({verb, mode, "--help"});
@@ -124,7 +124,7 @@ TEST(Options, EveryTestHasHelpWithExamples) {
 }
 
 // The help of every test fits into a terminal of 100 columns.
-TEST(Options, HelpFitsOneHundredColumns) {
+TEST(Options, help_fits_100_columns) {
   for (const std::vector<const char*>& what : {std::vector<const char*>{"--help"},
                                                {"write", "bw", "--help"},
                                                {"send", "lat", "--help"},
@@ -137,7 +137,7 @@ TEST(Options, HelpFitsOneHundredColumns) {
   }
 }
 
-TEST(Options, RefusalsNameTheOptionTheValueAndTheLimits) {
+TEST(Options, errors_name_option_value_and_limits) {
   EXPECT_EQ(refusal({"write", "bw", "--loopback", "-s", "0"}),
             "--size is \"0\"; allowed are sizes from 1 to 1G, such as 4096 or 64K");
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-s", "abc"}), "--size is \"abc\""));
@@ -154,7 +154,7 @@ TEST(Options, RefusalsNameTheOptionTheValueAndTheLimits) {
       has(refusal({"write", "bw", "--loopback", "--extensions", "maybe"}), "not one of auto, on, off"));
 }
 
-TEST(Options, WhatDoesNotGoTogetherIsRefused) {
+TEST(Options, rejects_missing_and_conflicting_options) {
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "somehost"}), "excludes HOST (\"somehost\")"));
   EXPECT_TRUE(has(refusal({"write", "bw"}), "no port"));
   EXPECT_TRUE(has(refusal({"write", "bw", "--direct", "-d", "x"}), "--loopback"));
@@ -171,14 +171,14 @@ TEST(Options, WhatDoesNotGoTogetherIsRefused) {
 }
 
 // A test rejects options of other tests: -q belongs to bandwidth, -H to latency, -r to SEND.
-TEST(Options, ATestKnowsOnlyItsOwnOptions) {
+TEST(Options, rejects_options_of_other_tests) {
   EXPECT_TRUE(has(refusal({"write", "lat", "--loopback", "-q", "2"}), "-q"));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-H"}), "-H"));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-r", "5"}), "-r"));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--frobnicate"}), "--frobnicate"));
 }
 
-TEST(Options, PeersAreCountedAndComplete) {
+TEST(Options, validates_number_and_fields_of_peers) {
   const char* peer = "gid=10.0.0.2,qpn=17,psn=5,rkey=1,va=0x1000";
   EXPECT_EQ(good({"write", "bw", "-d", "c", "--peer", peer}).peers.size(), 1U);
   EXPECT_EQ(good({"write", "bw", "-d", "c", "-q", "2", "--peer", peer, "--peer", peer}).peers.size(), 2U);
@@ -190,7 +190,7 @@ TEST(Options, PeersAreCountedAndComplete) {
   EXPECT_TRUE(has(refusal({"write", "bw", "-d", "c", "--peer", peer, "--passive"}), "--duration"));
 }
 
-TEST(Options, SizesHaveBinarySuffixes) {
+TEST(Options, sizes_accept_binary_suffixes) {
   EXPECT_EQ(parse_size("64K").value(), 65536U);
   EXPECT_EQ(parse_size("8m").value(), uint64_t{8} << 20);
   EXPECT_EQ(parse_size("1G").value(), uint64_t{1} << 30);
@@ -201,7 +201,7 @@ TEST(Options, SizesHaveBinarySuffixes) {
   EXPECT_FALSE(parse_size("99999999999999999G"));
 }
 
-TEST(Options, ALossyWireCoresAndRecoveryAreRead) {
+TEST(Options, parses_loss_cores_and_recovery) {
   const Options o = good({"write", "bw", "--loopback", "--direct", "--loss", "0.1%", "--cores", "2,5",
                           "--recovery", "selective", "--packets-per-ack", "1"});
   EXPECT_DOUBLE_EQ(o.loss, 0.001);
@@ -212,7 +212,7 @@ TEST(Options, ALossyWireCoresAndRecoveryAreRead) {
   EXPECT_EQ(good({"send", "lat", "-d", "c.yaml", "--cores", "3"}).cores, std::vector<int>{3});
 }
 
-TEST(Options, WhatALossyWireCannotBeIsRefused) {
+TEST(Options, rejects_invalid_loss_cores_and_recovery) {
   for (const char* loss : {"1", "100%", "-0.1", "often", "%", "nan"}) {
     EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--loss", loss}), "such as 0.001")) << loss;
   }
@@ -226,7 +226,7 @@ TEST(Options, WhatALossyWireCannotBeIsRefused) {
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--packets-per-ack", "0"}), "from 1 to 1024"));
 }
 
-TEST(Options, congestion_control) {
+TEST(Options, parses_congestion_control_options) {
   const CongestionOptions c =
       good({"write", "bw", "--loopback", "--cc", "hpcc", "--cc-set", "eta=0.9", "--cc-set", "w_ai=80",
             "--cc-plugin", "a.so", "--cc-plugin", "b.so", "--cc-base-rtt", "5us", "--cc-line-rate", "25Gbps"})
@@ -244,7 +244,7 @@ TEST(Options, congestion_control) {
 }
 
 // Values of the command line override those of the profile.
-TEST(Options, values_make_a_profile_of_their_own) {
+TEST(Options, parameter_values_create_a_separate_profile) {
   CongestionControlConfig control;
   control.profiles["mine"] = {"dcqcn", {{"rpg_gd", 12}, {"window", 1}}, Nanos{3us}, "none"};
   control.plugins = {"file.so"};

@@ -1,11 +1,11 @@
-#include "roci-perf/parameters.hpp"
+#include "roci-perf/options/parameters.hpp"
 
 #include <gtest/gtest.h>
 
 namespace roci::perf {
 namespace {
 
-TEST(Parameters, SurviveTheWire) {
+TEST(Parameters, json_round_trip_preserves_values) {
   Parameters p;
   p.operation = Operation::kRead;
   p.mode = Mode::kLatency;
@@ -20,7 +20,7 @@ TEST(Parameters, SurviveTheWire) {
 }
 
 // Parameters from the peer are validated like those from the command line.
-TEST(Parameters, FromTheWireAreChecked) {
+TEST(Parameters, validates_parameters_of_the_peer) {
   const auto refusal = [](const char* key, Json value) {
     Json json = to_json(Parameters{});
     json[key] = std::move(value);
@@ -39,7 +39,7 @@ TEST(Parameters, FromTheWireAreChecked) {
   EXPECT_NE(refusal("duration", -1).find("--duration"), std::string::npos);
 }
 
-TEST(Parameters, TheClientDecidesWhatTheServerLeftOpen) {
+TEST(Parameters, client_values_apply_where_server_has_none) {
   Parameters mine, theirs;
   theirs.sizes = {8};
   theirs.queue_pairs = 4;
@@ -49,13 +49,13 @@ TEST(Parameters, TheClientDecidesWhatTheServerLeftOpen) {
   EXPECT_EQ(to_json(*agreed), to_json(theirs));
 }
 
-TEST(Parameters, TheServersOwnPathMtuHoldsWhenTheClientHasNone) {
+TEST(Parameters, server_mtu_applies_if_client_has_none) {
   Parameters mine, theirs;
   mine.mtu = 1024;
   EXPECT_EQ(agree(mine, {"mtu"}, theirs)->mtu, 1024U);
 }
 
-TEST(Parameters, ContradictionsAreNamed) {
+TEST(Parameters, reports_conflicting_values) {
   const auto refusal = [](auto change, const std::set<std::string>& given) {
     Parameters mine, theirs;
     change(mine);
@@ -74,7 +74,7 @@ TEST(Parameters, ContradictionsAreNamed) {
   EXPECT_EQ(refusal([](Parameters& p) { p.queue_pairs = 2; }, {}), "(accepted)");
 }
 
-TEST(Parameters, LargeSizesTakeFewerIterationsUnlessTold) {
+TEST(Parameters, large_sizes_default_to_fewer_iterations) {
   Parameters p;
   EXPECT_EQ(p.iterations_for(2), 5000U);
   EXPECT_EQ(p.iterations_for(1 << 23), 128U);
@@ -84,7 +84,7 @@ TEST(Parameters, LargeSizesTakeFewerIterationsUnlessTold) {
 }
 
 // With --verify, every outstanding message has a separate slot. Slots do not overlap, and at least one exists.
-TEST(Layout, SlotsFitTheBudget) {
+TEST(Layout, slots_fit_memory_budget) {
   for (const bool verify : {false, true}) {
     for (const Operation operation : {Operation::kWrite, Operation::kRead, Operation::kSend}) {
       for (uint64_t size = 1; size <= kLargestMessage; size *= 3) {

@@ -1,4 +1,4 @@
-#include "roci-perf/pattern.hpp"
+#include "roci-perf/measurement/pattern.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,14 +15,14 @@ std::vector<uint8_t> filled(uint64_t seed, uint32_t stream, uint64_t message, si
   return data;
 }
 
-TEST(Pattern, WhatWasFilledIsRightAtEverySize) {
+TEST(Pattern, accepts_filled_data_of_every_size) {
   for (size_t size = 0; size < 100; ++size) {
     EXPECT_FALSE(Pattern(1).check(filled(1, 0, 7, size), 0, 7)) << size;
   }
 }
 
 // Any single flipped bit is detected, with its position and both values.
-TEST(Pattern, EveryFlippedBitIsFound) {
+TEST(Pattern, detects_every_flipped_bit) {
   const auto good = filled(1, 2, 3, 61);
   for (size_t at = 0; at < good.size(); ++at) {
     for (unsigned bit = 0; bit < 8; ++bit) {
@@ -40,7 +40,7 @@ TEST(Pattern, EveryFlippedBitIsFound) {
 }
 
 // Data of the previous message, of another queue pair or of another seed is detected, and so is memory never written.
-TEST(Pattern, StaleAndMisplacedDataIsFound) {
+TEST(Pattern, detects_stale_and_misplaced_data) {
   const Pattern pattern(1);
   EXPECT_TRUE(pattern.check(filled(1, 0, 6, 64), 0, 7));
   EXPECT_TRUE(pattern.check(filled(1, 1, 7, 64), 0, 7));
@@ -50,7 +50,7 @@ TEST(Pattern, StaleAndMisplacedDataIsFound) {
 
 // Two packets that changed places are detected: within 1 MiB, each 8-byte word differs from the words at any packet
 // distance.
-TEST(Pattern, SwappedPacketsAreFound) {
+TEST(Pattern, detects_swapped_packets) {
   auto data = filled(1, 0, 0, 1 << 20);
   for (const size_t mtu : {256U, 512U, 1024U, 2048U, 4096U}) {
     auto swapped = data;
@@ -63,7 +63,7 @@ TEST(Pattern, SwappedPacketsAreFound) {
   }
 }
 
-TEST(Pattern, SentenceNamesMessageOffsetAndBytes) {
+TEST(Pattern, error_names_message_offset_and_bytes) {
   const Mismatch one{4096, 1, 65536, 0x3c, 0};
   EXPECT_EQ(one.sentence(2, 17),
             "message 17 of queue pair 2 is wrong at offset 4096 of 65536: expected 0x3c, got 0x00 (1 byte "

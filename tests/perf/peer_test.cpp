@@ -1,11 +1,11 @@
-#include "roci-perf/peer.hpp"
+#include "roci-perf/connection/peer.hpp"
 
 #include <gtest/gtest.h>
 
 namespace roci::perf {
 namespace {
 
-TEST(Peer, DecimalAndHexadecimalAreRead) {
+TEST(Peer, parses_decimal_and_hexadecimal) {
   const auto peer =
       QueuePairAddress::parse("gid=::ffff:10.0.0.2,qpn=0x11,psn=7,rkey=0xffffffff,va=0x7f0012345678");
   ASSERT_TRUE(peer) << peer.error().message;
@@ -16,7 +16,7 @@ TEST(Peer, DecimalAndHexadecimalAreRead) {
   EXPECT_EQ(peer->address, 0x7f0012345678U);
 }
 
-TEST(Peer, WhatIsPrintedIsRead) {
+TEST(Peer, text_round_trip_preserves_address) {
   for (const char* gid : {"10.1.2.3", "fe80::2:3", "fd00::1"}) {
     const QueuePairAddress peer{Gid::parse(gid).value(), 0xabcdef, 0xffffff, 0x12345678,
                                 0xffff'ffff'ffff'f000};
@@ -26,7 +26,7 @@ TEST(Peer, WhatIsPrintedIsRead) {
   }
 }
 
-TEST(Peer, RefusalsSayWhichPart) {
+TEST(Peer, errors_name_invalid_part) {
   const auto refusal = [](const char* text) {
     const auto peer = QueuePairAddress::parse(text);
     return peer ? std::string("(accepted)") : peer.error().message;
@@ -43,7 +43,7 @@ TEST(Peer, RefusalsSayWhichPart) {
   EXPECT_NE(refusal("").find("gid is missing"), std::string::npos);
 }
 
-TEST(Peer, GidsPrintAsPerftestPrintsThem) {
+TEST(Peer, gid_format_matches_perftest) {
   EXPECT_EQ(gid_in_decimal(Gid::parse("10.0.0.2").value()),
             "00:00:00:00:00:00:00:00:00:00:255:255:10:00:00:02");
 }

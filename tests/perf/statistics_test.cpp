@@ -1,4 +1,4 @@
-#include "roci-perf/statistics.hpp"
+#include "roci-perf/measurement/statistics.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace roci::perf {
 namespace {
 
-TEST(Percentile, IsTheNearestRank) {
+TEST(Percentile, uses_nearest_rank) {
   std::vector<uint32_t> hundred(100);
   std::iota(hundred.begin(), hundred.end(), 1);
   EXPECT_EQ(percentile(hundred, 0.5), 50U);
@@ -24,7 +24,7 @@ TEST(Percentile, IsTheNearestRank) {
 }
 
 // Compares with a counting model: the smallest sample that at least `fraction` of the samples do not exceed.
-TEST(Percentile, AgreesWithCounting) {
+TEST(Percentile, agrees_with_counting_model) {
   Rng rng(1);
   for (int round = 0; round < 200; ++round) {
     std::vector<uint32_t> samples(rng.between(1, 50));
@@ -45,7 +45,7 @@ TEST(Percentile, AgreesWithCounting) {
   }
 }
 
-TEST(LatencySamples, SummaryIsInMicroseconds) {
+TEST(LatencySamples, summary_is_in_microseconds) {
   LatencySamples samples(4);
   for (const int nanos : {1000, 2000, 3000, 6000}) samples.add(Nanos{nanos});
   const LatencySummary s = samples.summary();
@@ -58,10 +58,10 @@ TEST(LatencySamples, SummaryIsInMicroseconds) {
   EXPECT_DOUBLE_EQ(s.p9999, 6);
 }
 
-TEST(LatencySamples, NoSamplesSumUpToZero) { EXPECT_EQ(LatencySamples(0).summary().samples, 0U); }
+TEST(LatencySamples, empty_summary_has_zero_samples) { EXPECT_EQ(LatencySamples(0).summary().samples, 0U); }
 
 // With more samples than are kept, exact values stay exact, and percentiles stay close.
-TEST(LatencySamples, ThinsWhenFull) {
+TEST(LatencySamples, thins_samples_when_full) {
   LatencySamples samples(0);
   const uint64_t count = LatencySamples::kMax * 5 / 2;
   for (uint64_t i = 0; i < count; ++i) samples.add(Nanos{static_cast<int64_t>(i)});
@@ -75,7 +75,7 @@ TEST(LatencySamples, ThinsWhenFull) {
   EXPECT_NEAR(s.typical, static_cast<double>(count) / 2000, 0.1);
 }
 
-TEST(Histogram, CountsEverySampleInTheRightBin) {
+TEST(Histogram, counts_every_sample_in_its_bin) {
   Rng rng(2);
   std::vector<uint32_t> samples(1000);
   for (auto& s : samples) s = static_cast<uint32_t>(rng.between(3, 2'000'000));
@@ -99,7 +99,7 @@ TEST(Histogram, CountsEverySampleInTheRightBin) {
   EXPECT_GT(bins.back().count, 0U);
 }
 
-TEST(BandwidthMeter, AverageGoesToTheLastCompletion) {
+TEST(BandwidthMeter, average_ends_at_last_completion) {
   BandwidthMeter meter(1s);
   meter.add(1s + 2ms, 1, 1000);
   meter.add(1s + 4ms, 3, 3000);
@@ -109,14 +109,14 @@ TEST(BandwidthMeter, AverageGoesToTheLastCompletion) {
   EXPECT_DOUBLE_EQ(meter.peak_bits_per_second(), meter.bits_per_second());  // Too short for a separate peak.
 }
 
-TEST(BandwidthMeter, PeakIsTheBestStretch) {
+TEST(BandwidthMeter, peak_is_the_fastest_interval) {
   BandwidthMeter meter(0s);
   for (int ms = 1; ms <= 100; ++ms) meter.add(ms * 1ms, 1, ms > 40 && ms <= 60 ? 2000 : 1000);
   EXPECT_NEAR(meter.peak_bits_per_second(), 2000 * 8 / 0.001, 1);
   EXPECT_NEAR(meter.bits_per_second(), 120'000 * 8 / 0.1, 1);
 }
 
-TEST(BandwidthMeter, WhatCompletedBeforeTheStartDoesNotCount) {
+TEST(BandwidthMeter, ignores_completions_before_start) {
   BandwidthMeter meter(1s);
   meter.add(900ms, 5, 5000);
   EXPECT_EQ(meter.messages(), 0U);

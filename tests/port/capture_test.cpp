@@ -1,4 +1,4 @@
-#include "port/capture.hpp"
+#include "port/capture/capture.hpp"
 
 #include <pcap/pcap.h>
 #include <unistd.h>
@@ -9,11 +9,11 @@
 #include <string>
 #include <tuple>
 
-#include "packets.hpp"
-#include "port/borrowed_port.hpp"
-#include "port/ethdev_port.hpp"
-#include "support/frames.hpp"
+#include "port/dpdk/ethdev_port.hpp"
+#include "port/packets.hpp"
+#include "port/sim/borrowed_port.hpp"
 #include "support/must.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci {
 namespace {
@@ -93,7 +93,7 @@ class Capture : public ::testing::Test {
   CaptureConfig config_;
 };
 
-TEST_F(Capture, frames_of_all_queues_pass_through_one) {
+TEST_F(Capture, merges_all_receive_queues_into_one) {
   auto pair = must_pair(3);
   peer_ = std::move(pair.first);
   tapped_ = std::move(pair.second);
@@ -122,7 +122,7 @@ class WithoutIcrc final : public BorrowedPort {
   PortCapabilities capabilities_;
 };
 
-TEST_F(Capture, packets_of_a_port_without_icrc_have_the_right_one_in_the_file) {
+TEST_F(Capture, writes_correct_icrc_for_packets_of_a_port_without_icrc) {
   auto capture = must(CapturePort::open(std::make_unique<WithoutIcrc>(*tapped_), config_));
   const std::vector<uint8_t> right = test::roce_bytes({.payload = 1000, .number = 7});
   std::vector<uint8_t> sent = right;
@@ -141,7 +141,7 @@ TEST_F(Capture, packets_of_a_port_without_icrc_have_the_right_one_in_the_file) {
   EXPECT_EQ(packets[1].bytes, right);
 }
 
-TEST_F(Capture, file_holds_both_directions_with_their_times) {
+TEST_F(Capture, records_frames_of_both_directions_with_time_and_direction) {
   config_.epoch = 1'700'000'000s;
   auto port = open();
   std::vector<std::vector<uint8_t>> sent;
@@ -180,7 +180,7 @@ TEST_F(Capture, stops_at_the_packet_limit_and_counts_the_rest) {
   EXPECT_EQ(read_capture(config_.path).size(), 5U);
 }
 
-TEST_F(Capture, stays_below_the_byte_limit_and_can_cut_frames) {
+TEST_F(Capture, respects_byte_limit_and_truncates_frames_to_snap_length) {
   config_.max_bytes = 4000;
   config_.snap_length = 64;
   auto port = open();
@@ -195,7 +195,7 @@ TEST_F(Capture, stays_below_the_byte_limit_and_can_cut_frames) {
   EXPECT_EQ(packets[0].length, 1400U);
 }
 
-TEST_F(Capture, frames_that_were_refused_or_too_long_are_not_in_it) {
+TEST_F(Capture, omits_rejected_and_oversized_frames) {
   auto port = open();
   std::vector<rte_mbuf*> frames;
   frames.push_back(make_frame(*pool_, 1600, 0));
@@ -210,7 +210,7 @@ TEST_F(Capture, frames_that_were_refused_or_too_long_are_not_in_it) {
   for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(packets[i].length, 100 + i);
 }
 
-TEST_F(Capture, can_be_saved_again_and_again) {
+TEST_F(Capture, saves_the_file_repeatedly) {
   auto port = open();
   EXPECT_TRUE(read_capture(config_.path).empty());
   for (uint32_t i = 1; i <= 3; ++i) {
@@ -220,7 +220,7 @@ TEST_F(Capture, can_be_saved_again_and_again) {
   }
 }
 
-TEST_F(Capture, path_that_cannot_be_written_is_named) {
+TEST_F(Capture, reports_path_that_cannot_be_written) {
   config_.path = "/nonexistent/x.pcapng";
   const auto capture = CapturePort::open(std::move(tapped_), config_);
   ASSERT_FALSE(capture);

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <numeric>
 
-#include "support/child.hpp"
-#include "support/folder.hpp"
+#include "support/process/child.hpp"
+#include "support/process/folder.hpp"
 
 namespace roci {
 namespace {
@@ -20,7 +20,7 @@ Frame frame(size_t length, uint8_t first) {
   return out;
 }
 
-class LastWordsTest : public testing::Test {
+class CrashNoticeTest : public testing::Test {
  protected:
   // A process that performs `work` and stays alive.
   template <class Work>
@@ -47,7 +47,7 @@ class LastWordsTest : public testing::Test {
   const std::filesystem::path folder_ = root_.path() / "crash-notices";
 };
 
-TEST_F(LastWordsTest, are_there_when_the_process_is_gone_and_not_before) {
+TEST_F(CrashNoticeTest, notices_are_readable_only_after_the_process_exits) {
   const auto child = process([](CrashNoticeFile& words) {
     return words.store(CrashNoticeFile::kNone, frame(100, 1)) == 0 &&
            words.store(CrashNoticeFile::kNone, frame(CrashNoticeSlot::kMaxBytes, 2)) == 1;
@@ -58,7 +58,7 @@ TEST_F(LastWordsTest, are_there_when_the_process_is_gone_and_not_before) {
   EXPECT_EQ(left(), (std::vector<Frame>{frame(100, 1), frame(CrashNoticeSlot::kMaxBytes, 2)}));
 }
 
-TEST_F(LastWordsTest, that_were_replaced_or_forgotten_are_not_said) {
+TEST_F(CrashNoticeTest, replaced_and_removed_notices_are_not_returned) {
   const auto child = process([](CrashNoticeFile& words) {
     const auto first = words.store(CrashNoticeFile::kNone, frame(100, 1));
     const auto second = words.store(CrashNoticeFile::kNone, frame(100, 2));
@@ -72,7 +72,7 @@ TEST_F(LastWordsTest, that_were_replaced_or_forgotten_are_not_said) {
   EXPECT_EQ(left(), (std::vector<Frame>{frame(90, 4)}));
 }
 
-TEST_F(LastWordsTest, are_as_many_as_may_be_and_no_more) {
+TEST_F(CrashNoticeTest, file_holds_the_maximum_number_of_notices) {
   const auto child = process([](CrashNoticeFile& words) {
     std::vector<CrashNoticeFile::Slot> slots;
     for (CrashNoticeFile::Slot i = 0; i < CrashNoticeFile::kMax; ++i)
@@ -90,7 +90,7 @@ TEST_F(LastWordsTest, are_as_many_as_may_be_and_no_more) {
 }
 
 // Any process with write access to the directory may write any bytes.
-TEST_F(LastWordsTest, what_is_no_frame_is_passed_over) {
+TEST_F(CrashNoticeTest, reader_ignores_invalid_lengths_and_truncated_files) {
   const auto child =
       process([](CrashNoticeFile& words) { return words.store(CrashNoticeFile::kNone, frame(100, 1)) == 0; });
   ASSERT_TRUE(child->done());
@@ -108,7 +108,7 @@ TEST_F(LastWordsTest, what_is_no_frame_is_passed_over) {
   EXPECT_TRUE(left().empty());
 }
 
-TEST_F(LastWordsTest, of_a_folder_that_cannot_be_made_are_an_error) {
+TEST_F(CrashNoticeTest, open_fails_when_the_folder_cannot_be_created) {
   std::ofstream{root_.path() / "crash-notices"} << "a file";
   EXPECT_FALSE(CrashNoticeFile::open(folder_, kName));
 }

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "port/eal.hpp"
-#include "wire/headers.hpp"
+#include "port/dpdk/eal.hpp"
+#include "wire/headers/headers.hpp"
 
 namespace roci {
 

@@ -5,7 +5,7 @@
 namespace roci {
 namespace {
 
-TEST(PortConfig, eal_and_device_are_read) {
+TEST(PortConfig, reads_eal_device_and_idle_settings) {
   EalConfig eal;
   EthdevConfig device;
   IdlePolicy idle = IdlePolicy::kSpin;
@@ -34,7 +34,7 @@ TEST(PortConfig, eal_and_device_are_read) {
   EXPECT_EQ(idle, IdlePolicy::kSleep);
 }
 
-TEST(PortConfig, errors_name_the_key_and_what_is_allowed) {
+TEST(PortConfig, errors_report_the_key_and_the_allowed_values) {
   const auto error_of = [](const std::string& text) {
     EalConfig eal;
     EthdevConfig device;
@@ -73,7 +73,7 @@ std::string faults_error(const std::string& text) {
   return status ? "" : status.error().message;
 }
 
-TEST(PortConfig, faults_are_read_and_their_limits_said) {
+TEST(PortConfig, reads_faults_and_rejects_values_out_of_range) {
   EXPECT_EQ(faults_of("{}"), PortFaults{});
   EXPECT_EQ(faults_of("{loss: 0.01, corrupt: 1e-3, delay: 10us, down: true}"),
             (PortFaults{.loss = 0.01, .corruption = 0.001, .delay = 10us, .down = true}));

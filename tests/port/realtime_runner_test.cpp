@@ -7,7 +7,7 @@
 #include <atomic>
 #include <string>
 
-#include "port/eal.hpp"
+#include "port/dpdk/eal.hpp"
 
 namespace roci {
 namespace {
@@ -47,7 +47,7 @@ class RealtimeRunnerTest : public testing::Test {
   void SetUp() override { ASSERT_TRUE(start_eal()); }
 };
 
-TEST_F(RealtimeRunnerTest, runs_each_poller_on_its_thread_which_dpdk_knows_until_stopped) {
+TEST_F(RealtimeRunnerTest, polls_on_threads_registered_with_dpdk_until_stopped) {
   for (const IdlePolicy idle : {IdlePolicy::kSpin, IdlePolicy::kYield, IdlePolicy::kSleep}) {
     SCOPED_TRACE(idle_policy_name(idle));
     Probe a, b, c;
@@ -80,7 +80,7 @@ TEST_F(RealtimeRunnerTest, pins_a_thread_to_its_core) {
   EXPECT_EQ(a.cpu_, core);
 }
 
-TEST_F(RealtimeRunnerTest, a_core_that_is_not_there_is_one_sentence_and_no_thread) {
+TEST_F(RealtimeRunnerTest, start_fails_for_a_core_that_does_not_exist) {
   Probe a, b;
   RealtimeRunner runner{{{.name = "good", .pollers = {&a}}, {.name = "far", .pollers = {&b}, .core = 1000}}};
   const Status started = runner.start();
@@ -91,7 +91,7 @@ TEST_F(RealtimeRunnerTest, a_core_that_is_not_there_is_one_sentence_and_no_threa
   EXPECT_EQ(b.polls_, 0U);
 }
 
-TEST_F(RealtimeRunnerTest, step_polls_everything_once_in_order_on_the_callers_thread) {
+TEST_F(RealtimeRunnerTest, step_polls_each_poller_once_in_order) {
   std::vector<const Probe*> order;
   Probe a{&order}, b{&order}, c{&order};
   b.busy_ = true;
@@ -102,7 +102,7 @@ TEST_F(RealtimeRunnerTest, step_polls_everything_once_in_order_on_the_callers_th
   EXPECT_FALSE(runner.step());
 }
 
-TEST_F(RealtimeRunnerTest, a_sleeping_thread_wakes_for_a_deadline) {
+TEST_F(RealtimeRunnerTest, sleeping_thread_wakes_for_a_deadline) {
   // Without the deadline the thread would soon sleep for 10 s at a time, and the test would time out.
   class Alarm : public Probe {
    public:

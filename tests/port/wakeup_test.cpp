@@ -222,7 +222,7 @@ std::vector<std::vector<std::vector<WakeFor>>> sendings() {
           {{kOther, kOther}, {kOther, kAck}}};
 }
 
-TEST(WakeupProtocol, no_interleaving_leaves_a_frame_with_a_receiver_asleep) {
+TEST(WakeupProtocol, no_interleaving_leaves_an_unread_frame_with_a_sleeping_receiver) {
   size_t states = 0;
   for (const auto& frames : sendings()) {
     for (const int own_wakes : {0, 1}) {
@@ -236,7 +236,7 @@ TEST(WakeupProtocol, no_interleaving_leaves_a_frame_with_a_receiver_asleep) {
   EXPECT_GT(states, 10'000U);
 }
 
-TEST(WakeupProtocol, only_acknowledgements_wait_for_a_receiver_that_does_not_want_them) {
+TEST(WakeupProtocol, only_acknowledgments_wait_for_a_receiver_not_armed_for_them) {
   for (const auto& frames : sendings()) {
     for (const int own_wakes : {0, 1}) {
       const WakeupModel model{{WakeFor::kNonAckFrames, frames, own_wakes, Mistake::kNone}};
@@ -247,9 +247,9 @@ TEST(WakeupProtocol, only_acknowledgements_wait_for_a_receiver_that_does_not_wan
   EXPECT_GT((WakeupModel{{WakeFor::kNonAckFrames, {{kAck}}, 0, Mistake::kNone}}.finals_with_acks), 0U);
 }
 
-class WakeupMistakes : public testing::TestWithParam<Mistake> {};
+class WakeupProtocolDefects : public testing::TestWithParam<Mistake> {};
 
-TEST_P(WakeupMistakes, lose_a_wakeup) {
+TEST_P(WakeupProtocolDefects, each_defect_loses_a_wakeup) {
   for (const WakeFor armed_for : {WakeFor::kAllFrames, WakeFor::kNonAckFrames}) {
     const WakeupModel one{{armed_for, {{kOther, kOther}}, 0, GetParam()}};
     EXPECT_GT(one.finals_with_others, 0U);
@@ -258,11 +258,11 @@ TEST_P(WakeupMistakes, lose_a_wakeup) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, WakeupMistakes,
+INSTANTIATE_TEST_SUITE_P(Each, WakeupProtocolDefects,
                          testing::Values(Mistake::kDoesNotLook, Mistake::kReadsValueAfterArming,
                                          Mistake::kReadsValueAfterLook, Mistake::kReadsWordBeforePublishing));
 
-TEST(WakeupWordTest, changes_as_the_model_has_it) {
+TEST(WakeupWordTest, operations_change_the_word_as_modeled) {
   for (uint32_t value = 0; value < 64; ++value) {
     WakeupWord word;
     word.value.store(value);
@@ -285,7 +285,7 @@ TEST(WakeupWordTest, changes_as_the_model_has_it) {
   }
 }
 
-TEST(WakeupWordTest, counts_wakes_beyond_its_largest_value) {
+TEST(WakeupWordTest, wake_count_wraps_at_its_largest_value) {
   WakeupWord word;
   word.value.store(UINT32_MAX);
   EXPECT_TRUE(word.claim(kOther));

@@ -7,20 +7,20 @@ import sys
 import unittest
 
 from programs import Faulty, Programs, free_port
-from ucx_programs import DATAGRAMS, MPI, RELIABLE, MpiOver, UcxOver
+from ucx_programs import DATAGRAMS, MPI, RELIABLE, MpiJobs, UcxTransfers
 
 Programs.run_program = sys.argv.pop(1)
-MpiOver.mpi_check = sys.argv.pop(1)
+MpiJobs.mpi_check = sys.argv.pop(1)
 ALGORITHMS = ("ldcp", "dcqcn", "hpcc")
 
 
 class Faults(Faulty):
-    def test_reliable_operations(self):
+    def test_perftest_completes_rc_operations(self):
         for tool in ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_atomic_bw", "ib_send_lat"):
             with self.subTest(tool):
                 self.pair(tool, "-d", "roci0", "-n", "100", "-s", "8" if tool == "ib_atomic_bw" else "16384")
 
-    def test_all_bytes_arrive(self):
+    def test_rc_pingpong_receives_valid_data(self):
         # If the last acknowledgment is lost, the peer may have exited already. So only one of the processes must
         # succeed.
         port = free_port()
@@ -33,25 +33,25 @@ class Faults(Faulty):
             self.assertNotIn("invalid data", end.text)
 
 
-class UcxOverReliable(UcxOver, Faulty):
+class UcxOverRc(UcxTransfers, Faulty):
     environment_more = RELIABLE
 
 
-class UcxOverDatagrams(UcxOver, Faulty):
+class UcxOverUd(UcxTransfers, Faulty):
     environment_more = DATAGRAMS
 
 
-class MpiOverReliable(MpiOver, Faulty):
+class MpiOverRc(MpiJobs, Faulty):
     environment_more = {**MPI, **RELIABLE}
 
-    def test_under_control(self):
+    def test_queue_pairs_transfer_data_with_dcqcn_hpcc_and_ldcp(self):
         for name in ALGORITHMS:
             with self.subTest(name):
                 job = self.check(2, options=("--cc", name, "--stats"))
                 self.assertGreaterEqual(len(controlled_by(name, job.text)), 2, job.text)
 
 
-class MpiOverDatagrams(MpiOver, Faulty):
+class MpiOverUd(MpiJobs, Faulty):
     environment_more = {**MPI, **DATAGRAMS}
 
 
@@ -60,8 +60,8 @@ def controlled_by(name, text):
     return re.findall(rf"^  \d+(?:/READs)? +\w+ +\S+/\d+ +(?:\d*[1-9][\d.]*|[\d.]*[1-9]) .* {name} ", text, re.MULTILINE)
 
 
-class UnderControl(Programs):
-    def test_each_algorithm(self):
+class CongestionControl(Programs):
+    def test_queue_pairs_transfer_data_with_dcqcn_hpcc_and_ldcp(self):
         for name in ALGORITHMS:
             with self.subTest(name):
                 _, client = self.pair("ib_write_bw", "-d", "roci0", "-n", "200", "-q", "2",
@@ -69,7 +69,7 @@ class UnderControl(Programs):
                 self.assertEqual(len(controlled_by(name, client.text)), 2, client.text)
 
 
-class Killed(Programs):
+class KilledServer(Programs):
     def end_of_client(self, *command, limit):
         """Returns the client's output after its server was killed during a transfer."""
         port = free_port()
@@ -84,7 +84,7 @@ class Killed(Programs):
         self.assertNotEqual(end.status, 0)
         return end.text
 
-    def test_the_other_side_gets_an_error_in_bounded_time(self):
+    def test_client_fails_in_bounded_time(self):
         for tool in ("ib_write_bw", "ib_send_bw", "ib_read_bw"):
             with self.subTest(tool):
                 # 8 times 67 ms, and a margin for a busy machine
@@ -92,13 +92,13 @@ class Killed(Programs):
                 self.assertRegex(text, "Failed status 12|transport retry counter exceeded")
 
 
-class UcxKilled(Killed):
+class UcxKilledServer(KilledServer):
     """UCX chooses its own timeout. With messages (tag_bw) UCX may wait for credits of its peer without an outstanding
     request that could fail, as with any RDMA device. A put needs no credits."""
 
     environment_more = RELIABLE
 
-    def test_the_other_side_gets_an_error_in_bounded_time(self):
+    def test_client_fails_in_bounded_time(self):
         text = self.end_of_client("ucx_perftest", "-t", "ucp_put_bw", "-s", "4096", "-n", "1000000000", limit=60)
         self.assertRegex(text, "transport retry counter exceeded|Endpoint timeout|Connection reset")
 

@@ -23,13 +23,13 @@ class AllreduceRing:
                 self.assertIn(f"gloo: {RUNS} runs of allreduce_ring, {ranks} ranks", end.text)
             print(end.text, end="")
 
-    def test_two_ranks_that_sleep(self):
+    def test_two_ranks_complete_without_busy_polling(self):
         self.check(2)
 
-    def test_two_ranks_that_poll(self):
+    def test_two_ranks_complete_with_busy_polling(self):
         self.check(2, "--busy-poll")
 
-    def test_three_ranks_that_sleep(self):
+    def test_three_ranks_complete_without_busy_polling(self):
         self.check(3, "--elements", 8192)
 
 
@@ -37,7 +37,7 @@ class Gloo(AllreduceRing, Programs):
     pass
 
 
-class GlooBesideBusyLoops(AllreduceRing, Programs):
+class GlooWithBusyLoops(AllreduceRing, Programs):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()

@@ -16,7 +16,7 @@ device:
 """
 
 
-class Interfaces(Programs):
+class KernelInterfaces(Programs):
     @classmethod
     def stop_net(cls):
         pass  # roci-run starts no switch for a configured device
@@ -37,12 +37,12 @@ class Interfaces(Programs):
             self.assertEqual(end.status, 0, f"{process.args}:\n{end.text}")
             self.assertTrue(self.result_lines(end.text), end.text)
 
-    def test_packet_sockets(self):
+    def test_perftest_transfers_data_over_af_packet(self):
         for tool in ("ib_write_bw", "ib_send_lat", "ib_read_bw"):
             with self.subTest(tool):
                 self.run_pair("af_packet", 1500, "", tool, "-d", "roci0", "-c", "RC", "-n", "100", "-s", "4096")
 
-    def test_xdp_sockets(self):
+    def test_perftest_transfers_data_over_af_xdp(self):
         for tool in ("ib_write_bw", "ib_send_lat", "ib_read_bw"):
             with self.subTest(tool):
                 self.run_pair("af_xdp", 1500, ",start_queue=0", tool, "-d", "roci0", "-c", "RC", "-n", "100", "-s", "4096")
@@ -59,7 +59,7 @@ class Interfaces(Programs):
         self.assertEqual(len(errors), 1, end.stderr)
         return errors[0]
 
-    def test_interfaces_that_cannot_be_used(self):
+    def test_rejects_missing_down_small_mtu_or_unprivileged_interface(self):
         subprocess.run(["ip", "link", "add", "down0", "type", "veth", "peer", "name", "down1"], check=True)
         self.addCleanup(subprocess.run, ["ip", "link", "del", "down0"], check=True)
         for driver in ("af_packet", "af_xdp"):

@@ -34,7 +34,7 @@ def setUpModule():
         subprocess.run(["ip", *command.split()], timeout=LIMIT, check=True)
 
 
-class Joined(Programs):
+class JoinedNetworks(Programs):
     more = ""  # added to both network descriptions
 
     @classmethod
@@ -90,27 +90,27 @@ class Joined(Programs):
                 self.assertEqual((end.status, errors), (0, []), texts)
 
 
-class Clean(Joined):
-    def test_qperf(self):
+class JoinedNetworksWithoutFaults(JoinedNetworks):
+    def test_qperf_measures_rc_send_read_write_and_atomics(self):
         self.qperf("rc_lat", "rc_bw", "rc_bi_bw", "rc_rdma_read_bw", "rc_rdma_write_bw", "rc_rdma_write_poll_lat",
                    "rc_fetch_add_mr")
 
-    def test_libfabric(self):
+    def test_fi_pingpong_verifies_data_over_msg_rdm_and_dgram(self):
         for provider, endpoint in (*MESSAGES, ("verbs", "dgram")):
             self.ping_pong(provider, endpoint, "-I", 10)
 
 
-class WithFaults(Joined):
+class JoinedNetworksWithFaults(JoinedNetworks):
     more = "  faults: {loss: 0.01, duplicate: 0.01, reorder: 0.01}"
 
     def tearDown(self):
         self.stop_net()
         self.assertGreater(self.injected_faults(*NETS)["lost"], 0)
 
-    def test_qperf(self):
+    def test_qperf_measures_rc_send_read_and_write(self):
         self.qperf("rc_bw", "rc_rdma_read_bw", "rc_rdma_write_bw")
 
-    def test_libfabric(self):
+    def test_fi_pingpong_verifies_data_over_msg_and_rdm(self):
         for provider, endpoint in MESSAGES:
             self.ping_pong(provider, endpoint, "-I", 100, "-S", 65536)
 

@@ -16,13 +16,13 @@ class Perftest(Programs):
         self.assertTrue(self.result_lines(client.text), client.text)
         return server, client
 
-    def test_every_operation_over_rc(self):
+    def test_completes_every_operation_over_rc(self):
         for tool in ("ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat",
                      "ib_atomic_bw", "ib_atomic_lat"):
             with self.subTest(tool):
                 self.measure(tool, "-c", "RC")
 
-    def test_unreliable_connections_and_datagrams(self):
+    def test_completes_send_and_write_over_uc_and_send_over_ud(self):
         for tool in ("ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat"):
             with self.subTest(tool):
                 self.measure(tool, "-c", "UC")
@@ -30,48 +30,48 @@ class Perftest(Programs):
             with self.subTest(tool):
                 self.measure(tool, "-c", "UD")
 
-    def test_sleeping_on_events(self):
+    def test_completes_with_completion_events(self):
         for tool in ("ib_send_bw", "ib_send_lat", "ib_read_bw"):
             with self.subTest(tool):
                 self.measure(tool, "-e")
 
-    def test_several_queue_pairs(self):
+    def test_completes_with_four_queue_pairs(self):
         for tool in ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_atomic_bw"):
             with self.subTest(tool):
                 self.measure(tool, "-q", "4")
 
-    def test_both_ways_at_once(self):
+    def test_completes_bidirectional_transfers(self):
         for tool in ("ib_send_bw", "ib_write_bw", "ib_read_bw"):
             with self.subTest(tool):
                 self.measure(tool, "-b")
 
-    def test_all_sizes(self):
+    def test_reports_all_message_sizes_from_2_bytes_to_8_mib(self):
         for tool in ("ib_send_bw", "ib_write_lat", "ib_read_bw"):
             with self.subTest(tool):
                 _, client = self.measure(tool, "-a", iterations=5)
                 sizes = [int(line.split()[0]) for line in self.result_lines(client.text)]
                 self.assertEqual(sizes, [2 ** n for n in range(1, 24)])
 
-    def test_shared_receive_queue(self):
+    def test_completes_with_shared_receive_queue(self):
         for tool in ("ib_send_bw", "ib_send_lat"):
             with self.subTest(tool):
                 self.measure(tool, "--use-srq")
         self.measure("ib_send_bw", "--use-srq", "-q", "4")
 
-    def test_lists_of_requests(self):
+    def test_completes_with_lists_of_work_requests(self):
         self.measure("ib_write_bw", "-l", "4")
         self.measure("ib_send_bw", "-l", "8")
 
-    def test_for_a_while(self):
+    def test_completes_run_limited_by_duration(self):
         _, client = self.pair("ib_write_bw", "-d", "roci0", "-D", "1")
         self.assertTrue(self.result_lines(client.text), client.text)
 
-    def test_inline_and_queue_depth(self):
+    def test_completes_with_inline_option_and_tx_depth(self):
         self.measure("ib_write_lat", "-I", "32")  # prints that it continues without inline data
         self.measure("ib_send_bw", "-t", "16")
         self.measure("ib_write_bw", "-t", "1")
 
-    def test_as_a_nic_that_perftest_knows(self):
+    def test_recognizes_configured_nic_identity_and_uses_ibv_wr_api(self):
         for tool in ("ib_write_lat", "ib_send_lat", "ib_write_bw", "ib_send_bw", "ib_read_bw", "ib_atomic_lat"):
             with self.subTest(tool):
                 inline = ("-I", "64") if "read" not in tool and "atomic" not in tool else ()

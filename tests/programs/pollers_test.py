@@ -16,7 +16,7 @@ FIGURES = re.compile(r"^\w+: (\d+) requests, \d+ requests/s, latency median [\d.
                      re.MULTILINE)
 
 
-class Modes:
+class PollerModes:
     def check(self, mode, *options):
         server, client = self.pair(POLLERS, mode, "--seconds", SECONDS, *options)
         figures = FIGURES.search(client.text)
@@ -25,32 +25,32 @@ class Modes:
         self.assertIn(f"{mode}: {figures[1]} requests served", server.text)
         print(client.text, end="")
 
-    def test_pinned_pollers_on_ud(self):
+    def test_pinned_pollers_serve_requests_over_ud(self):
         self.check("ud")
 
-    def test_pinned_pollers_on_rc_with_rdma_read_and_write(self):
+    def test_pinned_pollers_serve_requests_over_rc_with_read_and_write(self):
         self.check("rc")
 
-    def test_request_and_response_with_epoll(self):
+    def test_epoll_server_serves_requests(self):
         self.check("epoll")
 
 
-class Pollers(Modes, Programs):
-    def test_one_request_at_a_time_with_epoll(self):
+class Pollers(PollerModes, Programs):
+    def test_epoll_server_serves_one_request_at_a_time(self):
         self.check("epoll", "--depth", 1)
 
-    def test_datagrams_of_the_mtu(self):
+    def test_pinned_pollers_serve_1024_byte_datagrams(self):
         self.check("ud", "--size", 1024)
 
-    def test_data_of_many_packets(self):
+    def test_pinned_pollers_transfer_64_kib_per_request_over_rc(self):
         self.check("rc", "--size", 65536)
 
-    def test_messages_of_many_packets_with_epoll(self):
+    def test_epoll_server_serves_64_kib_messages(self):
         self.check("epoll", "--size", 65536)
 
 
-class PollersBesideBusyLoops(Modes, Programs):
-    def test_one_request_at_a_time_with_epoll(self):
+class PollersWithBusyLoops(PollerModes, Programs):
+    def test_epoll_server_serves_one_request_at_a_time(self):
         self.check("epoll", "--depth", 1)
 
     @classmethod
@@ -59,7 +59,7 @@ class PollersBesideBusyLoops(Modes, Programs):
         cls.enterClassContext(BusyLoops(os.cpu_count()))
 
 
-class PollersWithFaults(Modes, Faulty):
+class PollersWithFaults(PollerModes, Faulty):
     """A switch loses, duplicates and reorders frames. The client retransmits datagrams, the devices retransmit on RC.
     """
 

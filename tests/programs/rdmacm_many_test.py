@@ -29,7 +29,7 @@ class ManyConnections(Programs):
         self.assertEqual(third["files"], fourth["files"], text)
         self.assertIn("all gone", text)
 
-    def test_are_made_used_and_ended_and_leave_nothing(self):
+    def test_release_memory_files_and_queue_pairs_after_disconnect(self):
         options = ("-c", CONNECTIONS, "-r", "4", "-w", "2")
         server = self.start(MANY, *options)
         self.wait_for_place(server)

@@ -20,7 +20,7 @@ class RdmacmPrograms(Programs):
         return (*command, "-b", self.server), (*command, "-s", self.server)
 
 
-class Connected(RdmacmPrograms):
+class Connections(RdmacmPrograms):
     """Reliable services, also with frame loss."""
 
     def rping(self, *options):
@@ -28,23 +28,23 @@ class Connected(RdmacmPrograms):
         command = ("rping", "-a", self.server, "-p", port, "-v", "-V", *options)
         return self.serve_once((*command, "-s"), (*command, "-c"))
 
-    def test_rping(self):
+    def test_rping_completes_20_iterations(self):
         _, client = self.rping("-C", "20")
         self.assertEqual(client.count("ping data: rdma-ping-"), 20, client)
 
-    def test_ucmatose(self):
+    def test_ucmatose_completes_transfers(self):
         _, client = self.serve_once(*self.commands("ucmatose", "-c", "10"))
         self.assertIn("data transfers complete", client)
 
-    def test_ucmatose_moves_its_connections_to_another_channel(self):
+    def test_ucmatose_migrates_connections_to_another_event_channel(self):
         _, client = self.serve_once(*self.commands("ucmatose", "-c", "10", "-m"))
         self.assertIn("data transfers complete", client)
 
-    def test_client_and_server_of_endpoints(self):
+    def test_rdma_client_and_rdma_server_complete(self):
         port = str(free_port())
         self.serve_once(("rdma_server", "-s", self.server, "-p", port), ("rdma_client", "-s", self.server, "-p", port))
 
-    def test_cmtime(self):
+    def test_cmtime_reports_connect_time_and_server_continues(self):
         server_command, client_command = self.commands("cmtime")
         server, client = self.serve(server_command, (*client_command, "-c", "200"))
         self.assertRegex(client.text, r"connect +: +[\d.]+")
@@ -53,12 +53,12 @@ class Connected(RdmacmPrograms):
 
 
 class Datagrams(RdmacmPrograms):
-    def test_udaddy(self):
+    def test_udaddy_completes_transfers(self):
         command = ("udaddy", "-c", "3")  # its port is constant
         _, client = self.serve_once((*command, "-b", self.server), (*command, "-s", self.server))
         self.assertIn("data transfers complete", client)
 
-    def test_mckey(self):
+    def test_mckey_receives_multicast_datagrams(self):
         receiver = self.start("mckey", "-m", self.group, "-b", self.server)
         self.wait_for_place(receiver)
         deadline = time.monotonic() + LIMIT
@@ -98,23 +98,23 @@ class PerftestTools(RdmacmPrograms):
 
 
 class Perftest(PerftestTools):
-    def test_reliable(self):
+    def test_completes_rc_send_write_and_read(self):
         for tool in ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"):
             with self.subTest(tool):
                 self.tool(tool, "-n", "100")
 
-    def test_several_queue_pairs(self):
+    def test_completes_with_four_queue_pairs(self):
         self.tool("ib_write_bw", "-n", "100", "-q", "4")
 
 
-class PerftestOfDatagrams(PerftestTools):
-    def test_datagrams(self):
+class PerftestOverUd(PerftestTools):
+    def test_completes_send(self):
         for tool in ("ib_send_bw", "ib_send_lat"):
             with self.subTest(tool):
                 self.tool(tool, "-c", "UD", "-n", "100")
 
 
-class PerftestUnderLoss(Perftest):
+class PerftestWithFaults(Perftest):
     net_options = FAULTS
 
 
@@ -126,26 +126,26 @@ class Calls(RdmacmPrograms):
         self.assertEqual(done.status, 0, done.text)
         self.assertIn(f"{name}: as it should be", done.text)
 
-    def test_a_connection_from_its_beginning_to_its_end(self):
+    def test_connection_reports_all_events_until_timewait_exit(self):
         self.check("connection")
 
-    def test_who_is_refused_and_who_finds_nobody(self):
+    def test_reports_rejected_requests_and_unresolved_addresses(self):
         self.check("refusals")
 
-    def test_programs_bring_their_own_queue_pair(self):
+    def test_connection_uses_queue_pair_numbers_of_the_application(self):
         self.check("own-qp")
 
-    def test_who_may_have_which_port(self):
+    def test_bind_rejects_port_in_use_unless_reuseaddr_is_set(self):
         self.check("ports")
 
-    def test_a_channel_is_destroyed_while_a_thread_waits(self):
+    def test_get_cm_event_does_not_return_after_channel_is_destroyed(self):
         self.check("channels")
 
-    def test_datagram_services(self):
+    def test_sidr_request_reports_reply_and_rejection(self):
         self.check("datagrams")
 
 
-class Killed(RdmacmPrograms):
+class KilledPeer(RdmacmPrograms):
     """One process is killed or stopped. The other one, a program of the distribution, must fail in bounded time."""
 
     RETRIES_EXCEEDED = r"wc status 12|Completion with error"
@@ -177,7 +177,7 @@ class Killed(RdmacmPrograms):
         self.wait_for_line(client, "answered")
         return server, client
 
-    def test_in_the_middle_of_the_handshake(self):
+    def test_handshake_reports_rejected_if_killed_and_unreachable_if_stopped(self):
         for half_way in (self.half_way_as_active_side, self.half_way_as_passive_side):
             for end, told in ((signal.SIGKILL, "REJECTED"), (signal.SIGSTOP, "UNREACHABLE")):
                 with self.subTest(half_way=half_way.__name__, end=end.name):
@@ -187,7 +187,7 @@ class Killed(RdmacmPrograms):
                     victim.kill()
                     victim.wait()
 
-    def test_who_only_waits_hears_of_it(self):
+    def test_waiting_server_receives_disconnect_of_terminated_client(self):
         """rping's server waits for messages most of the time."""
         for end in (signal.SIGINT, signal.SIGKILL):
             with self.subTest(end=end.name):
@@ -223,17 +223,17 @@ class Killed(RdmacmPrograms):
             time.sleep(0.05)
         return True
 
-    def test_the_passive_side_of_a_transfer(self):
+    def test_client_reports_retry_exceeded_after_server_is_killed(self):
         server, client = self.transfer()
         server.kill()
         self.assertRegex(self.ends_badly(client), self.RETRIES_EXCEEDED)
 
-    def test_the_active_side_of_a_transfer(self):
+    def test_server_reports_retry_exceeded_after_client_is_killed(self):
         server, client = self.transfer()
         client.kill()
         self.assertRegex(self.ends_badly(server), self.RETRIES_EXCEEDED)
 
-    def test_who_ends_without_a_word_has_it_said_for_him(self):
+    def test_exit_without_disconnect_sends_disconnect_to_server(self):
         port = str(free_port())
         server = self.start("rping", "-s", "-p", port, "-C", "1")
         self.wait_for_place(server)
@@ -242,7 +242,7 @@ class Killed(RdmacmPrograms):
         self.assertIn("DISCONNECT EVENT", self.wait(server).text)
 
 
-class ConnectedOverIpv6(Connected):
+class ConnectionsOverIpv6(Connections):
     server = "fd77::1"
 
 
@@ -251,10 +251,10 @@ class DatagramsOverIpv6(Datagrams):
     group = "ff0e::77:9"
 
 
-class OfIpv4Only(RdmacmPrograms):
+class Ipv4Programs(RdmacmPrograms):
     """rdma_xserver listens on the first address of rdma_getaddrinfo()."""
 
-    def test_xclient_and_xserver(self):
+    def test_rdma_xclient_and_rdma_xserver_complete_over_rc_and_xrc(self):
         for kind in ("r", "x"):
             with self.subTest(kind=kind):
                 port = str(free_port())
@@ -262,7 +262,7 @@ class OfIpv4Only(RdmacmPrograms):
                                 ("rdma_xclient", "-s", self.server, "-p", port, "-c", kind))
 
 
-class ConnectedUnderLoss(Connected):
+class ConnectionsWithFaults(Connections):
     net_options = FAULTS
 
     @classmethod
@@ -271,7 +271,7 @@ class ConnectedUnderLoss(Connected):
         for kind, count in cls.injected_faults().items():
             assert count > 0, f"the switch {kind} nothing"
 
-    def test_many_pings(self):
+    def test_rping_completes_100_iterations(self):
         self.rping("-C", "100")
 
 

@@ -14,7 +14,7 @@ RSOCKETS_CHECK = sys.argv.pop(1)
 SOCKETS_CHECK = sys.argv.pop(1)
 
 
-class Pairs(Programs):
+class RsocketPairs(Programs):
     def stream(self, *options, program="rstream"):
         """Both processes must succeed, and the client must print its result."""
         command = (program, "-p", free_port(), *options)
@@ -43,41 +43,41 @@ class Pairs(Programs):
         return int(sent[1])
 
 
-class Rsockets(Pairs):
-    def test_what_programs_rely_on(self):
+class Rsockets(RsocketPairs):
+    def test_rsockets_check_passes(self):
         end = self.wait(self.start(RSOCKETS_CHECK, self.server))
         self.assertEqual((end.status, end.text), (0, "all is so\n"))
 
-    def test_rstream(self):
+    def test_rstream_verifies_data_in_each_mode(self):
         for mode in ("nonblocking", "blocking", "async", "resolve"):
             with self.subTest(mode):
                 self.stream("-T", mode, "-T", "verify", "-S", "1000", "-C", "50", "-I", "3")
         with self.subTest("asynchronous, in calls that wait"):
             self.stream("-T", "async", "-T", "blocking", "-T", "verify", "-S", "1000", "-C", "50", "-I", "3")
 
-    def test_rstream_around_the_ends_of_its_buffers(self):
+    def test_rstream_verifies_data_across_buffer_wraparound(self):
         self.stream("-T", "blocking", "-T", "verify", "-B", "5000", "-S", "7001", "-C", "40", "-I", "2")
         self.stream("-T", "verify", "-S", "1500000", "-C", "2", "-I", "2")
 
-    def test_rstream_with_keepalive(self):
+    def test_rstream_completes_with_keepalive(self):
         self.stream("-T", "blocking", "-k", "1", "-S", "64", "-C", "10", "-I", "2")
 
-    def test_riostream(self):
+    def test_riostream_verifies_data_blocking_and_nonblocking(self):
         for mode in ("blocking", "nonblocking"):
             with self.subTest(mode):
                 self.stream("-T", mode, "-T", "verify", "-S", "5000", "-C", "10", "-I", "3", program="riostream")
 
-    def test_rcopy(self):
+    def test_rcopy_transfers_file_unchanged(self):
         self.copy(1_000_003)
 
-    def test_udpong(self):
+    def test_udpong_exchanges_datagrams_with_and_without_echo(self):
         for mode in ("blocking", "nonblocking", "async"):
             with self.subTest(mode):
                 self.assertEqual(self.echo("-T", mode, "-T", "echo"), 20)
         with self.subTest("one way"):
             self.assertGreater(self.echo("-T", "blocking"), 0)  # datagrams without a free buffer are lost
 
-    def test_plain_sockets(self):
+    def test_librspreload_redirects_plain_sockets(self):
         library = glob.glob("/usr/lib/*/rsocket/librspreload.so")
         self.assertTrue(library, "librdmacm1 has no librspreload.so")
         command = ("env", f"LD_PRELOAD={library[0]}", SOCKETS_CHECK, self.server, free_port())
@@ -89,7 +89,7 @@ class Rsockets(Pairs):
         self.assertIn("500000 of 500000", client.text)
         self.assertEqual(self.wait(server).status, 0)
 
-    def test_a_peer_that_is_killed(self):
+    def test_rstream_fails_after_peer_is_killed(self):
         for who in ("server", "client"):
             for mode in ("blocking", "async"):
                 with self.subTest(who=who, mode=mode):
@@ -118,30 +118,30 @@ class Rsockets(Pairs):
                    for qp in host["queue_pairs"])
 
 
-class RsocketsOverIpv6(Pairs):
+class RsocketsOverIpv6(RsocketPairs):
     server = "fd77::1"
 
-    def test_rstream(self):
+    def test_rstream_verifies_data(self):
         self.stream("-T", "verify", "-S", "1000", "-C", "50", "-I", "3")
 
-    def test_riostream(self):
+    def test_riostream_verifies_data(self):
         self.stream("-T", "verify", "-S", "5000", "-C", "10", "-I", "3", program="riostream")
 
-    def test_udpong(self):
+    def test_udpong_exchanges_datagrams_with_echo(self):
         self.assertEqual(self.echo("-T", "echo"), 20)
 
 
-class LossyRsockets(Pairs):
+class RsocketsWithLoss(RsocketPairs):
     net_options = ("--loss", "0.01")
 
     def tearDown(self):
         self.stop_net()
         self.assertGreater(self.injected_faults()["lost"], 0)
 
-    def test_streams(self):
+    def test_rstream_verifies_data(self):
         self.stream("-T", "blocking", "-T", "verify", "-S", "20000", "-C", "30", "-I", "3")
 
-    def test_copy(self):
+    def test_rcopy_transfers_file_unchanged(self):
         self.copy(2_000_000)
 
 

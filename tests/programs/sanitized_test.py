@@ -41,14 +41,14 @@ class Sanitized(Programs):
         return ("/bin/sh", "-c", 'LD_PRELOAD="$0 $LD_PRELOAD" exec "$@"', RUNTIME, *command)
 
 
-class ProgramsOfTheTests(Sanitized):
-    def test_programs_of_the_rdma_cm_api(self):
+class TestPrograms(Sanitized):
+    def test_rdmacm_check_passes(self):
         for check in ("connection", "refusals", "own-qp", "ports", "datagrams", "channels"):
             with self.subTest(check):
                 end = self.wait(self.start(*self.preloaded((RDMACM_CHECK, check, self.server))))
                 self.assertEqual(end.status, 0, end.text)
 
-    def test_rdma_sockets(self):
+    def test_rsockets_check_passes(self):
         end = self.wait(self.start(*self.preloaded((RSOCKETS_CHECK, self.server))))
         self.assertEqual((end.status, end.text), (0, "all is so\n"))
 
@@ -57,34 +57,34 @@ class UnmodifiedPrograms(Sanitized):
     def pair(self, server, client):
         return self.serve_once(self.preloaded(server), self.preloaded(client))
 
-    def test_rping(self):
+    def test_rping_completes_50_iterations(self):
         command = ("rping", "-a", self.server, "-p", str(free_port()), "-v", "-V", "-C", "50")
         _, client = self.pair((*command, "-s"), (*command, "-c"))
         self.assertEqual(client.count("ping data: rdma-ping-"), 50, client)
 
-    def test_ucmatose(self):
+    def test_ucmatose_completes_transfers(self):
         command = ("ucmatose", "-p", str(free_port()), "-c", "20")
         _, client = self.pair((*command, "-b", self.server), (*command, "-s", self.server))
         self.assertIn("data transfers complete", client)
 
-    def test_ucmatose_moves_its_connections_to_another_channel(self):
+    def test_ucmatose_migrates_connections_to_another_event_channel(self):
         command = ("ucmatose", "-p", str(free_port()), "-c", "5", "-m")
         _, client = self.pair((*command, "-b", self.server), (*command, "-s", self.server))
         self.assertIn("data transfers complete", client)
 
-    def test_udaddy(self):
+    def test_udaddy_completes_transfers(self):
         command = ("udaddy", "-c", "3")  # its port is a constant
         _, client = self.pair((*command, "-b", self.server), (*command, "-s", self.server))
         self.assertIn("data transfers complete", client)
 
-    def test_rstream(self):
+    def test_rstream_verifies_data_in_each_mode(self):
         for mode in ("blocking", "nonblocking", "async"):
             with self.subTest(mode):
                 command = ("rstream", "-p", free_port(), "-T", mode, "-T", "verify", "-S", "5000", "-C", "20", "-I", "2")
                 _, client = self.pair((*command, "-b", self.server), (*command, "-s", self.server))
                 self.assertRegex(client, r"custom +\S+ +\S+ +\d+ ")
 
-    def test_rcopy(self):
+    def test_rcopy_transfers_file_unchanged(self):
         content = os.urandom(300_001)
         (self.folder / "from").write_bytes(content)
         port = str(free_port())
@@ -94,7 +94,7 @@ class UnmodifiedPrograms(Sanitized):
         self.assertEqual((self.folder / "to").read_bytes(), content)
         self.end(server)  # it waits for the next client
 
-    def test_a_killed_peer(self):
+    def test_rping_server_exits_after_client_is_killed(self):
         command = ("rping", "-a", self.server, "-p", str(free_port()))
         server = self.start(*self.preloaded((*command, "-s")))
         self.wait_for_place(server)

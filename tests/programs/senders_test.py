@@ -42,16 +42,16 @@ class TwoSenders(Programs):
               f"peak {peak} KiB of {hosts[0]['port/ring_size'] // 1024} KiB")
         self.assertGreater(min(rates), 0)
 
-    def test_dcqcn(self):
+    def test_both_transfer_data_with_dcqcn(self):
         self.check("dcqcn")
 
-    def test_dctcp(self):
+    def test_both_transfer_data_with_dctcp(self):
         self.check("dctcp")
 
-    def test_ldcp(self):
+    def test_both_transfer_data_with_ldcp(self):
         self.check("ldcp")
 
-    def test_hpcc(self):
+    def test_both_transfer_data_with_hpcc(self):
         self.check("hpcc")
 
 

@@ -95,7 +95,7 @@ class Iser:
                        timeout=LIMIT, check=True)
         return image
 
-    def test_a_file_system_is_written_and_read_back(self):
+    def test_initiator_reads_back_written_file_system(self):
         image, back = self.file_system(), self.folder / "back"
         self.initiate("qemu-img", "convert", "-n", "-f", "raw", "-O", "raw", image, self.QEMU)
         self.initiate("qemu-img", "convert", "-O", "raw", self.QEMU, back)
@@ -114,7 +114,7 @@ class Iser:
 
 
 class IserTarget(Iser, Programs):
-    def test_libiscsi_asks_what_the_disk_is(self):
+    def test_libiscsi_reads_inquiry_and_capacity(self):
         for command, answer in (("iscsi-inq", "VIRTUAL-DISK"), ("iscsi-readcapacity16", f"Total size:{32 * MIB}")):
             with self.subTest(command):
                 self.assertIn(answer, self.initiate(command, "-i", self.INITIATOR, self.URL))
@@ -153,7 +153,7 @@ class Fio(Programs):
         _, client = self.serve_once(*self.commands(verb))
         self.assertIn("io=4096KiB", client)
 
-    def test_each_verb(self):
+    def test_completes_write_read_and_send(self):
         for verb in ("write", "read", "send"):
             with self.subTest(verb):
                 self.run_verb(verb)

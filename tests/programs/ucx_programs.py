@@ -14,8 +14,8 @@ def mpi_command(ranks, program):
             "--mca", "mpi_yield_when_idle", "1", program)
 
 
-class UcxOver:
-    def test_every_kind_of_message(self):
+class UcxTransfers:
+    def test_completes_tag_am_put_get_atomic_and_stream_tests(self):
         for name, size in TESTS:
             with self.subTest(name):
                 server, client = self.pair("ucx_perftest", "-t", name, "-s", size, "-n", 200, "-w", 10)
@@ -23,7 +23,7 @@ class UcxOver:
                 self.assertNotIn("ERROR", server.text + client.text)
 
 
-class MpiOver:
+class MpiJobs:
     mpi_check = None  # path of the program
 
     def check(self, ranks, options=()):
@@ -32,8 +32,8 @@ class MpiOver:
         self.assertIn(f"{ranks} ranks: all bytes as they should be", job.text)
         return job
 
-    def test_two_ranks(self):
+    def test_two_ranks_exchange_correct_data(self):
         self.check(2)
 
-    def test_four_ranks(self):
+    def test_four_ranks_exchange_correct_data(self):
         self.check(4)

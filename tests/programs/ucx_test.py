@@ -4,25 +4,25 @@ import sys
 import unittest
 
 from programs import Programs
-from ucx_programs import DATAGRAMS, MPI, RELIABLE, MpiOver, UcxOver
+from ucx_programs import DATAGRAMS, MPI, RELIABLE, MpiJobs, UcxTransfers
 
 Programs.run_program = sys.argv.pop(1)
-MpiOver.mpi_check = sys.argv.pop(1)
+MpiJobs.mpi_check = sys.argv.pop(1)
 
 
-class UcxOverReliable(UcxOver, Programs):
+class UcxOverRc(UcxTransfers, Programs):
     environment_more = RELIABLE
 
 
-class UcxOverDatagrams(UcxOver, Programs):
+class UcxOverUd(UcxTransfers, Programs):
     environment_more = DATAGRAMS
 
 
-class MpiOverReliable(MpiOver, Programs):
+class MpiOverRc(MpiJobs, Programs):
     environment_more = {**MPI, **RELIABLE}
 
 
-class MpiOverDatagrams(MpiOver, Programs):
+class MpiOverUd(MpiJobs, Programs):
     environment_more = {**MPI, **DATAGRAMS}
 
 

@@ -16,26 +16,26 @@ class Verbs(Programs):
         self.assertIn(f"{name}: as it should be", done.text)
         return done.text
 
-    def test_a_request_of_each_opcode_by_the_calls_that_build_one(self):
+    def test_ibv_wr_calls_complete_each_opcode(self):
         self.check("wr")
 
-    def test_memory_that_is_unmapped_is_an_error_of_the_request(self):
+    def test_write_with_unmapped_memory_completes_with_error(self):
         self.check("unmapped")
 
-    def test_a_child_that_uses_what_its_parent_opened_is_told_so(self):
+    def test_forked_child_gets_errors_and_one_message_for_parent_objects(self):
         text = self.check("fork")
         self.assertEqual(text.count("was forked from a process that uses the RDMA device"), 1, text)
 
-    def test_threads_call_what_they_like(self):
+    def test_threads_post_poll_and_create_objects_concurrently(self):
         self.check("threads")
 
-    def test_a_signal_for_the_process_is_the_programs(self):
+    def test_library_threads_block_signals_of_the_process(self):
         self.check("signals")
 
-    def test_who_was_told_of_an_event_by_poll_does_not_wait_for_it(self):
+    def test_get_cq_event_does_not_block_after_poll_reported_event(self):
         self.check("events")
 
-    def test_statistics_say_what_both_processes_did(self):
+    def test_stats_option_reports_counters_of_both_processes(self):
         text = self.check("wr", options=["--stats"])
         processes = text.split("roci-run: verbs-check (process ")[1:]
         self.assertEqual(len(processes), 2, text)
@@ -44,7 +44,7 @@ class Verbs(Programs):
             self.assertRegex(process, r"(?m)^  queue pair ")
             self.assertRegex(process, r"(?m)^  \d+ +RC +10\.77\.0\.\d+/\d+ ")
 
-    def test_roci_top_sees_the_device_of_a_process(self):
+    def test_roci_top_reports_device_of_running_process(self):
         port = free_port()
         server = self.start("ib_write_bw", "-d", "roci0", "-p", port)
         self.wait_for_server(server, port)

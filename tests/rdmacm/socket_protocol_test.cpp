@@ -21,7 +21,7 @@ const ConnectionData kTerms{.big_endian = false,
                             .grants = {0x1122334455667788, 0xa1a2a3a4, 2},
                             .ring = {0x99aabbccddeeff00, 0xb1b2b3b4, 65536}};
 
-TEST(SocketTerms, GoAsRdmaCoreHasThem) {
+TEST(SocketTerms, wire_format_matches_rdma_core) {
   const std::vector<uint8_t> wire{
       1,    2,    0x01, 0x80, 0,    0,    0,    3,                                          // Header.
       0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0xa1, 0xa2, 0xa3, 0xa4, 0, 0, 0, 2,   // List.
@@ -29,7 +29,7 @@ TEST(SocketTerms, GoAsRdmaCoreHasThem) {
   EXPECT_EQ(bytes_of(to_wire(kTerms)), wire);
 }
 
-TEST(SocketTerms, AreReadAsTheyWereWritten) {
+TEST(SocketTerms, wire_round_trip_preserves_values) {
   // The private data of a reply is longer than the structure in it.
   std::vector<uint8_t> wire = bytes_of(to_wire(kTerms));
   wire.resize(196);
@@ -38,7 +38,7 @@ TEST(SocketTerms, AreReadAsTheyWereWritten) {
   EXPECT_EQ(bytes_of(to_wire(*read)), bytes_of(to_wire(kTerms)));
 }
 
-TEST(SocketTerms, OfOthersAreRefused) {
+TEST(SocketTerms, rejects_invalid_data) {
   std::vector<uint8_t> wire = bytes_of(to_wire(kTerms));
   EXPECT_FALSE(from_wire(std::span(wire).first(39)));
   wire[0] = 2;
@@ -48,7 +48,7 @@ TEST(SocketTerms, OfOthersAreRefused) {
   EXPECT_FALSE(from_wire(wire));
 }
 
-TEST(SocketTerms, WithoutTheFlagHaveNoMappings) {
+TEST(SocketTerms, contain_no_mappings_without_the_mapping_flag) {
   std::vector<uint8_t> wire = bytes_of(to_wire(kTerms));
   wire[1] = 1;
   const auto read = from_wire(wire);
@@ -57,7 +57,7 @@ TEST(SocketTerms, WithoutTheFlagHaveNoMappings) {
   EXPECT_TRUE(read->big_endian);
 }
 
-TEST(SocketTerms, RoundNumbersOfMappings) {
+TEST(SocketTerms, mapping_count_is_scaled_and_rounded_down) {
   EXPECT_EQ(unscaled(scaled(0)), 0);
   EXPECT_EQ(unscaled(scaled(128)), 128);
   EXPECT_EQ(scaled(256), 0x81);
@@ -65,7 +65,7 @@ TEST(SocketTerms, RoundNumbersOfMappings) {
   EXPECT_EQ(unscaled(scaled(0x7f00)), 0x7f00);
 }
 
-TEST(SocketWords, HaveTheOperationInTheUpperThreeBits) {
+TEST(SocketWord, has_operation_in_upper_three_bits) {
   EXPECT_EQ(word(Operation::kData, 1000), 1000U);
   EXPECT_EQ(word(Operation::kCredits, 384), 0x80000180U);
   EXPECT_EQ(word(Operation::kMapping, 2), 0xc0000002U);
@@ -74,7 +74,7 @@ TEST(SocketWords, HaveTheOperationInTheUpperThreeBits) {
   EXPECT_EQ(operand_of(0xffffffff), kMaxOperand);
 }
 
-TEST(SocketMemory, IsSwappedForWhoCountsBytesTheOtherWay) {
+TEST(SocketMapping, is_swapped_to_other_byte_order) {
   const Mapping mapping = swapped(Mapping{1, {2, 3, 4}});
   EXPECT_EQ(mapping.offset, uint64_t{1} << 56);
   EXPECT_EQ(mapping.area.address, uint64_t{2} << 56);
@@ -82,7 +82,7 @@ TEST(SocketMemory, IsSwappedForWhoCountsBytesTheOtherWay) {
   EXPECT_EQ(mapping.area.length, 4U << 24);
 }
 
-TEST(DatagramHeader, SaysWhoSends) {
+TEST(DatagramHeader, contains_source_address_and_port) {
   const DatagramSource v4{IpAddress::from_v4(0x0a4d0001), 7174};
   ASSERT_EQ(datagram_header_length(v4), 8U);
   std::vector<uint8_t> wire(8);
@@ -101,7 +101,7 @@ TEST(DatagramHeader, SaysWhoSends) {
   EXPECT_EQ(read_datagram_header(wire), v6);
 }
 
-TEST(DatagramHeader, OfOthersIsRefused) {
+TEST(DatagramHeader, rejects_invalid_headers) {
   EXPECT_FALSE(read_datagram_header(std::vector<uint8_t>{4, 8, 0, 9, 10, 77, 0}));
   EXPECT_FALSE(read_datagram_header(std::vector<uint8_t>{5, 8, 0, 9, 10, 77, 0, 1}));
   EXPECT_FALSE(read_datagram_header(std::vector<uint8_t>{4, 9, 0, 9, 10, 77, 0, 1, 0}));

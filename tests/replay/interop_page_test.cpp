@@ -77,7 +77,7 @@ Frames frames_on_page(const std::string& heading) {
   return frames;
 }
 
-TEST(InteropPage, names_the_answers_that_differ) {
+TEST(InteropPage, lists_responder_differences) {
   Frames frames;
   for (const Difference& d : known_differences()) {
     const bool lost = d.kind == Difference::Kind::kNotDelivered || d.kind == Difference::Kind::kAnswerLost;
@@ -86,13 +86,13 @@ TEST(InteropPage, names_the_answers_that_differ) {
   EXPECT_EQ(frames_on_page("Capture differences: responder"), frames);
 }
 
-TEST(InteropPage, names_the_requests_that_differ) {
+TEST(InteropPage, lists_requester_differences) {
   Frames frames;
   for (const RequestDifference& d : request_differences()) frames.emplace(d.capture, d.frame);
   EXPECT_EQ(frames_on_page("Capture differences: requester"), frames);
 }
 
-TEST(InteropPage, counts_the_requests_of_a_kind_that_differ) {
+TEST(InteropPage, lists_counts_of_requests_with_differing_fields) {
   using Count = std::tuple<std::string, std::string, int>;  // "ip.ecn 0 and 2", capture, packets
   std::set<Count> known, on_page;
   for (const RequestHabit& h : request_habits()) {
@@ -111,7 +111,7 @@ TEST(InteropPage, counts_the_requests_of_a_kind_that_differ) {
   EXPECT_EQ(on_page, known);
 }
 
-TEST(InteropPage, says_how_many_exchanges_drive_the_requester) {
+TEST(InteropPage, lists_captures_and_exchanges_of_requester_replay) {
   const std::string text = section("Test methods");
   const auto captures = captures_of_reliable_connections();
   size_t exchanges = 0;

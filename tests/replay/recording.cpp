@@ -10,9 +10,9 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "wire/capability_mad.hpp"
-#include "wire/packet_fields.hpp"
-#include "wire/roce_writer.hpp"
+#include "wire/mad/capability_mad.hpp"
+#include "wire/roce/packet_fields.hpp"
+#include "wire/roce/roce_writer.hpp"
 
 namespace roci::test {
 

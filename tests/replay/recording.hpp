@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "wire/packet.hpp"
+#include "wire/roce/packet.hpp"
 
 namespace roci::test {
 

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "replay/scenario.hpp"
-#include "wire/packet_fields.hpp"
+#include "wire/roce/packet_fields.hpp"
 
 namespace roci::test {
 namespace {

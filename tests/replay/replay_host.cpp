@@ -3,8 +3,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "support/frames.hpp"
-#include "support/two_hosts.hpp"
+#include "support/hosts/two_hosts.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci::test {
 namespace {

@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "device/events.hpp"
-#include "engine/flow_control.hpp"
-#include "engine/worker.hpp"
+#include "device/api/events.hpp"
+#include "engine/worker/flow_control.hpp"
+#include "engine/worker/worker.hpp"
 #include "replay/recording.hpp"
 
 namespace roci::test {

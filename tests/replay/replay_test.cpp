@@ -25,7 +25,7 @@ std::string joined(const std::vector<std::string>& lines) {
 
 class Replay : public testing::TestWithParam<const char*> {};
 
-TEST_P(Replay, answers_what_the_other_stack_answered) {
+TEST_P(Replay, sends_same_responses_as_recorded) {
   const auto exchanges = load_exchanges(GetParam());
   // In ibv_rc_pingpong and rping both peers send requests, in ucmatose on two connections; otherwise only one does.
   const std::string name = GetParam();
@@ -41,20 +41,20 @@ INSTANTIATE_TEST_SUITE_P(undisturbed, Replay, testing::ValuesIn(kUndisturbed),
 INSTANTIATE_TEST_SUITE_P(disturbed, Replay, testing::ValuesIn(kDisturbed),
                          [](const auto& tested) { return std::string(tested.param); });
 
-class ReplayInBursts : public testing::TestWithParam<const char*> {};
+class BurstReplay : public testing::TestWithParam<const char*> {};
 
 // A batch of requests gets one acknowledgment, and the last one must equal the last recorded one.
-TEST_P(ReplayInBursts, ends_where_the_other_stack_ended) {
+TEST_P(BurstReplay, last_response_equals_recorded_response) {
   for (const Exchange& exchange : load_exchanges(GetParam())) {
     const auto complaints = replay_in_bursts(exchange, known_differences());
     EXPECT_TRUE(complaints.empty()) << joined(complaints);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(undisturbed, ReplayInBursts, testing::ValuesIn(kUndisturbed),
+INSTANTIATE_TEST_SUITE_P(undisturbed, BurstReplay, testing::ValuesIn(kUndisturbed),
                          [](const auto& tested) { return std::string(tested.param); });
 
-TEST(ReplayTable, names_only_captures_that_are_replayed) {
+TEST(ReplayTable, lists_only_replayed_captures) {
   for (const Difference& d : known_differences()) {
     const auto is = [&](const char* capture) { return d.capture == capture; };
     EXPECT_TRUE(std::ranges::any_of(kUndisturbed, is) || std::ranges::any_of(kDisturbed, is)) << d.capture;
@@ -63,7 +63,7 @@ TEST(ReplayTable, names_only_captures_that_are_replayed) {
 }
 
 // Verifies the comparison: a changed recording must be reported.
-TEST(ReplayCheck, reports_a_field_that_differs) {
+TEST(ReplayCheck, reports_differing_field) {
   Exchange exchange = load_exchanges("write").at(0);
   RecordedFrame& ack = exchange.frames.at(3);
   ASSERT_FALSE(ack.is_request());
@@ -75,7 +75,7 @@ TEST(ReplayCheck, reports_a_field_that_differs) {
   EXPECT_NE(complaints[1].find("icrc"), std::string::npos) << complaints[1];
 }
 
-TEST(ReplayCheck, reports_an_answer_that_is_missing_and_one_too_many) {
+TEST(ReplayCheck, reports_missing_and_extra_responses) {
   Exchange exchange = load_exchanges("write").at(0);
   const RecordedFrame last = exchange.frames.back();
   exchange.frames.pop_back();
@@ -87,7 +87,7 @@ TEST(ReplayCheck, reports_an_answer_that_is_missing_and_one_too_many) {
             std::vector<std::string>{"write frame 40: we do not answer RC_ACK 15704444 1f"});
 }
 
-TEST(ReplayCheck, reports_memory_that_differs) {
+TEST(ReplayCheck, reports_differing_memory) {
   Exchange exchange = load_exchanges("write").at(0);
   // The model gets a different payload than the host.
   RecordedFrame& middle = exchange.frames.at(37);
@@ -99,7 +99,7 @@ TEST(ReplayCheck, reports_memory_that_differs) {
   EXPECT_EQ(complaints[0], "write frame 0: region 1765 differs at byte 1029");
 }
 
-TEST(ReplayCheck, reports_an_entry_of_the_table_that_is_not_needed) {
+TEST(ReplayCheck, reports_unneeded_table_entry) {
   const Difference unneeded{"write", Difference::Kind::kTheirsOnly, 1, "RC_ACK 1 1f", {}, "for this test"};
   EXPECT_EQ(replay(load_exchanges("write").at(0), {&unneeded, 1}),
             std::vector<std::string>{"write frame 1: the entry in the list of differences is not needed"});

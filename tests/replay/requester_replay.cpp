@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "replay/requester_scenario.hpp"
-#include "wire/aeth.hpp"
-#include "wire/packet_fields.hpp"
+#include "wire/headers/aeth.hpp"
+#include "wire/roce/packet_fields.hpp"
 
 namespace roci::test {
 namespace {

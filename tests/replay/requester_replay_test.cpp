@@ -60,7 +60,7 @@ Lines replay_all(const std::string& capture, const RequesterTables& tables) {
 
 class RequesterReplay : public testing::TestWithParam<std::string> {};
 
-TEST_P(RequesterReplay, sends_what_the_other_stack_sent) {
+TEST_P(RequesterReplay, sends_same_requests_as_recorded) {
   const Lines complaints = replay_all(GetParam(), known_requester_tables());
   EXPECT_TRUE(complaints.empty()) << joined(complaints);
 }
@@ -68,11 +68,11 @@ TEST_P(RequesterReplay, sends_what_the_other_stack_sent) {
 INSTANTIATE_TEST_SUITE_P(captures, RequesterReplay, testing::ValuesIn(kCaptures),
                          [](const auto& tested) { return tested.param; });
 
-TEST(RequesterReplayList, holds_every_capture_with_a_request_of_a_reliable_connection) {
+TEST(RequesterReplayList, contains_every_capture_with_reliable_requests) {
   EXPECT_EQ(captures_of_reliable_connections(), kCaptures);
 }
 
-TEST(RequesterReplayTables, say_why_and_name_only_captures_that_are_replayed) {
+TEST(RequesterReplayTables, have_reasons_and_list_only_replayed_captures) {
   for (const RequestDifference& d : request_differences()) {
     EXPECT_TRUE(kCaptures.contains(std::string(d.capture))) << d.capture;
     EXPECT_FALSE(d.why.empty());
@@ -91,7 +91,7 @@ std::vector<Entry> without(std::span<const Entry> table, size_t index) {
   return rest;
 }
 
-TEST(RequesterReplayTables, have_no_entry_that_could_be_left_out) {
+TEST(RequesterReplayTables, have_no_unneeded_entry) {
   const auto [differences, habits] = known_requester_tables();
   for (size_t i = 0; i < differences.size(); ++i) {
     const auto rest = without(differences, i);
@@ -129,7 +129,7 @@ class RequesterReplayCheck : public testing::Test {
   Exchange exchange_;
 };
 
-TEST_F(RequesterReplayCheck, reports_a_byte_of_a_repeated_packet) {
+TEST_F(RequesterReplayCheck, reports_differing_byte_of_retransmitted_packet) {
   load("drop_request");
   change(8, [](Packet& p) { p.payload.at(3) ^= 1; });
   const Lines lines = complaints();
@@ -138,7 +138,7 @@ TEST_F(RequesterReplayCheck, reports_a_byte_of_a_repeated_packet) {
   EXPECT_NE(lines[1].find("data.icrc"), std::string::npos) << lines[1];
 }
 
-TEST_F(RequesterReplayCheck, reports_a_header_field) {
+TEST_F(RequesterReplayCheck, reports_differing_header_field) {
   load("drop_read_response");
   change(9, [](Packet& p) { p.reth->va += 8; });
   EXPECT_TRUE(has(complaints(),
@@ -146,7 +146,7 @@ TEST_F(RequesterReplayCheck, reports_a_header_field) {
                   "0x00007fc1b5e7f808 and 0x00007fc1b5e7f800"));
 }
 
-TEST_F(RequesterReplayCheck, reports_a_request_that_is_missing_and_one_too_many) {
+TEST_F(RequesterReplayCheck, reports_missing_and_extra_requests) {
   load("write");
   const RecordedFrame last = frame(39);
   exchange_.frames.push_back(last);
@@ -157,7 +157,7 @@ TEST_F(RequesterReplayCheck, reports_a_request_that_is_missing_and_one_too_many)
                                  "drop_request frame 0: ip.ecn differs in 3 packets, in the table in 4"}));
 }
 
-TEST_F(RequesterReplayCheck, reports_what_a_lost_acknowledgement_makes_us_send) {
+TEST_F(RequesterReplayCheck, reports_retransmissions_after_a_lost_acknowledgment) {
   load("write");
   lose(40);
   const Lines lines = complaints();
@@ -166,7 +166,7 @@ TEST_F(RequesterReplayCheck, reports_what_a_lost_acknowledgement_makes_us_send) 
   EXPECT_TRUE(has(lines, "write frame 0: request 10 ends with status 12 instead of 0")) << joined(lines);
 }
 
-TEST_F(RequesterReplayCheck, reports_that_we_go_back_to_another_packet) {
+TEST_F(RequesterReplayCheck, reports_retransmission_from_another_psn) {
   load("drop_request");
   change(6, [](Packet& p) { p.bth.psn = Psn{1002}; });
   EXPECT_TRUE(
@@ -174,34 +174,34 @@ TEST_F(RequesterReplayCheck, reports_that_we_go_back_to_another_packet) {
           "drop_request frame 7: RC_WRITE_MIDDLE 1001: theirs and ours differ in bth.psn: 1001 and 1002"));
 }
 
-TEST_F(RequesterReplayCheck, reports_that_we_go_back_at_another_time) {
+TEST_F(RequesterReplayCheck, reports_retransmission_at_another_time) {
   load("drop_request");
   for (const int number : {7, 8, 9, 10, 11}) frame(number).at += 2ms;
   EXPECT_EQ(complaints(), Lines{"drop_request frame 7: RC_WRITE_MIDDLE 1001: theirs and ours differ in time: "
                                 "4789 us and 1951 us"});
 }
 
-TEST_F(RequesterReplayCheck, reports_the_status_of_a_completion) {
+TEST_F(RequesterReplayCheck, reports_differing_completion_status) {
   load("write");
   change(40, [](Packet& p) { p.aeth->syndrome = 0x62; });
   EXPECT_EQ(complaints(), (Lines{"write frame 0: request 10 ends with status 10 instead of 0",
                                  "write frame 0: the queue pair ends in state 6"}));
 }
 
-TEST_F(RequesterReplayCheck, reports_data_that_differ_from_what_was_answered_first) {
+TEST_F(RequesterReplayCheck, reports_read_data_differing_from_recorded_responses) {
   load("drop_read_response");
   change(12, [](Packet& p) { p.payload.at(100) ^= 1; });
   EXPECT_EQ(complaints(),
             Lines{"drop_read_response frame 0: request 1 brings other data than the recorded responses"});
 }
 
-TEST_F(RequesterReplayCheck, reports_a_duplicate_that_is_none) {
+TEST_F(RequesterReplayCheck, reports_packet_that_is_not_a_duplicate) {
   load("dup_requests");
   change(2, [](Packet& p) { ++p.v4().id; });
   EXPECT_EQ(complaints(), Lines{"dup_requests frame 2: it is no duplicate"});
 }
 
-TEST_F(RequesterReplayCheck, reports_entries_that_are_not_needed_or_not_as_often) {
+TEST_F(RequesterReplayCheck, reports_unneeded_entries_and_wrong_counts) {
   load("read");
   const RequestDifference unneeded{"read", RequestDifference::Kind::kTheirsOnly, 1, "RC_SEND_ONLY 1", {}, ""};
   const RequestHabit rare{"read",         RequestHabit::Field::kEcn, 0, 2, RequestHabit::Where::kSentAgain, 1,

@@ -2,7 +2,7 @@
 // no capture contains.
 #include <gtest/gtest.h>
 
-#include "support/lone_host.hpp"
+#include "support/hosts/lone_host.hpp"
 
 namespace roci::test {
 namespace {
@@ -42,7 +42,7 @@ class RequesterRules : public testing::Test {
 };
 
 // After an RNR NAK, rxe's responder sends a NAK for the same PSN when later packets arrive.
-TEST_F(RequesterRules, sequence_nak_behind_an_rnr_nak_costs_nothing_and_does_not_end_the_wait) {
+TEST_F(RequesterRules, sequence_nak_after_rnr_nak_neither_uses_a_retry_nor_ends_the_wait) {
   LoneHostOptions options;
   options.retry_count = 0;  // a NAK that counts as a retry would be an error
   LoneHost host(options);
@@ -58,7 +58,7 @@ TEST_F(RequesterRules, sequence_nak_behind_an_rnr_nak_costs_nothing_and_does_not
 
 // The NAK arrives after the wait, when the wait is shorter than the time in which a slow responder reaches the packets
 // behind. The RNR NAK shows that the refused packet has arrived, so these NAKs do not use up the retries.
-TEST_F(RequesterRules, sequence_naks_between_rnr_naks_do_not_use_up_the_retries) {
+TEST_F(RequesterRules, sequence_naks_between_rnr_naks_do_not_exhaust_retries) {
   LoneHostOptions options;
   options.retry_count = 1;
   options.rnr_retry = 7;
@@ -77,7 +77,7 @@ TEST_F(RequesterRules, sequence_naks_between_rnr_naks_do_not_use_up_the_retries)
 }
 
 // A READ is answered late, while the SEND after it waits.
-TEST_F(RequesterRules, progress_does_not_change_the_wait_that_an_rnr_nak_asks_for) {
+TEST_F(RequesterRules, progress_does_not_change_the_rnr_wait_time) {
   post(IBV_WR_RDMA_READ, 16);
   post(IBV_WR_SEND, 8);
   EXPECT_EQ(ack(1, 0x2c), Lines{});  // 640 us
@@ -89,12 +89,12 @@ TEST_F(RequesterRules, progress_does_not_change_the_wait_that_an_rnr_nak_asks_fo
 }
 
 // The RNR NAK was lost and only the later NAK arrives.
-TEST_F(RequesterRules, sequence_nak_of_the_oldest_packet_makes_it_be_sent_at_once) {
+TEST_F(RequesterRules, sequence_nak_for_oldest_packet_retransmits_at_once) {
   post(IBV_WR_SEND, 300);
   EXPECT_EQ(ack(0, 0x60), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
 }
 
-TEST_F(RequesterRules, rnr_nak_acknowledges_what_is_in_front_of_it) {
+TEST_F(RequesterRules, rnr_nak_acknowledges_earlier_packets) {
   EXPECT_EQ(post(IBV_WR_RDMA_WRITE, 8), Lines{"RC_WRITE_ONLY 0"});
   EXPECT_EQ(post(IBV_WR_SEND, 8), Lines{"RC_SEND_ONLY 1"});
   EXPECT_EQ(ack(1, 0x2c), Lines{});
@@ -102,7 +102,7 @@ TEST_F(RequesterRules, rnr_nak_acknowledges_what_is_in_front_of_it) {
   EXPECT_EQ(host_.wait(641us), Lines{"RC_SEND_ONLY 1"});
 }
 
-TEST_F(RequesterRules, sequence_nak_acknowledges_what_is_in_front_of_it) {
+TEST_F(RequesterRules, sequence_nak_acknowledges_earlier_packets) {
   post(IBV_WR_RDMA_WRITE, 300);
   post(IBV_WR_RDMA_WRITE, 3 * kMtu);
   EXPECT_EQ(ack(3, 0x60), (Lines{"RC_WRITE_MIDDLE 3", "RC_WRITE_LAST 4"}));  // the RETH is not repeated
@@ -111,7 +111,7 @@ TEST_F(RequesterRules, sequence_nak_acknowledges_what_is_in_front_of_it) {
 
 // The retransmission also lost a packet, and the round-trip time is shorter than before (loss_write, frame 196). A
 // NAK for a later PSN than the last one is new; only a NAK for the same PSN may be a delayed copy.
-TEST_F(RequesterRules, nak_behind_progress_counts_however_soon_it_comes) {
+TEST_F(RequesterRules, nak_for_later_psn_is_processed_regardless_of_time) {
   post(IBV_WR_RDMA_WRITE, 8);
   host_.wait(3ms);
   ack(0);  // a round-trip time of 3 ms
@@ -126,7 +126,7 @@ TEST_F(RequesterRules, nak_behind_progress_counts_however_soon_it_comes) {
   EXPECT_EQ(host_.statuses(), Statuses(2, IBV_WC_SUCCESS));
 }
 
-TEST_F(RequesterRules, ack_in_the_middle_of_a_message_counts_up_to_there) {
+TEST_F(RequesterRules, ack_within_a_message_acknowledges_earlier_packets) {
   EXPECT_EQ(post(IBV_WR_RDMA_WRITE, 4 * kMtu).size(), 4U);
   EXPECT_EQ(ack(1), Lines{});
   EXPECT_EQ(host_.statuses(), Statuses{});
@@ -136,13 +136,13 @@ TEST_F(RequesterRules, ack_in_the_middle_of_a_message_counts_up_to_there) {
   EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
-TEST_F(RequesterRules, one_ack_completes_all_messages_in_front_of_it) {
+TEST_F(RequesterRules, one_ack_completes_all_earlier_messages) {
   for (int i = 0; i < 3; ++i) post(IBV_WR_SEND, 300);
   EXPECT_EQ(ack(4), Lines{});  // PSN within the third message
   EXPECT_EQ(host_.statuses(), Statuses(2, IBV_WC_SUCCESS));
 }
 
-TEST_F(RequesterRules, repeated_ack_means_nothing) {
+TEST_F(RequesterRules, repeated_ack_is_ignored) {
   post(IBV_WR_SEND, 8);
   post(IBV_WR_SEND, 8);
   ack(0);
@@ -156,7 +156,7 @@ TEST_F(RequesterRules, repeated_ack_means_nothing) {
 }
 
 // End-to-end credits are optional for a requester (IBTA 9.7.7.2).
-TEST_F(RequesterRules, credits_in_an_ack_do_not_limit_what_is_sent) {
+TEST_F(RequesterRules, credits_in_an_ack_do_not_limit_requests) {
   for (uint8_t credits = 0; credits <= 0x1f; ++credits) {
     const int psn = 2 * credits;
     post(IBV_WR_SEND, 8);
@@ -167,14 +167,14 @@ TEST_F(RequesterRules, credits_in_an_ack_do_not_limit_what_is_sent) {
   }
 }
 
-TEST_F(RequesterRules, credits_in_a_read_response_do_not_hinder) {
+TEST_F(RequesterRules, credits_in_a_read_response_are_ignored) {
   post(IBV_WR_RDMA_READ, 300);
   host_.receive(host_.response(Opcode::kRcReadResponseFirst, 0, 0x00, kMtu));
   host_.receive(host_.response(Opcode::kRcReadResponseLast, 1, 0x05, 44));
   EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
-TEST_F(RequesterRules, msn_of_an_answer_is_not_looked_at) {
+TEST_F(RequesterRules, msn_of_a_response_is_ignored) {
   int psn = 0;
   for (const uint32_t msn : {0U, 1U, 77U, 0xffffffU}) {
     post(IBV_WR_SEND, 8);
@@ -185,7 +185,7 @@ TEST_F(RequesterRules, msn_of_an_answer_is_not_looked_at) {
   }
 }
 
-TEST_F(RequesterRules, marks_on_an_ack_are_counted_and_do_not_hinder) {
+TEST_F(RequesterRules, marks_on_an_ack_are_counted) {
   for (int psn = 0; psn < 3; ++psn) {
     post(IBV_WR_SEND, 8);
     Packet answer = host_.response(kAck, psn);
@@ -199,7 +199,7 @@ TEST_F(RequesterRules, marks_on_an_ack_are_counted_and_do_not_hinder) {
 }
 
 // rxe responds to a repeated READ with MIDDLE and LAST, other stacks with FIRST and LAST.
-TEST_F(RequesterRules, answer_to_the_rest_of_a_read_may_begin_as_a_message_or_go_on_with_one) {
+TEST_F(RequesterRules, response_to_rest_of_a_read_may_start_with_first_or_middle) {
   struct Case {
     Opcode begin, end;
   };
@@ -221,7 +221,7 @@ TEST_F(RequesterRules, answer_to_the_rest_of_a_read_may_begin_as_a_message_or_go
   }
 }
 
-TEST_F(RequesterRules, rest_of_a_read_is_asked_for_from_where_its_answer_ended) {
+TEST_F(RequesterRules, rest_of_a_read_is_requested_after_last_response) {
   post(IBV_WR_RDMA_READ, 3 * kMtu + 10);
   data(Opcode::kRcReadResponseFirst, 0, kMtu);
   data(Opcode::kRcReadResponseMiddle, 1, kMtu);
@@ -235,7 +235,7 @@ TEST_F(RequesterRules, rest_of_a_read_is_asked_for_from_where_its_answer_ended) 
 }
 
 // rxe completes the READ without its data.
-TEST_F(RequesterRules, ack_is_no_answer_to_a_read_or_an_atomic) {
+TEST_F(RequesterRules, ack_does_not_complete_a_read_or_an_atomic) {
   EXPECT_EQ(post(IBV_WR_RDMA_READ, 300), Lines{"RC_READ_REQUEST 0"});
   EXPECT_EQ(ack(1), Lines{"RC_READ_REQUEST 0"});  // its responses are lost
   EXPECT_EQ(host_.statuses(), Statuses{});
@@ -249,7 +249,7 @@ TEST_F(RequesterRules, ack_is_no_answer_to_a_read_or_an_atomic) {
   EXPECT_EQ(host_.statuses(), Statuses{});
 }
 
-TEST_F(RequesterRules, read_response_acknowledges_what_is_in_front_of_the_read) {
+TEST_F(RequesterRules, read_response_acknowledges_earlier_requests) {
   post(IBV_WR_RDMA_WRITE, 300);
   post(IBV_WR_RDMA_READ, 16);
   data(Opcode::kRcReadResponseOnly, 2, 16);
@@ -257,7 +257,7 @@ TEST_F(RequesterRules, read_response_acknowledges_what_is_in_front_of_the_read) 
 }
 
 // rxe's responder acknowledges a duplicate with the last executed PSN, which may be far ahead of it.
-TEST_F(RequesterRules, ack_of_what_was_sent_before_going_back_counts) {
+TEST_F(RequesterRules, ack_of_packets_sent_before_go_back_is_processed) {
   post(IBV_WR_RDMA_WRITE, 3 * kMtu);
   EXPECT_EQ(host_.wait(kTimeout).size(), 1U);
   EXPECT_EQ(ack(2), Lines{});

@@ -62,7 +62,7 @@ struct Change {
   std::function<void(Packet&)> make;
 };
 
-TEST(Rules, packets_that_are_nobodys_are_dropped_in_silence) {
+TEST(ResponderRules, invalid_or_misaddressed_packets_are_dropped_silently) {
   const Change changes[] = {
       {"transport version", [](Packet& p) { p.bth.version = 1; }},
       {"P_Key", [](Packet& p) { p.bth.pkey = PKey{0x8001}; }},
@@ -85,7 +85,7 @@ TEST(Rules, packets_that_are_nobodys_are_dropped_in_silence) {
   EXPECT_EQ(fed(write_only(kFirst)), Lines{"RC_ACK 1000 1f msn 1"});
 }
 
-TEST(Rules, what_does_not_matter_does_not_hinder) {
+TEST(ResponderRules, irrelevant_fields_are_ignored) {
   const Change changes[] = {
       {"MigReq", [](Packet& p) { p.bth.mig_req = true; }},
       {"FECN", [](Packet& p) { p.bth.fecn = true; }},
@@ -113,7 +113,7 @@ TEST(Rules, what_does_not_matter_does_not_hinder) {
 }
 
 // RFC 1122 4.1.3.4. The ICRC is correct.
-TEST(Rules, wrong_udp_checksum_is_dropped_in_silence) {
+TEST(ResponderRules, packet_with_wrong_udp_checksum_is_dropped_silently) {
   Fed fed;
   Packet p = write_only(kFirst);
   p.udp_checksum = 1;
@@ -123,7 +123,7 @@ TEST(Rules, wrong_udp_checksum_is_dropped_in_silence) {
   EXPECT_EQ(fed(write_only(kFirst)), Lines{"RC_ACK 1000 1f msn 1"});
 }
 
-TEST(Rules, a_gap_is_named_once_and_a_new_gap_again) {
+TEST(ResponderRules, one_nak_is_sent_per_gap) {
   Fed fed;
   EXPECT_EQ(fed(write_only(kFirst + 1)), Lines{"RC_ACK 1000 60 msn 0"});
   EXPECT_EQ(fed(write_only(kFirst + 2)), Lines{});
@@ -132,12 +132,12 @@ TEST(Rules, a_gap_is_named_once_and_a_new_gap_again) {
 }
 
 // rxe acknowledges PSN ffffff.
-TEST(Rules, duplicate_before_anything_was_executed_is_dropped) {
+TEST(ResponderRules, duplicate_before_first_request_is_dropped) {
   Fed fed;
   EXPECT_EQ(fed(write_only(kFirst - 1)), Lines{});
 }
 
-TEST(Rules, duplicate_is_acknowledged_at_once_with_the_last_psn_done) {
+TEST(ResponderRules, duplicate_is_acknowledged_at_once_with_last_executed_psn) {
   Fed fed;
   EXPECT_EQ(fed(write_only(kFirst)), Lines{"RC_ACK 1000 1f msn 1"});
   EXPECT_EQ(fed(write_only(kFirst + 1)), Lines{"RC_ACK 1001 1f msn 2"});
@@ -146,7 +146,7 @@ TEST(Rules, duplicate_is_acknowledged_at_once_with_the_last_psn_done) {
 
 // The responses to the READ and to the atomic were lost. rxe as the requester takes an ACK with the PSN of either for the
 // response, and completes the request without data.
-TEST(Rules, duplicate_is_never_acknowledged_with_the_psn_of_a_read_or_an_atomic) {
+TEST(ResponderRules, duplicate_is_never_acknowledged_with_psn_of_read_or_atomic) {
   Fed fed;
   EXPECT_EQ(fed(write_only(kFirst)), Lines{"RC_ACK 1000 1f msn 1"});
   EXPECT_EQ(fed(read_request(kFirst + 1, kVa, 2000)).size(), 2U);
@@ -159,7 +159,7 @@ TEST(Rules, duplicate_is_never_acknowledged_with_the_psn_of_a_read_or_an_atomic)
   EXPECT_EQ(fed(write_only(kFirst)), Lines{"RC_ACK 1004 1f msn 4"});
 }
 
-TEST(Rules, repeated_read_may_be_any_part_of_the_original_that_ends_with_a_packet) {
+TEST(ResponderRules, repeated_read_may_be_any_part_ending_at_a_packet_boundary) {
   Fed fed;
   EXPECT_EQ(fed(read_request(kFirst, kVa, 4000)).size(), 4U);
   EXPECT_EQ(fed(write_only(kFirst + 4)), Lines{"RC_ACK 1004 1f msn 2"});
@@ -173,7 +173,7 @@ TEST(Rules, repeated_read_may_be_any_part_of_the_original_that_ends_with_a_packe
   EXPECT_EQ(fed(read_request(kFirst, kVa, 4000)).size(), 4U);
 }
 
-TEST(Rules, repeated_read_that_is_no_part_of_the_original_is_dropped) {
+TEST(ResponderRules, repeated_read_outside_the_original_is_dropped) {
   Fed fed;
   EXPECT_EQ(fed(read_request(kFirst, kVa, 3000)).size(), 3U);
   EXPECT_EQ(fed(read_request(kFirst + 1, kVa, 1976)), Lines{});         // the address does not match the PSN
@@ -185,7 +185,7 @@ TEST(Rules, repeated_read_that_is_no_part_of_the_original_is_dropped) {
   EXPECT_EQ(fed(other_key), Lines{});
 }
 
-TEST(Rules, no_receive_buffer_means_rnr_whether_or_not_an_answer_was_asked_for) {
+TEST(ResponderRules, missing_receive_buffer_causes_rnr_nak_without_ack_request) {
   Fed fed;
   EXPECT_EQ(fed(request(Opcode::kRcSendFirst, kFirst, 1024)), Lines{"RC_ACK 1000 2e msn 0"});
   EXPECT_EQ(fed(request(Opcode::kRcSendLast, kFirst + 1, 10)), Lines{});  // rxe sends another NAK 60
@@ -195,7 +195,7 @@ TEST(Rules, no_receive_buffer_means_rnr_whether_or_not_an_answer_was_asked_for) 
             Lines{"RC_ACK 1001 1f msn 1"});
 }
 
-TEST(Rules, nothing_to_transfer_needs_no_key) {
+TEST(ResponderRules, zero_length_transfer_requires_no_key) {
   Fed fed;
   Packet write = write_only(kFirst, 0);
   write.reth->rkey = MemoryKey{0xdead};
@@ -205,7 +205,7 @@ TEST(Rules, nothing_to_transfer_needs_no_key) {
   EXPECT_EQ(fed(read), Lines{"RC_READ_RESP_ONLY 1001 1f msn 2"});
 }
 
-TEST(Rules, more_reads_at_a_time_than_agreed_are_refused) {
+TEST(ResponderRules, reads_beyond_negotiated_depth_are_rejected) {
   ReplayHost host(host_config());
   std::vector<ByteVector> burst;
   for (uint32_t i = 0; i <= ReplayHost::kReads; ++i)
@@ -217,7 +217,7 @@ TEST(Rules, more_reads_at_a_time_than_agreed_are_refused) {
 }
 
 // The responder rejects the request and moves the queue pair to the error state; later requests are dropped.
-TEST(Rules, wrong_requests_are_refused_with_the_right_code) {
+TEST(ResponderRules, invalid_requests_are_rejected_with_specified_nak_code) {
   struct Case {
     const char* what;
     std::vector<Packet> requests;
@@ -275,7 +275,7 @@ TEST(Rules, wrong_requests_are_refused_with_the_right_code) {
 }
 
 // The queue pair enters the error state before it has resolved the MAC of its peer.
-TEST(Rules, first_packet_of_all_is_refused_with_a_nak) {
+TEST(ResponderRules, invalid_first_packet_is_rejected_with_a_nak) {
   ReplayHost::Config config = host_config();
   config.had_turn = false;
   Fed fed(config);

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "wire/aeth.hpp"
+#include "wire/headers/aeth.hpp"
 
 namespace roci::test {
 namespace {

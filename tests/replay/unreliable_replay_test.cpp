@@ -5,7 +5,7 @@
 #include <map>
 
 #include "replay/replay_host.hpp"
-#include "wire/packet_fields.hpp"
+#include "wire/roce/packet_fields.hpp"
 
 namespace roci::test {
 namespace {
@@ -81,7 +81,7 @@ ReplayHost::Config receiver_of(const Direction& direction) {
 
 class UnreliableReplay : public testing::TestWithParam<const char*> {};
 
-TEST_P(UnreliableReplay, our_receiver_takes_what_their_sender_sent) {
+TEST_P(UnreliableReplay, receiver_delivers_recorded_messages) {
   for (const Direction& direction : load_directions(GetParam())) {
     const auto messages = messages_of(direction);
     ReplayHost host(receiver_of(direction));
@@ -128,7 +128,7 @@ Qpn sender_of(const Direction& direction) {
   return first.deth ? first.deth->source_qp : find_sender(first);
 }
 
-TEST_P(UnreliableReplay, our_sender_sends_the_same_bytes) {
+TEST_P(UnreliableReplay, sender_sends_same_bytes_as_recorded) {
   for (const Direction& direction : load_directions(GetParam())) {
     const Packet& first = direction.first();
     ReplayHost::Config sender = ReplayHost::Config::sender_of(first);

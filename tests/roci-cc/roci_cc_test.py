@@ -62,14 +62,14 @@ class Case(unittest.TestCase):
 
 
 class Usage(Case):
-    def test_help_is_for_terminals_of_100_columns(self):
+    def test_help_of_each_command_fits_into_105_columns(self):
         self.assertIn("replay", self.good("--help"))
         for command in ("", "list", "show", "check", "replay", "csv"):
             out = self.good(*([command] if command else []), "--help")
             self.assertLessEqual(max(map(len, out.splitlines())), 105, command)
             self.assertEqual("Exit status" in out, command != "", command)
 
-    def test_wrong_usage_is_2(self):
+    def test_invalid_usage_returns_2(self):
         for arguments in ([], ["show"], ["check"], ["replay"], ["list", "--json"], ["fly"]):
             status, out, err = self.run_program(*arguments)
             self.assertEqual((status, out), (2, ""), arguments)
@@ -77,17 +77,17 @@ class Usage(Case):
 
 
 class Descriptions(Case):
-    def test_the_list_has_every_algorithm(self):
+    def test_list_contains_every_algorithm(self):
         out = self.good("list")
         self.assertEqual(re.findall(r"^([a-z_]+) ", out, flags=re.MULTILINE), BUILT_IN)
         self.assertLessEqual(max(map(len, out.splitlines())), 100)
         self.assertIn("requires CNPs of the peer", out)
 
-    def test_a_plugin_of_a_file_is_in_the_list(self):
+    def test_list_contains_plugin_from_file(self):
         out = self.good("list", "--plugin", os.path.join(PLUGINS, "odd.so"))
         self.assertRegex(out, r"(?m)^odd +rate +0 +a part of the line$")
 
-    def test_show_tells_all_of_each(self):
+    def test_show_prints_every_section_of_each_algorithm(self):
         for name in BUILT_IN:
             out = self.good("show", name)
             self.assertTrue(out.startswith(name + ": "), out)
@@ -96,25 +96,25 @@ class Descriptions(Case):
             self.assertLessEqual(max(map(len, out.splitlines())), 100, name)
             self.assertFalse(re.search(r" $", out, flags=re.MULTILINE), name)
 
-    def test_numbers_are_as_short_as_can_be_read(self):
+    def test_show_prints_numbers_in_short_form(self):
         out = self.good("show", "dcqcn")
         self.assertRegex(out, r"(?m)^  rpg_time_reset +ns +300e3 +1000 to 10e9 +interval between increases by time")
         self.assertRegex(out, r"(?m)^  dce_tcp_g +1019 +0 to 1023 ")
         self.assertRegex(self.good("show", "hpcc"), r"(?m)^  eta +0\.95 +0\.1 to 1 ")
 
-    def test_show_finds_names_that_others_use(self):
+    def test_show_accepts_alias_and_explains_proprietary_name(self):
         self.assertEqual(self.good("show", "HPCC++"), self.good("show", "hpcc"))
         status, out, err = self.run_program("show", "hc3")
         self.assertEqual((status, out), (2, ""))
         self.assertIn("HC3 is a proprietary algorithm of HiSilicon hardware", err)
 
-    def test_what_there_is_not_is_one_sentence(self):
+    def test_show_rejects_unknown_algorithm_and_lists_available(self):
         status, out, err = self.run_program("show", "reno")
         self.assertEqual((status, out), (2, ""))
         self.assertEqual(err, "roci-cc: unknown congestion control algorithm 'reno'; available are " +
                          ", ".join(BUILT_IN) + "\n")
 
-    def test_markdown_is_tables(self):
+    def test_markdown_output_contains_tables(self):
         out = self.good("list", "--markdown")
         self.assertEqual(re.findall(r"^\| `([a-z_]+)` \|", out, flags=re.MULTILINE), BUILT_IN)
         out = self.good("show", "odd", "--plugin", os.path.join(PLUGINS, "odd.so"), "--markdown")
@@ -128,14 +128,14 @@ class Descriptions(Case):
 
 
 class Checks(Case):
-    def test_a_sound_one_is_named(self):
+    def test_describes_valid_plugin(self):
         path = os.path.join(PLUGINS, "odd.so")
         self.assertEqual(self.good("check", path), path + ": odd: a part of the line; 1 parameter, 0 bytes per flow\n")
 
-    def test_a_name_without_a_folder_is_a_file_of_this_folder(self):
+    def test_resolves_bare_name_in_current_folder(self):
         self.assertIn("odd.so: odd: ", self.good("check", "odd.so", cwd=PLUGINS))
 
-    def test_what_is_wrong_is_one_sentence(self):
+    def test_reports_plugin_error_in_one_line(self):
         for name, why in {
                 "odd_abi": "plugin: built for version 99 of the plugin interface; required is version 1",
                 "odd_entry": "does not export roci_cc_plugins()",
@@ -148,12 +148,12 @@ class Checks(Case):
             self.assertEqual(err, f"roci-cc: congestion control plugin {path}: {why}\n")
             self.assertEqual(self.run_program("list", "--plugin", path), (2, "", err))
 
-    def test_standard_values_that_do_not_fit_together(self):
+    def test_reports_rejected_default_values(self):
         path = os.path.join(PLUGINS, "odd_check.so")
         self.assertEqual(self.run_program("check", path), (
             1, "", f"roci-cc: {path}: plugin 'odd' rejects its default values: nothing pleases it\n"))
 
-    def test_what_is_no_shared_object(self):
+    def test_rejects_missing_file_and_invalid_shared_object(self):
         path = os.path.join(self.folder, "x.so")
         status, _, err = self.run_program("check", path)
         self.assertEqual(status, 1)
@@ -166,21 +166,21 @@ class Checks(Case):
 
 
 class Traces(Case):
-    def test_the_same_decisions_are_0(self):
+    def test_replay_returns_0_if_all_decisions_match(self):
         path = self.trace(start(), event(2000), event(3000))
         self.assertEqual(self.good("replay", path),
                          "1 flow, 2 events: all decisions match the trace\n")
         with open(path, encoding="utf-8") as file:
             self.assertIn("1 flow, 2 events", self.good("replay", "-", data=file.read()))
 
-    def test_another_decision_is_1_and_named(self):
+    def test_replay_returns_1_and_reports_first_difference(self):
         path = self.trace(start(), event(2000), event(3000, window=9000), event(4000, gap_ns=1))
         status, out, err = self.run_program("replay", path)
         self.assertEqual((status, err), (1, ""))
         self.assertEqual(out, "1 flow, 3 events: 2 decisions differ\nfirst difference: flow 1 (static_rate), "
                               "event 2: window is 9000 in the trace and no limit now\n")
 
-    def test_flows_without_a_beginning(self):
+    def test_replay_counts_events_without_start_record(self):
         other = start(flow=2, kind="flow")
         path = self.trace(start(), other, event(2000), event(2000, flow=2))
         self.assertEqual(self.good("replay", path),
@@ -192,7 +192,7 @@ class Traces(Case):
             self.assertEqual(self.run_program("replay", path),
                              (2, "", f"roci-cc: {path}: nothing can be replayed: {why}\n"))
 
-    def test_what_was_recorded_in_real_time_comes_out_the_same(self):
+    def test_replay_matches_trace_recorded_by_roci_perf(self):
         path = os.path.join(self.folder, "recorded.jsonl")
         for options in ["dcqcn"], ["timely", "--cc-cores", "1"], ["static_window", "--cc-base-rtt", "50us"]:
             done = subprocess.run([PERF, "write", "bw", "--loopback", "-s", "65536", "-n", "100", "--cc-trace", path,
@@ -201,7 +201,7 @@ class Traces(Case):
             self.assertRegex(self.good("replay", path),
                              r"^2 flows, [1-9][0-9]* events: all decisions match the trace\n$")
 
-    def test_the_end_of_a_long_run_comes_out_the_same(self):
+    def test_replay_matches_last_events_of_long_run(self):
         path = os.path.join(self.folder, "long.jsonl")
         done = subprocess.run([PERF, "write", "bw", "--loopback", "-s", "65536", "-n", "1000", "--cc-trace", path,
                                "--cc-trace-events", "100", "--cc", "timely"],
@@ -219,7 +219,7 @@ class Traces(Case):
         self.assertIn(again + without, (98, 99))
         self.assertGreaterEqual(again, 49)
 
-    def test_roci_perf_runs_plugins_of_files(self):
+    def test_replay_matches_trace_of_plugin_from_file(self):
         path = os.path.join(self.folder, "plugin.jsonl")
         plugin = os.path.join(PLUGINS, "odd.so")
         done = subprocess.run([PERF, "write", "bw", "--loopback", "-s", "65536", "-n", "100", "--cc-trace", path,
@@ -228,12 +228,12 @@ class Traces(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(" all decisions match the trace\n", self.good("replay", path, "--plugin", plugin))
 
-    def test_plugins_of_files_are_run_again(self):
+    def test_replay_requires_plugin_file_of_trace(self):
         path = self.trace(start("odd", parameters={"part": 0.01}), event(2000))
         self.assertEqual(self.run_program("replay", path)[0], 2)
         self.assertIn("1 flow, 1 event: all", self.good("replay", path, "--plugin", os.path.join(PLUGINS, "odd.so")))
 
-    def test_what_cannot_be_read_is_one_sentence(self):
+    def test_reports_unreadable_trace_in_one_line(self):
         gone = os.path.join(self.folder, "gone.jsonl")
         for command in ("replay", "csv"):
             self.assertEqual(self.run_program(command, gone), (2, "", f"roci-cc: {gone}: No such file or directory\n"))
@@ -246,7 +246,7 @@ class Traces(Case):
             status, _, err = self.run_program(command, self.folder)
             self.assertEqual((status, err.count("\n")), (2, 1), err)
 
-    def test_a_table_has_names(self):
+    def test_csv_prints_names_of_events_states_and_reasons(self):
         rows = list(csv.DictReader(io.StringIO(self.good("csv", self.trace(start(), event(2000))))))
         self.assertEqual([row["kinds"] for row in rows], ["start", "ack"])
         for row in rows:

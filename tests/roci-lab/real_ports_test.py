@@ -45,7 +45,7 @@ class RealPorts(unittest.TestCase):
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout, done.stderr
 
-    def test_flows_end_and_no_frame_is_lost(self):
+    def test_flows_complete_without_frame_loss(self):
         out, _ = self.lab(SCENARIO)
         self.assertIn("holds   all flows end", out)
         summary = json.loads((self.path / "x" / "summary.json").read_text())
@@ -65,7 +65,7 @@ class RealPorts(unittest.TestCase):
         for port in run["ports"]:
             self.assertEqual((port["rx_missed"], port["dropped"]), (0, 0), port)
 
-    def test_an_interface_too_small_for_the_packets_is_one_sentence(self):
+    def test_rejects_interface_mtu_below_packet_size(self):
         out, error = self.lab(SCENARIO.replace("hosts: {cong", "hosts: {path_mtu: 4096, cong"), status=1)
         self.assertIn("roci-lab: veth: veth.yaml:16: ports[0].devices: net_af_packet0: network interface "
                       '"veth0" has MTU 1500, and the port 4400', error)

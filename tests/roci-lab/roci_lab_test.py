@@ -72,13 +72,13 @@ class RociLab(unittest.TestCase):
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout, done.stderr
 
-    def test_summaries_are_the_same_in_every_build_and_however_they_are_made(self):
+    def test_summaries_do_not_depend_on_build_threads_or_jobs(self):
         for out, how in {"a": ["--threads", "1"], "b": ["--threads", "3"], "c": ["--jobs", "2"]}.items():
             self.lab("run", "small.yaml", "--out", out, *how)
             self.assertEqual(hashes(self.path / out), SUMMARIES, how)
 
     @unittest.skipUnless(MPIRUN, "this build has no MPI")
-    def test_ranks_of_mpi_share_the_runs_and_the_first_has_all_results(self):
+    def test_mpi_ranks_share_runs_and_first_rank_has_all_results(self):
         one, _ = self.lab("run", "small.yaml", "--out", "one", "--seeds", "3")
         two, _ = self.lab("run", "small.yaml", "--out", "two", "--seeds", "3", before=TWO_RANKS)
         self.assertEqual(len(hashes(self.path / "one")), 6)
@@ -90,7 +90,7 @@ class RociLab(unittest.TestCase):
         _, error = self.lab("run", "missing.yaml", before=TWO_RANKS, status=2)
         self.assertEqual(error.count("missing.yaml"), 1, error)
 
-    def test_an_expectation_that_does_not_hold_is_a_failure(self):
+    def test_failed_expectation_returns_1(self):
         self.file("small.yaml", SCENARIO.replace("> 1Gbps", "> 100Gbps"))
         out, _ = self.lab("run", "small.yaml", "--out", "x", status=1)
         self.assertIn("\nholds   both carry something: ", out)
@@ -98,13 +98,13 @@ class RociLab(unittest.TestCase):
         page = (self.path / "x" / "report.html").read_text()
         self.assertIn('"claim":"the window is there"', page)
 
-    def test_expectations_about_runs_that_are_not_made_are_left_out(self):
+    def test_skips_expectations_of_runs_not_executed(self):
         out, _ = self.lab("run", "small.yaml", "--out", "x", "--only", "dctcp")
         self.assertNotIn("both carry", out)
         self.assertIn("holds   the window is there", out)
         self.assertIn("expectations of runs that were not executed: 1", out)
 
-    def test_what_is_wrong_is_one_sentence(self):
+    def test_reports_invalid_scenario_in_one_line(self):
         where = "roci-lab: small.yaml:"
         for change, sentence in {
             ("claim: both", "clam: both"): "18: expect[0]: the required key 'claim' is missing",
@@ -122,12 +122,12 @@ class RociLab(unittest.TestCase):
         _, error = self.lab("run", "small.yaml", "--only", "tcp", status=2)
         self.assertEqual(error, "roci-lab: --only: unknown run 'tcp'; available are: dcqcn, dctcp\n")
 
-    def test_what_a_summary_does_not_have_does_not_hold(self):
+    def test_expectation_on_missing_value_fails(self):
         self.file("small.yaml", SCENARIO.replace("windows.late.traffic.long", "windows.late.traffic.lon"))
         out, _ = self.lab("run", "small.yaml", "--out", "x", status=1)
         self.assertIn("FAILS   the window is there: the summary has no 'dctcp.windows.late.traffic.lon'", out)
 
-    def test_in_real_time_the_summaries_are_the_same_and_run_json_says_how(self):
+    def test_real_time_gives_same_summaries_and_run_json_records_mode(self):
         for mode in ("--real", "--virtual"):
             self.lab("run", "small.yaml", "--out", mode[2:], mode)
         self.assertEqual(hashes(self.path / "real"), hashes(self.path / "virtual"))
@@ -140,7 +140,7 @@ class RociLab(unittest.TestCase):
         self.assertEqual(run["mode"], "virtual")
         self.assertNotIn("late", run)
 
-    def test_real_time_is_for_one_run_at_a_time(self):
+    def test_real_time_rejects_parallel_runs(self):
         _, error = self.lab("run", "small.yaml", "--real", "--jobs", "2", status=2)
         self.assertEqual(error, "roci-lab: --real executes one run at a time; 2 jobs would delay each other\n")
         if MPIRUN:
@@ -148,7 +148,7 @@ class RociLab(unittest.TestCase):
             self.assertEqual(error.count("roci-lab: --real requires one process; 2 would delay each other\n"), 1, error)
         self.assertEqual([path.name for path in self.path.iterdir()], ["small.yaml"])
 
-    def test_real_ports_are_checked_before_anything_runs(self):
+    def test_real_ports_are_validated_before_any_run(self):
         ports = 'ports: [{between: [h0, leaf0], devices: ["net_null0", "net_null1"]}]\n'
         self.file("small.yaml", SCENARIO + ports)
         self.lab("run", "small.yaml", "--out", "x")
@@ -159,7 +159,7 @@ class RociLab(unittest.TestCase):
         out, _ = self.lab("explain", "small.yaml")
         self.assertIn("real port  h0: net_null0, and leaf0: net_null1\n", out)
 
-    def test_ctrl_c_keeps_what_had_ended_and_nothing_else(self):
+    def test_interrupt_keeps_only_completed_runs(self):
         # The second run would take hours.
         self.file("small.yaml", """
 name: stopped
@@ -182,14 +182,14 @@ variants: [{name: short}, {name: long, set: {duration: 1h}}, {name: never}]
                              "written\n")
             self.assertEqual(sorted(path.name for path in out.iterdir()), ["report.html", "short"])
 
-    def test_explain_tells_and_runs_nothing(self):
+    def test_explain_describes_scenario_without_running_it(self):
         out, _ = self.lab("explain", "small.yaml", "--only", "dctcp")
         for text in ("small: a small network", "6 hosts, 4 switches", "congestion control dctcp", "2 flows of unlimited size",
                      "late: 200 us to 300 us", "the window is there"):
             self.assertIn(text, out)
         self.assertEqual([path.name for path in self.path.iterdir()], ["small.yaml"])
 
-    def test_list_has_a_line_for_each_file(self):
+    def test_list_prints_valid_files_and_reports_invalid_ones(self):
         self.file("worse.yaml", "name: x\n")
         out, error = self.lab("list", ".", status=1)
         self.assertRegex(out, r"small.yaml +2 +2  a small network")

@@ -89,7 +89,7 @@ class Case(unittest.TestCase):
 
 
 class Check(Case):
-    def test_the_captures_are_as_their_index_says_and_the_declared_bad_icrc_is_told(self):
+    def test_accepts_captures_that_match_index_and_reports_declared_bad_icrc(self):
         files = sorted(os.path.join(CAPTURES, f) for f in os.listdir(CAPTURES) if f.endswith(".pcap"))
         self.assertEqual(len(files), 31)
         out = self.check(0, *files)
@@ -98,14 +98,14 @@ class Check(Case):
         self.assertIn("31 files, 1463 RoCEv2 packets: ICRC 1462 good, 1 bad", out)
         self.assertRegex(out, r"\nRC_WRITE_MIDDLE +408\n")
 
-    def test_a_bad_icrc_that_no_index_declares_is_a_difference(self):
+    def test_reports_undeclared_bad_icrc(self):
         shutil.copy(os.path.join(CAPTURES, "corrupt.pcap"), self.folder)
         out = self.check(1, self.path("corrupt.pcap"))
         self.assertRegex(out, r"packet 2: data.icrc: 0x[0-9a-f]{8} is stored, 0x[0-9a-f]{8} is computed")
         self.assertIn("data.icrc", self.check(1, "--no-index", os.path.join(CAPTURES, "corrupt.pcap")))
         self.check(0, "--index", os.path.join(CAPTURES, "INDEX.md"), self.path("corrupt.pcap"))
 
-    def test_a_wrong_byte_is_named_by_packet_and_field(self):
+    def test_reports_packet_and_field_of_wrong_byte(self):
         frames = read_pcap("write.pcap")
         first, ack = frames[0], next(f for f in frames if f[BTH] == 0x11)
         self.assertEqual(first[BTH], 0x06)
@@ -131,7 +131,7 @@ class Check(Case):
                 out = self.check(1, self.write("wrong.pcap", pcap_bytes(wrong)))
                 self.assertRegex(out, rf"packet {i + 1}: ({field})")
 
-    def test_no_change_of_a_byte_goes_unnoticed_except_where_nothing_protects_it(self):
+    def test_detects_change_of_every_protected_byte(self):
         frame = next(f for f in read_pcap("write.pcap") if f[BTH] == 0x11)
         unprotected = set(range(0, ETH_TYPE)) | {BTH + 4}  # MAC addresses; FECN and BECN.
         no_longer_roce = {ETH_TYPE, ETH_TYPE + 1, IP, IP + 9, UDP + 2, UDP + 3}  # EtherType, IHL, protocol, UDP port.
@@ -145,7 +145,7 @@ class Check(Case):
             else:
                 self.assertEqual("DIFFERENT" in line, at not in unprotected, line)
 
-    def test_counts_that_the_index_does_not_give_are_differences(self):
+    def test_reports_counts_that_differ_from_index(self):
         shutil.copy(os.path.join(CAPTURES, "ud.pcap"), self.folder)
         row = "| ud.pcap | text | {} |\n"
         right = "3 RoCEv2, ICRC good 3, bad 0, other frames 0: UD_SEND_ONLY 2, UD_SEND_ONLY_IMM 1"
@@ -165,7 +165,7 @@ class Check(Case):
         self.write("INDEX.md", b"| other.pcap | text | 1 RoCEv2, ICRC good 1, bad 0, other frames 0: RC_ACK 1 |\n")
         self.check(0, self.path("ud.pcap"))
 
-    def test_packets_that_the_capture_cut_short_are_told_and_are_no_difference(self):
+    def test_accepts_and_counts_packets_truncated_by_capture(self):
         path = self.write("cut.pcap", pcap_bytes(read_pcap("write.pcap"), snap=100))
         out = self.check(0, path)
         self.assertIn("30 truncated by the capture, not checked", out)
@@ -173,16 +173,16 @@ class Check(Case):
         for snap in range(1, 100, 7):
             self.check(0, self.write("cut.pcap", pcap_bytes(read_pcap("write.pcap")[:3], snap=snap)))
 
-    def test_a_frame_shorter_than_its_headers_say_is_a_difference(self):
+    def test_reports_frame_shorter_than_its_headers_specify(self):
         frames = read_pcap("write.pcap")
         path = self.write("short.pcap", pcap_bytes([frames[0], frames[1][:-1]]))
         self.assertRegex(self.check(1, path), r"packet 2: frame: its \d+ bytes are fewer than the headers specify")
 
-    def test_pcapng_reads_like_pcap(self):
+    def test_accepts_pcapng_file(self):
         path = self.write("read.pcapng", pcapng_bytes(read_pcap("read.pcap")))
         self.assertRegex(self.check(0, path), r"40 RoCEv2  ICRC +40 good")
 
-    def test_files_that_cannot_be_read_get_one_sentence_and_status_2(self):
+    def test_unreadable_file_returns_2_with_one_line(self):
         good = os.path.join(CAPTURES, "ud.pcap")
         with open(good, "rb") as file:
             data = file.read()
@@ -205,7 +205,7 @@ class Check(Case):
         out = self.check(2, self.path("missing.pcap"), good)  # The other file is still checked.
         self.assertRegex(out, r"ud.pcap +3 RoCEv2")
 
-    def test_wrong_usage_is_status_2_and_help_is_0(self):
+    def test_invalid_usage_returns_2_and_help_returns_0(self):
         for arguments in ([], ["check"], ["show"], ["chekc", "x"], ["check", "--frob", "x"],
                           ["show", "--payload", "x"], ["check", "--no-index", "--index", "a", "x"]):
             self.assertEqual(self.run_program(*arguments)[0], 2, arguments)
@@ -269,7 +269,7 @@ def extended_frames():
 
 
 class Show(Case):
-    def test_private_opcodes_and_extension_blocks_are_shown_by_field(self):
+    def test_prints_fields_of_private_opcodes_and_extension_blocks(self):
         path = self.write("extended.pcap", pcap_bytes(extended_frames()))
         _, out, _ = self.run_program("show", path)
         lines = out.splitlines()[1:]
@@ -294,7 +294,7 @@ class Show(Case):
         self.assertEqual(last["payload_length"], 0)
         self.assertRegex(self.check(0, path), r"8 RoCEv2 +ICRC +8 good +0 bad +0 other  ok")
 
-    def test_a_line_tells_addresses_opcode_psn_headers_and_icrc(self):
+    def test_prints_addresses_opcode_psn_headers_and_icrc_per_line(self):
         code, out, _ = self.run_program("show", os.path.join(CAPTURES, "corrupt.pcap"))
         self.assertEqual(code, 0)
         lines = out.splitlines()
@@ -307,7 +307,7 @@ class Show(Case):
         for line in lines[1:]:
             self.assertTrue(line[column:].startswith("RC_"), line)
 
-    def test_json_has_every_field_and_the_payload_on_request(self):
+    def test_json_contains_header_fields_and_payload_on_request(self):
         path = os.path.join(CAPTURES, "atomic_cas.pcap")
         frame = read_pcap("atomic_cas.pcap")[0]
         packet = self.show_json(path)[0]
@@ -321,7 +321,7 @@ class Show(Case):
         self.assertEqual(send["payload"], frame[PAYLOAD + 8 : PAYLOAD + 17].hex())
         self.assertEqual(send["pad"], frame[PAYLOAD + 17 : PAYLOAD + 20].hex())
 
-    def test_other_frames_are_named_and_counted(self):
+    def test_describes_and_counts_other_frames(self):
         rows = other_frames()
         path = self.write("other.pcap", pcap_bytes([frame for frame, _ in rows] + read_pcap("ud.pcap")))
         packets = self.show_json(path)
@@ -332,7 +332,7 @@ class Show(Case):
         _, out, _ = self.run_program("show", path)
         self.assertIn("ARP request: who has 10.0.0.2? tell 10.0.0.1", out)
 
-    def test_a_cut_packet_shows_its_headers_and_no_verdict_on_the_icrc(self):
+    def test_prints_truncated_packet_without_icrc_result(self):
         path = self.write("cut.pcap", pcap_bytes(read_pcap("write.pcap"), snap=100))
         packet = self.show_json(path)[0]
         self.assertEqual(packet["reth"]["length"], 3000)
@@ -341,14 +341,14 @@ class Show(Case):
         _, out, _ = self.run_program("show", path)
         self.assertRegex(out.splitlines()[1], r"RC_WRITE_FIRST .* \? .*cut at 100 of \d+ bytes$")
 
-    def test_a_malformed_packet_says_which_field_is_wrong(self):
+    def test_prints_invalid_field_of_malformed_packet(self):
         frame = changed(read_pcap("write.pcap")[0], BTH, 0x1D)
         _, out, _ = self.run_program("show", self.write("odd.pcap", pcap_bytes([frame])))
         self.assertIn("RoCEv2, malformed: bth.opcode: 0x1d is not a known opcode", out)
 
 
 class CompareTshark(Case):
-    def test_it_reports_a_field_that_is_read_differently(self):
+    def test_reports_field_with_different_value(self):
         liar = self.write("liar", f"#!/bin/sh\n'{PROGRAM}' \"$@\" | sed 's/:101}}/:102}}/'\n".encode())
         os.chmod(liar, stat.S_IRWXU)
         code, out, err = self.run_program(COMPARE, "--roci-pcap", liar, os.path.join(CAPTURES, "ud.pcap"),
@@ -356,14 +356,14 @@ class CompareTshark(Case):
         self.assertEqual(code, 1, out + err)
         self.assertIn("packet 3: infiniband.bth.psn: tshark reads 101, roci-pcap 102", out)
 
-    def test_it_reports_a_packet_that_only_one_of_them_reads(self):
+    def test_reports_packet_that_only_tshark_parses(self):
         frame = changed(read_pcap("write.pcap")[0], BTH + 1, 0x01)  # tshark accepts this transport version.
         path = self.write("odd.pcap", pcap_bytes([frame]))
         code, out, err = self.run_program(COMPARE, "--roci-pcap", PROGRAM, path, program=sys.executable)
         self.assertEqual(code, 1, out + err)
         self.assertIn("packet 1: tshark reads a BTH, roci-pcap says RoCEv2, malformed: bth.version: 1", out)
 
-    def test_a_program_that_is_missing_is_status_2(self):
+    def test_missing_program_returns_2(self):
         code, _, err = self.run_program(COMPARE, "--roci-pcap", self.path("none"), "x.pcap", program=sys.executable)
         self.assertEqual(code, 2)
         self.assertRegex(err, r"^compare_tshark: .*none is not installed\n$")

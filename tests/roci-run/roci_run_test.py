@@ -108,7 +108,7 @@ class RociRun(unittest.TestCase):
 
     # --- Execution of the program
 
-    def test_exit_code_output_and_arguments_are_the_programs(self):
+    def test_passes_through_arguments_output_and_exit_code(self):
         for stats in ([], ["--stats"]):
             done = self.small(*stats, SHELL, "-c", "echo out; echo err >&2; echo $1; exit 7", "x", "--stats")
             self.assertEqual(done.returncode, 7, done)
@@ -116,20 +116,20 @@ class RociRun(unittest.TestCase):
             self.assertTrue(done.stderr.startswith("err\n"), done.stderr)
         self.assertEqual(done.stderr, "err\nroci-run: no device was used\n")
 
-    def test_a_signal_that_ends_the_program_is_in_the_exit_code(self):
+    def test_reports_terminating_signal_in_exit_status(self):
         done = self.small("--stats", SHELL, "-c", "kill -SEGV $$")
         self.assertEqual(done.returncode, 128 + signal.SIGSEGV)
         done = self.small(SHELL, "-c", "kill -TERM $$")
         self.assertEqual(done.returncode, -signal.SIGTERM, "it is the program itself")
 
-    def test_a_program_that_is_not_there_or_cannot_be_run(self):
+    def test_returns_127_for_missing_and_126_for_unexecutable_program(self):
         for stats in ([], ["--stats"]):
             done = self.small(*stats, "/nonexistent/program")
             self.assertEqual(done.returncode, 127)
             self.assertIn("'/nonexistent/program' cannot be run: No such file or directory", done.stderr)
             self.assertEqual(self.small(*stats, self.config).returncode, 126)
 
-    def test_signals_go_on_to_the_program(self):
+    def test_forwards_signals_to_program(self):
         script = ("trap 'echo usr1' USR1; trap 'echo term; exit 3' TERM; echo ready; "
                   "while :; do sleep 0.05; done")
         process = self.start("--config", self.config, "--stats", SHELL, "-c", script)
@@ -141,7 +141,7 @@ class RociRun(unittest.TestCase):
         process.communicate(timeout=30)
         self.assertEqual(process.returncode, 3)
 
-    def test_what_a_terminal_sends_to_all_comes_once(self):
+    def test_delivers_terminal_interrupt_to_program_once(self):
         script = "import signal,time,sys\nn=0\ndef h(*a):\n  global n; n+=1\nsignal.signal(signal.SIGINT,h)\n" \
                  "print('ready',flush=True)\nend=time.time()+1\nwhile time.time()<end: time.sleep(0.05)\nprint(n)"
         pid, terminal = os.forkpty()
@@ -161,7 +161,7 @@ class RociRun(unittest.TestCase):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, out)
         self.assertRegex(out, rb"(\n|\^C)1\r\n", "one, behind what the terminal echoes")
 
-    def test_a_program_that_stops_stops_roci_run_and_goes_on_with_it(self):
+    def test_stops_and_continues_with_program(self):
         process = self.start("--config", self.config, "--stats", SHELL, "-c", "kill -STOP $$; echo on; exit 4")
         state = lambda: pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
         self.assertTrue(wait_until(lambda: state() == "T"))
@@ -171,7 +171,7 @@ class RociRun(unittest.TestCase):
 
     # --- Networks
 
-    def test_sets_what_the_program_needs(self):
+    def test_sets_program_environment_and_private_runtime_folder(self):
         done = self.small("--cc", "dcqcn", "/usr/bin/env")
         values = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
         self.assertEqual(values["ROCI_NET"], str(self.runtime / "small"))
@@ -180,7 +180,7 @@ class RociRun(unittest.TestCase):
         self.assertTrue(libraries.endswith("/lib/rocinante"), libraries)
         self.assertEqual((self.runtime.stat().st_mode & 0o777), 0o700)
 
-    def test_several_that_start_together_start_one_switch(self):
+    def test_concurrent_starts_share_one_switch(self):
         processes = [self.start("--config", self.config, "/usr/bin/env") for _ in range(6)]
         for process in processes:
             _, err = process.communicate(timeout=60)
@@ -191,7 +191,7 @@ class RociRun(unittest.TestCase):
                                  check=False).stdout.split()
         self.assertEqual(running, [str(self.switch_pid())])
 
-    def test_lists_and_stops(self):
+    def test_lists_and_stops_networks(self):
         self.assertEqual(self.run_("--list").stdout, "no networks\n")
         self.small("true")
         pid = self.switch_pid()
@@ -202,7 +202,7 @@ class RociRun(unittest.TestCase):
         self.assertEqual(self.run_("--stop", "small").stdout, "network 'small' was not running\n")
         self.expect_error("unknown network 'other'; existing are: small", "--stop", "other")
 
-    def test_the_switch_ends_by_itself_after_its_linger_time(self):
+    def test_switch_exits_after_linger_time(self):
         self.config.write_text(SMALL.replace("60s", "1s"), encoding="utf-8")
         self.small("true")
         pid = self.switch_pid()
@@ -211,7 +211,7 @@ class RociRun(unittest.TestCase):
         self.assertIn("roci-switch: 'small' exits: no process is connected", log)
         self.assertEqual(self.small("true").returncode, 0, "and starts again")
 
-    def test_a_switch_that_was_killed_is_started_again(self):
+    def test_restarts_killed_switch(self):
         self.small("true")
         first = self.switch_pid()
         os.kill(first, signal.SIGKILL)
@@ -219,7 +219,7 @@ class RociRun(unittest.TestCase):
         self.assertEqual(self.small("true").returncode, 0)
         self.assertNotEqual(self.switch_pid(), first)
 
-    def test_another_description_of_a_network_that_runs_is_refused(self):
+    def test_rejects_different_description_of_running_network(self):
         self.small("true")
         self.config.write_text(SMALL.replace("places: 3", "places: 4"), encoding="utf-8")
         self.expect_error("the network 'small' is in use with another description", "--config", self.config, "true")
@@ -240,12 +240,12 @@ class RociRun(unittest.TestCase):
         self.assertEqual(server.returncode, 0, err + out)
         return client
 
-    def test_two_processes_talk(self):
+    def test_two_processes_exchange_data(self):
         client = self.measure()
         self.assertIn("4096", client.stdout)
         self.assertTrue(wait_until(lambda: self.place_holders() == 0))
 
-    def test_a_network_without_a_switch_carries_traffic_and_ends_with_its_programs(self):
+    def test_network_without_switch_transfers_data_and_ends_with_last_process(self):
         self.config.write_text(DIRECT, encoding="utf-8")
         client = self.measure()
         self.assertIn("4096", client.stdout)
@@ -255,13 +255,13 @@ class RociRun(unittest.TestCase):
         self.assertEqual(self.run_("--stop", "small").stdout,
                          "network 'small' has no switch; it ends with its last process\n")
 
-    def test_a_network_without_a_switch_serves_each_kind_of_congestion_control(self):
+    def test_network_without_switch_runs_five_congestion_control_algorithms(self):
         self.config.write_text(DIRECT, encoding="utf-8")
         for name in ("dcqcn", "ldcp", "hpcc", "swift", "dctcp"):
             client = self.measure(("--cc", name, "--stats"))
             self.assertRegex(client.stderr, rf"(?m)^  \d+ +RC +10\.77\.0\.1/\d+ +[1-9][\d.]* .* {name} ")
 
-    def test_another_description_is_refused_while_programs_of_a_network_without_a_switch_run(self):
+    def test_rejects_different_description_of_running_network_without_switch(self):
         self.config.write_text(DIRECT, encoding="utf-8")
         server = self.start(*self.perf(free_port()))
         self.assertTrue(wait_until(lambda: self.place_holders() == 1))
@@ -273,11 +273,11 @@ class RociRun(unittest.TestCase):
         self.assertTrue(wait_until(lambda: self.place_holders() == 0))
         self.assertEqual(self.small("true").returncode, 0)
 
-    def test_killed_processes_disturb_nobody_in_a_network_without_a_switch(self):
+    def test_killed_pair_does_not_affect_another_pair_without_switch(self):
         self.config.write_text(DIRECT.replace("places: 3", "places: 4"), encoding="utf-8")
         self.kill_two_beside_two_others()
 
-    def test_processes_go_on_when_their_switch_was_killed_and_another_one_is_started(self):
+    def test_processes_continue_after_switch_is_killed_and_restarted(self):
         server, client = self.talk("3")
         self.assertTrue(wait_until(lambda: len(re.findall(r"\d: roci-perf", self.run_("--list").stdout)) == 2))
         time.sleep(0.3)
@@ -291,12 +291,12 @@ class RociRun(unittest.TestCase):
         server.communicate(timeout=60)
         self.assertEqual(server.returncode, 0)
 
-    def test_two_processes_talk_with_each_kind_of_congestion_control(self):
+    def test_two_processes_run_five_congestion_control_algorithms(self):
         for name in ("dcqcn", "ldcp", "hpcc", "swift", "dctcp"):
             client = self.measure(("--cc", name, "--stats"))
             self.assertRegex(client.stderr, rf"(?m)^  \d+ +RC +10\.77\.0\.1/\d+ +[1-9][\d.]* .* {name} ")
 
-    def test_two_processes_talk_although_the_network_loses_doubles_and_swaps(self):
+    def test_two_processes_exchange_data_with_loss_duplicates_and_reordering(self):
         self.config.write_text(SMALL + "  faults: {loss: 0.01, duplicate: 0.01, reorder: 0.01}\n", encoding="utf-8")
         self.measure()
         os.kill(self.switch_pid(), signal.SIGTERM)
@@ -304,7 +304,7 @@ class RociRun(unittest.TestCase):
         self.assertTrue(wait_until(lambda: "injected at place0" in log.read_text()))
         self.assertRegex(log.read_text(), r"injected at place\d: lost \d+, duplicated \d+, reordered \d+")
 
-    def test_who_finds_no_place_is_told_who_has_them(self):
+    def test_reports_owners_when_all_slots_are_in_use(self):
         servers = [self.start(*self.perf(free_port())) for i in range(3)]
         self.assertTrue(wait_until(lambda: self.place_holders() == 3))
         done = self.run_(*self.perf(free_port()))
@@ -315,7 +315,7 @@ class RociRun(unittest.TestCase):
         servers[1].kill()
         self.assertTrue(wait_until(lambda: self.place_holders() == 2))
 
-    def test_processes_that_are_killed_disturb_nobody(self):
+    def test_killed_pair_does_not_affect_another_pair(self):
         self.config.write_text(SMALL.replace("places: 3", "places: 4"), encoding="utf-8")
         self.kill_two_beside_two_others()
         self.measure()
@@ -345,7 +345,7 @@ class RociRun(unittest.TestCase):
 
     # --- Path shim
 
-    def test_the_device_has_its_files(self):
+    def test_path_shim_shows_device_files(self):
         done = self.small(LOOK)
         self.assertEqual((done.stdout, done.returncode), ("all found\n", 0), done)
         listing = self.small("ls", "/sys/class/infiniband/roci0/ports/1/gid_attrs").stdout
@@ -353,7 +353,7 @@ class RociRun(unittest.TestCase):
 
     # --- Errors
 
-    def test_mistakes_are_one_sentence(self):
+    def test_reports_invalid_options_and_configuration_in_one_line(self):
         self.expect_error("PROGRAM is missing")
         self.expect_error("unknown option '--nonsense'", "--nonsense", "true")
         self.expect_error("is not a valid network name", "--net", "../x", "true")
@@ -365,28 +365,28 @@ class RociRun(unittest.TestCase):
         self.config.write_text("net:\n  plaecs: 3\n", encoding="utf-8")
         self.expect_error("small.yaml:2: net.plaecs is an unknown key, did you mean 'places'?", "--config", self.config, "true")
 
-    def test_a_congestion_control_that_there_is_not_is_refused_with_those_that_there_are(self):
+    def test_rejects_unknown_congestion_control_and_lists_available(self):
         self.expect_error("dcqcn", "--cc", "dqcnc", "true")
         self.expect_error("hpcc", "true", ROCI_CC="nonsense")
         self.assertFalse((self.runtime / "default" / "net.yaml").exists(), "nothing was started")
 
-    def test_a_switch_that_cannot_start_says_why(self):
+    def test_reports_reason_when_switch_does_not_start(self):
         self.config.write_text(SMALL + "  uplink: {device: \"net_af_packet0,iface=nonexistent9\"}\n", encoding="utf-8")
         self.expect_error("did not start: roci-switch: ", "--config", self.config, "true")
 
-    def test_a_device_of_the_programs_own(self):
+    def test_runs_program_with_configured_device(self):
         file = self.folder / "device.yaml"
         file.write_text("device: {name: mine0, port: {device: net_null0}, addresses: [10.0.0.1/24]}\n", encoding="utf-8")
         done = self.run_("--config", file, SHELL, "-c", "echo $ROCI_CONFIG $ROCI_NET; ls /sys/class/infiniband")
         self.assertEqual(done.stdout, f"{file}\nmine0\n", done.stderr)
         self.expect_error("fault injection requires a network with a switch", "--config", file, "--loss", "0.1", "true")
 
-    def test_a_runtime_folder_that_is_others_is_refused(self):
+    def test_rejects_runtime_folder_writable_by_others(self):
         self.runtime.mkdir(mode=0o777)
         self.runtime.chmod(0o777)
         self.expect_error("is writable by other users", "true")
 
-    def test_help_fits_a_terminal(self):
+    def test_help_fits_into_120_columns(self):
         done = self.run_("--help")
         self.assertEqual(done.returncode, 0)
         self.assertIn("roci-run [OPTIONS] PROGRAM", done.stdout)

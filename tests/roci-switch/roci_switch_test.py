@@ -89,7 +89,7 @@ class RociSwitch(unittest.TestCase):
             self.assertEqual(int(f.read()), process.pid)
         return process, ready
 
-    def test_is_ready_and_prints_its_counters_when_it_is_told_to_stop(self):
+    def test_reports_ready_and_prints_counters_on_stop_signal(self):
         self.write(QUIET)
         for number in (signal.SIGINT, signal.SIGTERM):
             process, ready = self.start()
@@ -104,7 +104,7 @@ class RociSwitch(unittest.TestCase):
             self.assertEqual(len(lines), 4)
             self.assertFalse(os.path.exists(ready), "the ready file goes with the switch")
 
-    def test_counts_what_it_receives_and_why_it_drops_it(self):
+    def test_counts_received_frames_and_drop_reasons(self):
         # Frames of net_null have no source address.
         self.write(QUIET.replace("net_null0,no-rx=1", "net_null0"))
         done = self.run_switch("--duration", "300ms", "--stats", "0.1")
@@ -119,7 +119,7 @@ class RociSwitch(unittest.TestCase):
         self.assertEqual(row[1], row[3])
         self.assertEqual(row[1], row[4])
 
-    def test_memif_servers_open_without_their_clients(self):
+    def test_memif_servers_open_without_clients(self):
         socket = os.path.join(self.folder.name, "m.sock")
         text = (SOURCE / "config/switch-memif.yaml").read_text(encoding="utf-8")
         self.assertIn("/tmp/roci-switch.sock", text)
@@ -131,7 +131,7 @@ class RociSwitch(unittest.TestCase):
         self.assertEqual(process.returncode, 0, err)
         self.assertIn("p2", out)
 
-    def test_a_second_switch_on_the_same_socket_says_so_and_does_not_disturb_the_first(self):
+    def test_second_switch_on_same_socket_fails_without_affecting_first(self):
         socket = os.path.join(self.folder.name, "m.sock")
         self.write(QUIET.replace("net_null0,no-rx=1", f"net_memif0,role=server,id=0,socket={socket}")
                    .replace("net_null1,no-rx=1", f"net_memif1,role=server,id=1,socket={socket}"))
@@ -145,7 +145,7 @@ class RociSwitch(unittest.TestCase):
         done = self.run_switch("--duration", "0.05")
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_check_says_whether_a_file_is_correct_and_opens_nothing(self):
+    def test_check_validates_file_without_opening_ports(self):
         self.write(QUIET.replace("net_null0", "net_memif0,role=server,socket=/nonexistent/x.sock"))
         done = self.run_switch("--check")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -153,13 +153,13 @@ class RociSwitch(unittest.TestCase):
         self.write(QUIET + "    - {name: p1, device: net_null2}\n")
         self.expect_error("s.yaml:4: switch: switch 's1': port 'p1': duplicate name", "--check")
 
-    def test_every_configuration_in_the_repository_is_correct(self):
+    def test_check_accepts_every_switch_configuration_of_repository(self):
         for path in sorted((SOURCE / "config").glob("switch-*.yaml")):
             done = subprocess.run([PROGRAM, "--config", path, "--check"], capture_output=True, text=True, timeout=60,
                                   check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_the_keys_that_the_example_shows_as_comments_exist(self):
+    def test_check_accepts_commented_keys_of_example(self):
         text = (SOURCE / "config/switch-memif.yaml").read_text(encoding="utf-8")
         head, keys = text.split("\neal:", 1)
         self.assertIn("roci-switch --config", head)
@@ -168,11 +168,11 @@ class RociSwitch(unittest.TestCase):
         done = self.run_switch("--check")
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_an_unknown_key_is_one_sentence_with_the_key_that_was_meant(self):
+    def test_rejects_unknown_key_with_suggestion(self):
         self.write(QUIET.replace("idle: sleep", "idel: sleep"))
         self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, awake, cores, faults, shared_memory, crash_notices, last_words, name, ")
 
-    def test_ports_in_shared_memory_need_a_slot_and_the_folder_of_the_network(self):
+    def test_shared_memory_ports_require_slot_and_network_folder(self):
         text = "switch:\n  %sports:\n    - {name: p1, device: %s%s}\n"
         self.write(text % ("", "shm0", ""))
         self.expect_error("s.yaml:2: switch: ports in shared memory require 'shared_memory', the folder of the network")
@@ -181,21 +181,21 @@ class RociSwitch(unittest.TestCase):
         self.write(text % ("shared_memory: /tmp\n  ", "shm0", "}\n    - {name: p2, device: shm1, worker: 1"))
         self.expect_error("'shm1' must be polled by worker 0, as all ports in shared memory")
 
-    def test_a_port_without_a_device_is_one_sentence(self):
+    def test_rejects_port_without_device(self):
         self.write("switch:\n  ports:\n    - {name: p1}\n")
         self.expect_error("s.yaml:3: switch.ports[0]: the required key 'device' is missing")
 
-    def test_a_device_that_does_not_exist_is_one_sentence(self):
+    def test_reports_missing_device(self):
         self.write(QUIET.replace("net_null1,no-rx=1", "net_af_packet0,iface=nonexistent9"))
         self.expect_error("s.yaml: port 'p2': ")
         self.write(QUIET.replace("net_null1,no-rx=1", "net_nonsense0"))
         self.expect_error("s.yaml: port 'p2': ")
 
-    def test_a_bad_value_is_one_sentence_with_what_is_allowed(self):
+    def test_rejects_invalid_value_and_lists_allowed_values(self):
         self.write(QUIET.replace("idle: sleep", "idle: doze"))
         self.expect_error("s.yaml:5: switch.idle: 'doze' is not one of spin, yield, sleep")
 
-    def test_no_ports_no_file_and_too_little_memory_are_one_sentence_each(self):
+    def test_reports_missing_ports_missing_file_and_insufficient_memory(self):
         self.write("switch: {ports: []}\n")
         self.expect_error("switch 'switch': at least one port is required")
         self.write(QUIET.replace("queue_frames: 64", "queue_frames: 1000000"))
@@ -203,11 +203,11 @@ class RociSwitch(unittest.TestCase):
         os.remove(self.config)
         self.expect_error("s.yaml' cannot be read: No such file or directory")
 
-    def test_a_core_that_is_not_there_is_one_sentence(self):
+    def test_reports_unavailable_core(self):
         self.write(QUIET.replace("idle: sleep", "cores: [4000]"))
         self.expect_error("core 4000")
 
-    def test_a_bad_option_is_an_error(self):
+    def test_rejects_invalid_options(self):
         self.write(QUIET)
         for options in (["--duration", "soon"], ["--stats", "0"], ["--nonsense"]):
             self.assertNotEqual(self.run_switch(*options).returncode, 0)
@@ -219,7 +219,7 @@ class RociSwitch(unittest.TestCase):
         self.write(text)
         process.send_signal(signal.SIGHUP)
 
-    def test_sighup_takes_over_curves_and_faults_and_says_which(self):
+    def test_sighup_applies_marking_and_faults_and_reports_changes(self):
         self.write(FAULTY)
         process, _ = self.start()
         self.assertIn("ready", process.stdout.readline())
@@ -235,7 +235,7 @@ class RociSwitch(unittest.TestCase):
         self.assertEqual((process.returncode, err), (0, ""))
         self.assertRegex(out, r"injected at p1: lost \d+, down_rx \d+ \(faults: down\)")
 
-    def test_sighup_refuses_a_file_that_changes_anything_else_or_is_broken_and_goes_on(self):
+    def test_sighup_rejects_invalid_or_unsupported_changes_and_continues(self):
         self.write(FAULTY)
         process, _ = self.start()
         goes_on = "(no change was applied to 's1')"
@@ -277,7 +277,7 @@ class RociSwitch(unittest.TestCase):
             os.rename(left / f".{name}", left / name)
         return left / name
 
-    def test_what_processes_have_left_is_sent_when_they_are_gone(self):
+    def test_sends_crash_notifications_of_exited_processes(self):
         self.write(QUIET.replace("  idle: sleep", f"  idle: sleep\n  crash_notices: {self.folder.name}/left"))
         frame = b"\xff" * 6 + b"\x02\0\0\0\0\x01" + b"\x88\xb5" + bytes(46)
         early = self.leave("p1.17", [frame] * 3)
@@ -307,7 +307,7 @@ class RociSwitch(unittest.TestCase):
         for file, there in ((early, False), (many, False), (nothing_said, False), (nobodys, True)):
             self.assertEqual(file.exists(), there, file)
 
-    def test_what_cannot_be_read_is_one_sentence(self):
+    def test_reports_unreadable_crash_notification_once(self):
         self.write(QUIET.replace("  idle: sleep", f"  idle: sleep\n  crash_notices: {self.folder.name}/left"))
         (pathlib.Path(self.folder.name) / "left" / "p1.17").mkdir(parents=True)
         self.leave("p2.18", [bytes(60)])
@@ -321,12 +321,12 @@ class RociSwitch(unittest.TestCase):
 
     # --- Fault injection
 
-    def test_faults_are_refused_unless_they_are_enabled(self):
+    def test_rejects_faults_unless_enabled(self):
         self.write(FAULTY.replace("  faults: {enabled: true, seed: 3}\n", ""))
         self.expect_error("s.yaml:9: switch.ports[0].faults: fault injection requires "
                           "'faults: {enabled: true}' of the switch", "--check")
 
-    def test_what_was_injected_is_in_the_report(self):
+    def test_report_contains_injected_faults(self):
         self.write(FAULTY)
         done = self.run_switch("--duration", "0.3")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -353,7 +353,7 @@ class RociSwitch(unittest.TestCase):
                 answers.append(answer)
             return answers
 
-    def test_answers_on_dpdks_telemetry_socket_and_leaves_nothing_behind(self):
+    def test_serves_telemetry_and_removes_socket_on_exit(self):
         self.write(FAULTY)
         process, _ = self.start()
         names, ports, port, traffic_class, cnm = self.ask(
@@ -371,7 +371,7 @@ class RociSwitch(unittest.TestCase):
         self.assertEqual(process.wait(timeout=30), 0)
         self.assertEqual(list(pathlib.Path(self.folder.name, "dpdk").iterdir()), [])
 
-    def test_faults_are_switched_over_the_socket_and_the_file_has_the_last_word(self):
+    def test_telemetry_sets_faults_and_reload_restores_those_of_file(self):
         self.write(FAULTY)
         process, _ = self.start()
         self.assertIn("ready", process.stdout.readline())
@@ -386,21 +386,21 @@ class RociSwitch(unittest.TestCase):
         (port,) = self.ask("/roci/switch/port,s1,p2")
         self.assertEqual((port["faults"], port["link_up"]), ("none", 1))
 
-    def test_faults_are_refused_over_the_socket_unless_they_are_enabled(self):
+    def test_telemetry_rejects_faults_unless_enabled(self):
         self.write(QUIET)
         self.start()
         (said,) = self.ask("/roci/switch/set_faults,s1,p1,loss=1")
         self.assertEqual(said, "fault injection requires 'faults: {enabled: true}' of the switch")
 
     @unittest.skipUnless(shutil.which("dpdk-telemetry.py"), "the distribution's script is not installed")
-    def test_the_distributions_script_gets_answers(self):
+    def test_dpdk_telemetry_script_receives_responses(self):
         self.write(QUIET)
         self.start()
         done = subprocess.run(["dpdk-telemetry.py", "-f", self.socket_folder().name], input="/roci/switch/list\n",
                               capture_output=True, text=True, timeout=60, check=False, env=self.environment)
         self.assertIn('{"/roci/switch/list": ["s1"]}', done.stdout, done.stderr)
 
-    def test_telemetry_can_be_left_out(self):
+    def test_creates_no_socket_with_telemetry_disabled(self):
         self.write(QUIET.replace("128MiB", "128MiB, telemetry: false"))
         process, _ = self.start()
         self.assertFalse(os.path.exists(os.path.join(self.folder.name, "dpdk", "roci")))
@@ -408,7 +408,7 @@ class RociSwitch(unittest.TestCase):
         process.terminate()
         self.assertEqual(process.wait(timeout=30), 0)
 
-    def test_where_the_socket_cannot_be_the_switch_runs_without_and_says_so(self):
+    def test_reports_unusable_telemetry_folder_and_runs_without(self):
         self.write(QUIET)
         self.environment["RUNTIME_DIRECTORY"] = "/nonexistent"
         done = self.run_switch("--duration", "0.05")
@@ -416,7 +416,7 @@ class RociSwitch(unittest.TestCase):
         self.assertRegex(done.stderr, r"\A[^\n]*telemetry is disabled: the folder '/nonexistent/dpdk'[^\n]*\n\Z")
 
     # Closing the terminal stops the switch. SIGHUP alone only reloads the file.
-    def test_a_terminal_that_is_closed_stops_it(self):
+    def test_exits_when_terminal_is_closed(self):
         self.write(QUIET)
         ready = os.path.join(self.folder.name, "ready")
         pid, terminal = os.forkpty()

@@ -131,7 +131,7 @@ class RociTop(unittest.TestCase):
 
     # --- Script output
 
-    def test_one_table_says_who_drops_what(self):
+    def test_table_reports_drop_reasons_per_port_within_terminal_width(self):
         process = self.start_switch()
         for width in (60, 80, 160):
             done = self.top("--once", "--interval", "0.3", COLUMNS=str(width))
@@ -146,7 +146,7 @@ class RociTop(unittest.TestCase):
             self.assertEqual(len(lines), 5)
         self.assertEqual(len(self.top("--once", "--interval", "0.1").stdout.splitlines()[1]), 80)
 
-    def test_json_has_all_counters_and_their_rates(self):
+    def test_json_reports_counters_and_rates(self):
         process = self.start_switch()
         done = self.top("--once", "--json", "--interval", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -167,7 +167,7 @@ class RociTop(unittest.TestCase):
         self.assertNotIn("queue_limit", first["counts"])
         self.assertEqual(switch["cnm"]["counts"]["sent"], 0)
 
-    def test_json_goes_on_with_a_line_each_interval(self):
+    def test_json_prints_one_line_per_interval(self):
         self.start_switch()
         process = subprocess.Popen([TOP, "--json", "--interval", "0.1"], stdout=subprocess.PIPE, text=True,
                                    env=self.environment)
@@ -177,7 +177,7 @@ class RociTop(unittest.TestCase):
         process.terminate()
         process.communicate(timeout=TIMEOUT)
 
-    def test_all_processes_are_shown_or_those_that_are_asked_for(self):
+    def test_shows_all_processes_or_those_selected_by_prefix(self):
         first, second = self.start_switch("left"), self.start_switch("right")
         done = self.top("--once", "--interval", "0.1")
         self.assertIn(f"switch left in roci-switch {first.pid}", done.stdout)
@@ -194,17 +194,17 @@ class RociTop(unittest.TestCase):
             self.assertRegex(done.stderr, r"\Aroci-top: [^\n]*\n\Z")
             self.assertIn(sentence, done.stderr)
 
-    def test_nobody_there_is_one_sentence_with_the_folder(self):
+    def test_reports_folder_when_no_process_is_found(self):
         self.expect_nobody(f"no Rocinante process found in {self.folder}/dpdk; processes of the same user")
 
-    def test_what_a_killed_process_leaves_behind_is_nobody(self):
+    def test_ignores_socket_of_killed_process(self):
         process = self.start_switch()
         process.kill()
         process.wait()
         self.assertEqual(len(list(self.folder.glob("dpdk/*/dpdk_telemetry.v2"))), 1)
         self.expect_nobody("no Rocinante process found in")
 
-    def test_a_process_that_does_not_answer_does_not_hold_up_the_others(self):
+    def test_unresponsive_process_does_not_block_other_processes(self):
         self.start_switch()
         place = self.folder / "dpdk" / "silent"
         place.mkdir()
@@ -241,7 +241,7 @@ class RociTop(unittest.TestCase):
                         asker.send(answer(question.split(",")[1:]) if callable(answer) else answer)
         threading.Thread(target=serve, daemon=True).start()
 
-    def test_what_is_no_answer_is_no_process_of_ours(self):
+    def test_ignores_processes_with_invalid_telemetry_responses(self):
         self.start_switch()
         self.answer("other", {})
         self.answer("mad", {"": b"\xff\xfe not JSON"})
@@ -255,7 +255,7 @@ class RociTop(unittest.TestCase):
         said = json.loads(done.stdout)
         self.assertEqual((len(said["processes"]), said["silent_processes"]), (1, 2))
 
-    def test_names_cannot_speak_to_the_terminal(self):
+    def test_replaces_control_characters_in_names(self):
         self.answer("evil", {
             "/roci/switch/list": b'{"x": ["\\u001b[2Jevil\\u009b31m"]}',
             "/roci/switch/ports": b'{"x": ["\\u001b]0;title\\u0007"]}',
@@ -275,7 +275,7 @@ class RociTop(unittest.TestCase):
         self.assertIn("switch ?[2Jevil?31m", done.stdout)
         self.assertIn("queue pairs of ?[2Jhost", done.stdout)
 
-    def test_many_queue_pairs_come_in_pages_and_the_busiest_are_shown(self):
+    def test_reads_queue_pairs_in_pages_and_shows_the_busiest(self):
         numbers = list(range(5, 30_000, 10))  # 3,000 queue pairs.
         busy = {numbers[i] for i in (7, 500, 2_999)}
         looks = {number: 0 for number in numbers}
@@ -308,20 +308,20 @@ class RociTop(unittest.TestCase):
         self.assertIn(": 3 of 3,000, the busiest\n", done.stdout)
         self.assertEqual({int(line.split()[0]) for line in done.stdout.splitlines()[-3:]}, busy)
 
-    def test_without_a_terminal_the_live_view_says_what_to_do(self):
+    def test_rejects_live_view_without_terminal(self):
         self.start_switch()
         done = self.top()
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertEqual(done.stderr,
                          "roci-top: standard output is not a terminal; use --once or --json\n")
 
-    def test_a_bad_interval_is_an_error(self):
+    def test_rejects_invalid_interval(self):
         for interval in ("0", "-1", "soon"):
             self.assertNotEqual(self.top("--once", "--interval", interval).returncode, 0)
 
     # --- Terminal
 
-    def test_the_live_view_fits_the_terminal_and_q_ends_it(self):
+    def test_live_view_fits_terminal_and_exits_on_q(self):
         self.start_switch()
         for width, height in ((80, 24), (160, 24), (40, 4)):
             screen = Screen(self, width, height, "--interval", "0.2")
@@ -340,7 +340,7 @@ class RociTop(unittest.TestCase):
                 self.assertRegex(shown, r"p1 +\d")
                 self.assertIn("drops/s: bad_source", shown)
 
-    def test_signals_end_it_and_give_the_terminal_back(self):
+    def test_signals_end_live_view_and_restore_terminal(self):
         self.start_switch()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             screen = Screen(self, 80, 24)
@@ -349,7 +349,7 @@ class RociTop(unittest.TestCase):
             self.assertEqual(screen.wait_for_end(), 0)
             screen.expect_restored()
 
-    def test_it_gives_the_terminal_back_while_it_is_stopped(self):
+    def test_restores_terminal_while_stopped(self):
         self.start_switch()
         screen = Screen(self, 80, 24, "--interval", "0.2")
         screen.wait_for(b"p1")
@@ -367,7 +367,7 @@ class RociTop(unittest.TestCase):
         self.assertEqual(screen.wait_for_end(), 0)
         screen.expect_restored()
 
-    def test_keys_pause_and_sort_and_a_new_size_is_taken(self):
+    def test_keys_sort_and_pause_and_resize_redraws(self):
         self.start_switch()
         screen = Screen(self, 80, 24, "--interval", "0.2")
         at = screen.wait_for(b"sort: name")
@@ -385,7 +385,7 @@ class RociTop(unittest.TestCase):
         screen.press("\x1b[B\x1b[6~\x1bOA\x1b[5~q")  # Written at once.
         self.assertEqual(screen.wait_for_end(), 0)
 
-    def test_it_waits_when_the_last_process_ends_and_finds_the_next_one(self):
+    def test_live_view_waits_for_next_process_after_last_one_exits(self):
         process = self.start_switch()
         screen = Screen(self, 80, 24, "--interval", "0.2")
         at = screen.wait_for(b"p1")

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/virtual_runner.hpp"
+#include "base/time/virtual_runner.hpp"
 
 namespace roci::test {
 

@@ -3,11 +3,11 @@
 #include <memory>
 #include <vector>
 
-#include "simulation/datagrams.hpp"
-#include "simulation/network.hpp"
-#include "simulation/reliable.hpp"
-#include "simulation/shared_pool.hpp"
-#include "simulation/unreliable.hpp"
+#include "simulation/scenario/network.hpp"
+#include "simulation/traffic/datagrams.hpp"
+#include "simulation/traffic/reliable.hpp"
+#include "simulation/traffic/shared_pool.hpp"
+#include "simulation/traffic/unreliable.hpp"
 
 namespace roci::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "simulation/judge.hpp"
-#include "simulation/scenario.hpp"
+#include "simulation/scenario/scenario.hpp"
 
 namespace roci::test {
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "simulation/named_seeds.hpp"
-#include "simulation/seeds.hpp"
+#include "simulation/scenario/named_seeds.hpp"
+#include "simulation/scenario/seeds.hpp"
 
 namespace roci::test {
 namespace {
@@ -16,9 +16,9 @@ constexpr uint64_t kSeeds = 150;
 constexpr uint64_t kSeeds = 1000;
 #endif
 
-TEST(Simulation, random_traffic_over_faulty_networks_loses_nothing) { run_seeds(kSeeds, draw_scenario); }
+TEST(Simulation, random_traffic_over_faulty_networks_completes) { run_seeds(kSeeds, draw_scenario); }
 
-TEST(Simulation, seeds_that_have_found_something_stay_quiet) {
+TEST(Simulation, seeds_that_found_a_defect_complete) {
   for (const NamedSeed& named : kNamedSeeds) {
     const SimulationResult result = run_simulation(named.seed);
     EXPECT_EQ(result.failure, "") << named.found << "\n" << result.scenario << "\n" << result.counters;
@@ -26,7 +26,7 @@ TEST(Simulation, seeds_that_have_found_something_stay_quiet) {
   }
 }
 
-TEST(Simulation, the_same_seed_does_the_same_thing_packet_for_packet) {
+TEST(Simulation, the_same_seed_sends_the_same_packets) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     const SimulationResult first = run_simulation(seed);
     const SimulationResult second = run_simulation(seed);

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "wire/cm_messages.hpp"
-#include "wire/packet.hpp"
-#include "wire/roce_peek.hpp"
+#include "wire/mad/cm_messages.hpp"
+#include "wire/roce/packet.hpp"
+#include "wire/roce/roce_peek.hpp"
 
 namespace roci::test {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "base/virtual_runner.hpp"
-#include "port/sim_link.hpp"
-#include "support/frames.hpp"
+#include "base/time/virtual_runner.hpp"
+#include "port/sim/sim_link.hpp"
+#include "support/ports/frames.hpp"
 #include "switch/switch.hpp"
 
 namespace roci {

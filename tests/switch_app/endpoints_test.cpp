@@ -1,7 +1,7 @@
 #include "roci-switch/endpoints.hpp"
 
-#include "port/borrowed_port.hpp"
-#include "support/telemetry_socket.hpp"
+#include "port/sim/borrowed_port.hpp"
+#include "support/process/telemetry_socket.hpp"
 #include "switch/switch_bench.hpp"
 
 namespace roci {
@@ -74,7 +74,7 @@ class SwitchEndpointsTest : public SwitchTest {
   std::unique_ptr<SwitchEndpoints> endpoints_;
 };
 
-TEST_F(SwitchEndpointsTest, counters_are_those_of_the_switch_in_every_kind) {
+TEST_F(SwitchEndpointsTest, endpoints_report_the_counters_of_the_switch) {
   SwitchConfig config = ports(3);
   config.ports[1].rate = 1_Gbps;
   config.ports[1].queue = 3_KiB;
@@ -114,14 +114,14 @@ TEST_F(SwitchEndpointsTest, counters_are_those_of_the_switch_in_every_kind) {
   EXPECT_EQ(number(endpoints_->port("p1"), "link_up"), 0U);
 }
 
-TEST_F(SwitchEndpointsTest, every_reason_to_drop_has_its_place) {
+TEST_F(SwitchEndpointsTest, port_report_contains_each_drop_reason) {
   make_switch(ports(1));
   const auto answer = endpoints_->port("p0");
   for (unsigned i = 1; i < kDropReasonCount; ++i)
     EXPECT_EQ(number(answer, "drops/" + std::string{drop_reason_name(static_cast<DropReason>(i))}), 0U);
 }
 
-TEST_F(SwitchEndpointsTest, the_socket_gives_the_same_answers) {
+TEST_F(SwitchEndpointsTest, telemetry_socket_returns_the_reports_of_the_endpoints) {
   make_switch(ports(2));
   introduce({0, 1});
   test::TelemetrySocket socket;
@@ -137,7 +137,7 @@ TEST_F(SwitchEndpointsTest, the_socket_gives_the_same_answers) {
   EXPECT_EQ(socket.ask("/roci/switch/list"), R"({"/roci/switch/list":"this endpoint was removed"})");
 }
 
-TEST_F(SwitchEndpointsTest, names_may_have_commas_and_begin_alike) {
+TEST_F(SwitchEndpointsTest, names_may_contain_commas_and_share_prefixes) {
   SwitchConfig config = ports(3);
   config.name = "s,1";
   config.ports[0].name = "a";
@@ -151,7 +151,7 @@ TEST_F(SwitchEndpointsTest, names_may_have_commas_and_begin_alike) {
   EXPECT_EQ(text(endpoints_->port("s,1,a,b"), "name"), "a,b");
 }
 
-TEST_F(SwitchEndpointsTest, many_ports_come_in_pages) {
+TEST_F(SwitchEndpointsTest, port_list_is_returned_in_pages) {
   make_switch(ports(700));
   TelemetryList all;
   for (;;) {
@@ -165,14 +165,14 @@ TEST_F(SwitchEndpointsTest, many_ports_come_in_pages) {
   EXPECT_FALSE(endpoints_->ports("s1,x"));
 }
 
-TEST_F(SwitchEndpointsTest, faults_are_refused_unless_they_are_enabled) {
+TEST_F(SwitchEndpointsTest, faults_are_rejected_unless_enabled) {
   make_switch(ports(2));
   const auto refused = endpoints_->set_faults("s1,p0,loss=1");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "fault injection requires 'faults: {enabled: true}' of the switch");
 }
 
-TEST_F(SwitchEndpointsTest, faults_are_switched_and_counted_where_they_are_enabled) {
+TEST_F(SwitchEndpointsTest, enabled_faults_can_be_set_and_are_counted) {
   make_switch(ports(2), true);
   introduce({0, 1});
   EXPECT_EQ(text(endpoints_->port("p0"), "faults"), "none");

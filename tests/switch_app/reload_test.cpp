@@ -78,7 +78,7 @@ class ReloadTest : public testing::Test {
   }
 };
 
-TEST_F(ReloadTest, the_same_file_changes_nothing) {
+TEST_F(ReloadTest, same_file_changes_nothing) {
   const auto plan = plan_reload(read(kFile), read(kFile));
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->summary, "no change");
@@ -86,13 +86,13 @@ TEST_F(ReloadTest, the_same_file_changes_nothing) {
   EXPECT_TRUE(plan->faults.empty());
 }
 
-TEST_F(ReloadTest, what_means_the_same_is_no_change) {
+TEST_F(ReloadTest, equivalent_values_are_no_change) {
   EXPECT_EQ(said_to("rate: 10Gbps", "rate: 10000 Mbps"), "no change");
   EXPECT_EQ(said_to("      cn_tag: keep\n", ""), "no change") << "the default";
   EXPECT_EQ(said_to("qcn: {qeq: 30us}", "qcn: {qeq: 37500B}"), "no change");
 }
 
-TEST_F(ReloadTest, every_part_of_marking_may_change) {
+TEST_F(ReloadTest, all_marking_settings_can_be_changed) {
   const std::string both = "marking of p1 class 3, p2 class 3";
   EXPECT_EQ(said_to("kmin: 100KiB", "kmin: 50KiB"), both);
   EXPECT_EQ(said_to("kmax: 400KiB", "kmax: 300KiB"), both);
@@ -107,7 +107,7 @@ TEST_F(ReloadTest, every_part_of_marking_may_change) {
             "marking of p1 class 0, p1 class 5, p2 class 0, p2 class 5");
 }
 
-TEST_F(ReloadTest, the_plan_has_the_new_curves_for_the_ports_that_get_them) {
+TEST_F(ReloadTest, plan_contains_the_new_curves_of_changed_ports) {
   const auto plan =
       plan_reload(read(kFile), read(with("- {class: 4, ", "- {class: 4, mark: {kmin: 20us}, ")));
   ASSERT_TRUE(plan);
@@ -116,7 +116,7 @@ TEST_F(ReloadTest, the_plan_has_the_new_curves_for_the_ports_that_get_them) {
   EXPECT_EQ(plan->marking[0].second[4].aqm.mark.kmin, Bytes{25'000}) << "20 us at 10 Gb/s";
 }
 
-TEST_F(ReloadTest, faults_may_change_where_they_are_enabled) {
+TEST_F(ReloadTest, faults_can_be_changed_where_they_are_enabled) {
   EXPECT_EQ(said_to("faults: {loss: 0.01}", "faults: {loss: 0.02, delay: 15us}"),
             "faults of p1: loss 0.02, delay 15us");
   EXPECT_EQ(said_to("      faults: {loss: 0.01}\n", ""), "faults of p1: none");
@@ -124,7 +124,7 @@ TEST_F(ReloadTest, faults_may_change_where_they_are_enabled) {
             "faults of p2: corrupt 0.5, down");
 }
 
-TEST_F(ReloadTest, everything_else_is_refused_by_its_key) {
+TEST_F(ReloadTest, other_changes_are_rejected_with_their_key) {
   struct Change {
     const char *from, *to, *key;
   };
@@ -194,7 +194,7 @@ TEST_F(ReloadTest, everything_else_is_refused_by_its_key) {
   }
 }
 
-TEST_F(ReloadTest, what_no_key_of_the_comparison_names_is_refused_all_the_same) {
+TEST_F(ReloadTest, change_without_a_compared_key_is_rejected) {
   SwitchFile wanted = read(kFile);
   wanted.devices[1].promiscuous = false;
   const auto plan = plan_reload(read(kFile), wanted);
@@ -203,7 +203,7 @@ TEST_F(ReloadTest, what_no_key_of_the_comparison_names_is_refused_all_the_same) 
 }
 
 // A common mistake: one edit contains a permitted and a forbidden change.
-TEST_F(ReloadTest, a_change_that_may_not_be_takes_one_that_may_with_it) {
+TEST_F(ReloadTest, forbidden_change_rejects_the_whole_reload) {
   EXPECT_TRUE(said_to("weight: 4}", "weight: 5, mark_at: dequeue}").starts_with("no: "));
 }
 

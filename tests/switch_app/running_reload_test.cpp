@@ -2,8 +2,8 @@
 #include <thread>
 
 #include "roci-switch/command_slot.hpp"
-#include "support/line_rate_source.hpp"
-#include "support/telemetry_socket.hpp"
+#include "support/ports/line_rate_source.hpp"
+#include "support/process/telemetry_socket.hpp"
 #include "switch/switch_bench.hpp"
 
 namespace roci {
@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint8_t kEct = 2;
 
-class RunningReload : public SwitchTest {
+class ReloadUnderTraffic : public SwitchTest {
  protected:
   void SetUp() override {
     test::start_with_telemetry();
@@ -54,7 +54,7 @@ class RunningReload : public SwitchTest {
   std::vector<std::unique_ptr<test::LineRateSource>> sources_;
 };
 
-TEST_F(RunningReload, new_curves_are_in_force_at_once_and_no_frame_is_lost) {
+TEST_F(ReloadUnderTraffic, new_curves_apply_at_once_without_frame_loss) {
   congest();
   wait(5ms);
   const uint64_t queue = traffic().queue_bytes;
@@ -129,7 +129,7 @@ TEST(CommandSlot, has_no_deadline_while_empty) {
   EXPECT_FALSE(slot.poll(0ns));
 }
 
-TEST(CommandSlot, a_letter_that_nobody_takes_is_withdrawn_and_changes_nothing) {
+TEST(CommandSlot, undelivered_command_is_withdrawn_without_effect) {
   CommandSlot slot;
   bool changed = false;
   const auto change = [&changed] {
@@ -151,7 +151,7 @@ TEST(CommandSlot, a_letter_that_nobody_takes_is_withdrawn_and_changes_nothing) {
 }
 
 // Also a test for ThreadSanitizer: several threads change the state of a polling thread.
-TEST(CommandSlot, changes_of_several_threads_happen_one_after_another_on_the_polling_thread) {
+TEST(CommandSlot, commands_of_several_threads_run_serially_on_the_polling_thread) {
   CommandSlot slot;
   uint64_t polled_ones = 0;  // Not atomic: only the polling thread accesses it.
   std::atomic<bool> stop{false};

@@ -8,8 +8,8 @@
 #include <span>
 #include <thread>
 
-#include "port/eal.hpp"
-#include "support/telemetry_socket.hpp"
+#include "port/dpdk/eal.hpp"
+#include "support/process/telemetry_socket.hpp"
 
 namespace roci {
 namespace {
@@ -27,7 +27,7 @@ class EndpointTest : public testing::Test {
   }
 };
 
-TEST_F(EndpointTest, a_map_is_answered_with_numbers_and_texts) {
+TEST_F(EndpointTest, map_is_returned_with_numbers_and_strings) {
   const auto endpoint = open("/roci/test/map", [](std::string_view parameters) -> Result<TelemetryAnswer> {
     return TelemetryMap{{"all", UINT64_MAX}, {"said", std::string{parameters}}};
   });
@@ -39,7 +39,7 @@ TEST_F(EndpointTest, a_map_is_answered_with_numbers_and_texts) {
   EXPECT_NE(socket.ask("/").find("\"/roci/test/map\""), std::string::npos);
 }
 
-TEST_F(EndpointTest, a_table_is_answered_by_its_columns_and_takes_what_there_is_room_for) {
+TEST_F(EndpointTest, table_is_returned_by_column_up_to_its_maximum_size) {
   TelemetryTable table;
   table.facts = {{"next", uint64_t{0}}};
   const auto row = [](uint64_t number) {
@@ -77,14 +77,14 @@ TEST_F(EndpointTest, a_table_is_answered_by_its_columns_and_takes_what_there_is_
       << answer;
 }
 
-TEST_F(EndpointTest, an_error_is_answered_with_its_sentence) {
+TEST_F(EndpointTest, error_is_returned_as_its_message) {
   const auto endpoint = open("/roci/test/error", [](std::string_view) -> Result<TelemetryAnswer> {
     return fail("there is no port \"x\"");
   });
   EXPECT_EQ(TelemetrySocket{}.ask("/roci/test/error"), R"({"/roci/test/error":"there is no port \"x\""})");
 }
 
-TEST_F(EndpointTest, a_long_list_comes_in_pages_and_nothing_is_lost) {
+TEST_F(EndpointTest, long_list_is_returned_completely_in_pages) {
   TelemetryList all;
   for (int i = 0; i < 2000; ++i) all.push_back("port number " + std::to_string(i) + " with \"quotes\"");
   const auto endpoint = open("/roci/test/list", [&](std::string_view parameters) -> Result<TelemetryAnswer> {
@@ -105,7 +105,7 @@ TEST_F(EndpointTest, a_long_list_comes_in_pages_and_nothing_is_lost) {
   EXPECT_EQ(seen, all.size());
 }
 
-TEST_F(EndpointTest, a_text_that_is_too_long_is_cut_between_two_characters) {
+TEST_F(EndpointTest, long_string_is_truncated_at_a_character_boundary) {
   std::string text(126, 'x');
   text += "äx";  // Two bytes, of which only one fits.
   const auto endpoint = open("/roci/test/long", [&](std::string_view) -> Result<TelemetryAnswer> {
@@ -115,7 +115,7 @@ TEST_F(EndpointTest, a_text_that_is_too_long_is_cut_between_two_characters) {
             R"({"/roci/test/long":{"text":")" + std::string(126, 'x') + R"("}})");
 }
 
-TEST_F(EndpointTest, an_endpoint_that_is_gone_answers_no_more_and_may_come_again) {
+TEST_F(EndpointTest, removed_endpoint_returns_an_error_and_can_be_reopened) {
   const auto says = [this](const char* word) {
     return open("/roci/test/again", [word](std::string_view) -> Result<TelemetryAnswer> {
       return TelemetryMap{{"is", word}};
@@ -132,7 +132,7 @@ TEST_F(EndpointTest, an_endpoint_that_is_gone_answers_no_more_and_may_come_again
 }
 
 // The object that a handler reads may be destroyed as soon as the endpoint is destroyed.
-TEST_F(EndpointTest, no_handler_runs_after_its_endpoint_is_gone) {
+TEST_F(EndpointTest, no_handler_runs_after_its_endpoint_is_destroyed) {
   std::atomic<bool> stop{false};
   std::thread asker([&] {
     TelemetrySocket socket;
@@ -158,13 +158,13 @@ TEST_F(EndpointTest, no_handler_runs_after_its_endpoint_is_gone) {
   EXPECT_GT(answered, 0U);
 }
 
-TEST_F(EndpointTest, a_command_that_dpdk_does_not_take_is_one_sentence) {
+TEST_F(EndpointTest, command_that_dpdk_rejects_is_an_error) {
   const auto made = Endpoint::open("no slash", "", nullptr);
   ASSERT_FALSE(made);
   EXPECT_NE(made.error().message.find("'no slash'"), std::string::npos);
 }
 
-TEST_F(EndpointTest, the_runtime_folder_is_the_one_that_dpdk_has) {
+TEST_F(EndpointTest, runtime_folder_equals_that_of_dpdk) {
   EXPECT_EQ(dpdk_runtime_folder(), std::filesystem::path{rte_eal_get_runtime_dir()}.parent_path());
 }
 

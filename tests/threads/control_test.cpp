@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "base/rng.hpp"
-#include "device/device_endpoints.hpp"
-#include "device/host.hpp"
+#include "device/host/host.hpp"
+#include "device/monitoring/device_endpoints.hpp"
 #include "port/realtime_runner.hpp"
-#include "support/connect.hpp"
+#include "support/hosts/connect.hpp"
 #include "threads/real_hosts.hpp"
 
 namespace roci::test {
@@ -162,7 +162,7 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
 // Three threads, each with queue pairs that have a few exchanges and end in every way: idle, in the middle of a
 // message, by an error, or by a reset and a new connection with another algorithm. A fourth thread has a permanent
 // queue pair.
-TEST_P(ControlThreads, flows_begin_and_end_under_traffic_while_somebody_looks_on) {
+TEST_P(ControlThreads, flows_start_and_end_under_traffic_while_state_is_queried) {
   constexpr uint64_t kLives = 8;
   constexpr int kLongLife = 30;
   std::atomic<bool> stop{false};
@@ -237,7 +237,7 @@ TEST_P(ControlThreads, flows_begin_and_end_under_traffic_while_somebody_looks_on
 }
 
 // Devices are destroyed during traffic, then their queue pairs, with pending events and decisions in both directions.
-TEST_P(ControlThreads, devices_go_while_their_flows_are_busy) {
+TEST_P(ControlThreads, devices_are_destroyed_while_flows_are_active) {
   for (size_t round = 0; round < 4; ++round) {
     std::vector<std::pair<End, End>> all;
     for (size_t i = 0; i < 4; ++i) {

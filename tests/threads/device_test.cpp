@@ -56,7 +56,7 @@ class Threads : public RealHosts, public testing::TestWithParam<Mode> {
 };
 
 // Each thread uses a connection of its own: it writes a pattern and reads it back into other memory.
-TEST_P(Threads, several_threads_each_with_a_queue_pair_move_the_right_bytes) {
+TEST_P(Threads, threads_with_separate_queue_pairs_transfer_correct_data) {
   constexpr uint64_t kRounds = 20;
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
@@ -96,7 +96,7 @@ TEST_P(Threads, several_threads_each_with_a_queue_pair_move_the_right_bytes) {
 }
 
 // Two threads post to one queue pair, a third polls its completions, a fourth receives at the peer.
-TEST_P(Threads, one_queue_pair_is_posted_to_and_polled_by_different_threads) {
+TEST_P(Threads, different_threads_post_to_and_poll_one_queue_pair) {
   constexpr uint64_t kEach = 300;
   auto ends = make_connection(4096);
   End& mine = ends.first;
@@ -333,7 +333,7 @@ TEST_P(Threads, control_path_works_while_traffic_runs) {
 
 // One thread posts receives while another moves the queue pair to the error state. Expects that every receive is
 // flushed.
-TEST_P(Threads, no_receive_is_left_behind_when_the_queue_pair_fails) {
+TEST_P(Threads, every_receive_is_flushed_when_the_queue_pair_fails) {
   for (int i = 0; i < 50; ++i) {
     auto [mine, theirs] = make_connection(64);
     std::atomic<uint64_t> posted{0};
@@ -356,7 +356,7 @@ TEST_P(Threads, no_receive_is_left_behind_when_the_queue_pair_fails) {
 }
 
 // The responder's process does not poll. Expects that the WRITE is executed.
-TEST_P(Threads, one_sided_access_to_an_idle_process_works) {
+TEST_P(Threads, write_to_an_idle_process_is_executed) {
   auto [mine, theirs] = make_connection(kSlot);
   std::memset(mine.memory.data(), 0x5a, kSlot);
   ASSERT_EQ(post(mine, IBV_WR_RDMA_WRITE, 1, 0, kSlot, theirs), 0);
@@ -365,7 +365,7 @@ TEST_P(Threads, one_sided_access_to_an_idle_process_works) {
 }
 
 // The program waits on the file descriptor of the completion channel.
-TEST_P(Threads, event_wakes_a_sleeping_program) {
+TEST_P(Threads, completion_event_wakes_a_waiting_program) {
   auto [mine, theirs] = make_connection(kSlot);
   mine.cq->request_notify(false);
   ASSERT_EQ(post(mine, IBV_WR_RDMA_WRITE, 1, 0, kSlot, theirs), 0);
@@ -378,7 +378,7 @@ TEST_P(Threads, event_wakes_a_sleeping_program) {
 }
 
 // Arm, poll, sleep: no completion is missed in between, with several queues on the channel.
-TEST_P(Threads, no_completion_is_slept_over_on_a_shared_channel) {
+TEST_P(Threads, no_completion_is_missed_on_a_shared_channel) {
   constexpr uint64_t kRounds = 200;
   auto first = make_connection(kSlot), second = make_connection(kSlot);
   std::thread producer([&] {
@@ -415,7 +415,7 @@ TEST_P(Threads, no_completion_is_slept_over_on_a_shared_channel) {
 }
 
 // One thread resizes the completion queue while others fill and drain it.
-TEST_P(Threads, completion_queue_changes_size_under_traffic) {
+TEST_P(Threads, completion_queue_is_resized_under_traffic) {
   auto [mine, theirs] = make_connection(kSlot);
   std::atomic<bool> stop{false};
   std::thread resizer([&stop, &cq = *mine.cq] {
@@ -434,7 +434,7 @@ TEST_P(Threads, completion_queue_changes_size_under_traffic) {
   resizer.join();
 }
 
-TEST_P(Threads, devices_start_and_stop_again_and_again) {
+TEST_P(Threads, devices_start_and_stop_repeatedly) {
   for (int i = 0; i < 5; ++i) {
     {
       auto [mine, theirs] = make_connection(kSlot);

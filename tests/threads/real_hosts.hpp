@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "port/ethdev_port.hpp"
+#include "port/dpdk/ethdev_port.hpp"
 #include "roci/device.hpp"
-#include "support/byte_link.hpp"
-#include "support/locked_pool.hpp"
 #include "support/must.hpp"
+#include "support/ports/byte_link.hpp"
+#include "support/ports/locked_pool.hpp"
 
 namespace roci::test {
 

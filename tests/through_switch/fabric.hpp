@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "base/virtual_runner.hpp"
-#include "device/host.hpp"
-#include "port/borrowed_port.hpp"
-#include "port/sim_link.hpp"
-#include "support/connect.hpp"
+#include "base/time/virtual_runner.hpp"
+#include "device/host/host.hpp"
+#include "port/sim/borrowed_port.hpp"
+#include "port/sim/sim_link.hpp"
+#include "support/hosts/connect.hpp"
+#include "support/hosts/services.hpp"
+#include "support/hosts/two_hosts.hpp"
 #include "support/must.hpp"
-#include "support/services.hpp"
-#include "support/two_hosts.hpp"
 #include "switch/switch.hpp"
 
 namespace roci::test {

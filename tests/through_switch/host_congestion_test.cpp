@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/congestion_control.hpp"
-#include "support/frames.hpp"
-#include "support/slow_poller.hpp"
-#include "switch/l3_cnm_bench.hpp"
+#include "engine/congestion/congestion_control.hpp"
+#include "support/ports/frames.hpp"
+#include "support/ports/slow_poller.hpp"
+#include "switch/qcn/l3_cnm_bench.hpp"
 #include "through_switch/fabric.hpp"
-#include "wire/congestion_notification.hpp"
+#include "wire/cnm/congestion_notification.hpp"
 
 namespace roci::test {
 namespace {
@@ -91,7 +91,7 @@ class Pair : public Fabric {
   Passed sent, heard;  // by the first host
 };
 
-TEST(HostCongestion, a_switch_tells_the_sender_of_a_tagged_flow) {
+TEST(HostCongestion, switch_sends_cnms_to_the_sender_of_a_tagged_flow) {
   for (const uint16_t vlan : {uint16_t{0}, uint16_t{10}}) {
     SCOPED_TRACE(vlan);
     Pair net(tags(), {}, vlan);
@@ -119,7 +119,7 @@ TEST(HostCongestion, a_switch_tells_the_sender_of_a_tagged_flow) {
   }
 }
 
-TEST(HostCongestion, read_responses_are_told_to_the_responder) {
+TEST(HostCongestion, responder_receives_cnms_for_read_responses) {
   Pair net(tags(), {});
   net.connect_them();
   Side &responder = *net.sides[0], &reader = *net.sides[1];
@@ -133,7 +133,7 @@ TEST(HostCongestion, read_responses_are_told_to_the_responder) {
   EXPECT_EQ(requests_of(responder, *responder.qp).notices, 0U);
 }
 
-TEST(HostCongestion, is_told_of_over_ipv6_too) {
+TEST(HostCongestion, sender_receives_cnms_for_an_ipv6_flow) {
   Pair net(tags(), {});
   std::array<std::unique_ptr<QueuePair>, 2> qps;
   for (size_t i = 0; i < 2; ++i) qps[i] = make_service(*net.sides[i], IBV_QPT_UC);
@@ -159,7 +159,7 @@ TEST(HostCongestion, is_told_of_over_ipv6_too) {
   EXPECT_EQ(requests_of(*net.sides[0], *qps[0]).notices, net.heard.cnms);
 }
 
-TEST(HostCongestion, untagged_packets_are_not_answered_and_tags_are_nothing_to_receivers) {
+TEST(HostCongestion, untagged_packets_cause_no_cnms) {
   Pair net({}, tags());
   net.connect_them();
   Side& from = *net.sides[0];
@@ -171,7 +171,7 @@ TEST(HostCongestion, untagged_packets_are_not_answered_and_tags_are_nothing_to_r
   EXPECT_GT(net.at(0).cnm_counts().of(CnmEvent::kNoFlow), 0U);
 }
 
-TEST(HostCongestion, a_message_reaches_the_worker_of_its_queue_pair) {
+TEST(HostCongestion, cnm_reaches_the_worker_of_its_queue_pair) {
   Pair net(tags(), {}, 0, 3);
   std::vector<std::unique_ptr<QueuePair>> ours, theirs;
   for (int i = 0; i < 6; ++i) {
@@ -213,7 +213,7 @@ class NamedPort final : public BorrowedPort {
 
 // Host A - ToR A - spine - ToR B - host B, with congestion at the spine's port to ToR B. Unlike in L3QcnTest the
 // hosts are devices.
-class HostsBeyondRouters : public L3QcnTest {
+class HostCongestionThroughRouters : public L3QcnTest {
  protected:
   void make_net(SwitchConfig tor, const CongestionConfig& of_a, QcnConfig::Contents says = {}) {
     SwitchConfig middle = spine();
@@ -280,7 +280,7 @@ class HostsBeyondRouters : public L3QcnTest {
   std::vector<SimScript> left_scripts_, right_scripts_;
 };
 
-TEST_F(HostsBeyondRouters, one_that_knows_only_layer_2_is_told_by_its_tor) {
+TEST_F(HostCongestionThroughRouters, tor_translates_cnms_for_a_host_with_layer_2_qcn) {
   make_net(tor_a(), tags());
   write_to_b(8);
   EXPECT_EQ(right_passed_[0].bare_data, 0U);
@@ -297,7 +297,7 @@ TEST_F(HostsBeyondRouters, one_that_knows_only_layer_2_is_told_by_its_tor) {
 }
 
 // Congestion point in the spine, self-defined CNM to the ToR, CNM to the host, reaction point in the host.
-TEST_F(HostsBeyondRouters, one_that_knows_only_layer_2_holds_the_queue_of_the_spine_by_qcn) {
+TEST_F(HostCongestionThroughRouters, layer_2_qcn_host_limits_the_queue_of_the_spine) {
   control_.profiles["it"] = {"qcn", {{"rpg_time_reset", 300e3}}, Nanos{0}, ""};
   control_.profile = "it";
   make_net(tor_a(), tags());
@@ -323,7 +323,7 @@ TEST_F(HostsBeyondRouters, one_that_knows_only_layer_2_holds_the_queue_of_the_sp
   EXPECT_EQ(successes(a_), 12U);
 }
 
-TEST_F(HostsBeyondRouters, one_that_knows_the_self_defined_message_needs_no_tor) {
+TEST_F(HostCongestionThroughRouters, host_receives_self_defined_cnms_without_tor_support) {
   SwitchConfig router = tor_a();
   router.notify = {};
   CongestionConfig over_ip;
@@ -336,7 +336,7 @@ TEST_F(HostsBeyondRouters, one_that_knows_the_self_defined_message_needs_no_tor)
   EXPECT_EQ(requests_of(a_, *a_.qp).notices, left_passed_[0].cnms_over_ip);
 }
 
-TEST_F(HostsBeyondRouters, one_that_sends_no_tags_is_told_through_a_tor_all_the_same_and_more) {
+TEST_F(HostCongestionThroughRouters, untagged_host_receives_signed_cnms_with_contents_through_a_tor) {
   SwitchConfig tor = tor_a();
   tor.notify.tor_unknown = NotifyConfig::UnknownFlow::kDeliver;
   tor.notify.key = kKey;
@@ -416,7 +416,7 @@ class SlowReceiver : public Fabric {
   std::unique_ptr<test::SlowPoller> slow_;
 };
 
-TEST(SlowReceivers, tell_senders_of_tagged_packets_in_layer_2) {
+TEST(ReceiverCongestionPoint, sends_layer_2_cnms_to_senders_of_tagged_packets) {
   for (const bool tells : {true, false}) {
     SCOPED_TRACE(tells);
     SlowReceiver net({.tells = tells});
@@ -433,7 +433,7 @@ TEST(SlowReceivers, tell_senders_of_tagged_packets_in_layer_2) {
   }
 }
 
-TEST(SlowReceivers, tell_others_through_routers_if_they_have_a_port_for_it) {
+TEST(ReceiverCongestionPoint, sends_cnms_over_ip_to_untagged_senders_with_a_cnm_port) {
   for (const bool signs : {false, true}) {
     CongestionConfig sender, receiver = receive_point(kCnmPort);
     sender.cnm_port = kCnmPort;
@@ -449,7 +449,7 @@ TEST(SlowReceivers, tell_others_through_routers_if_they_have_a_port_for_it) {
   }
 }
 
-TEST(SlowReceivers, without_the_key_of_the_sender_are_not_believed) {
+TEST(ReceiverCongestionPoint, sender_rejects_cnms_signed_with_another_key) {
   CongestionConfig sender, receiver = receive_point(kCnmPort);
   sender.cnm_port = kCnmPort;
   sender.cnm_key = SipKey{1};
@@ -462,7 +462,7 @@ TEST(SlowReceivers, without_the_key_of_the_sender_are_not_believed) {
   EXPECT_EQ(net.from->counter("cnms_taken"), 0U);
 }
 
-TEST(SlowReceivers, say_nothing_to_untagged_senders_without_a_port_or_while_they_keep_up) {
+TEST(ReceiverCongestionPoint, sends_no_cnms_to_untagged_senders_without_overload_or_when_off) {
   SlowReceiver bare({.sender = {}});
   bare.write(16);
   EXPECT_EQ(bare.passed.cnms + bare.passed.cnms_over_ip, 0U);

@@ -2,10 +2,10 @@
 #include <deque>
 #include <functional>
 
-#include "support/frames.hpp"
-#include "support/slow_poller.hpp"
+#include "support/ports/frames.hpp"
+#include "support/ports/slow_poller.hpp"
 #include "through_switch/fabric.hpp"
-#include "wire/pause.hpp"
+#include "wire/net/pause.hpp"
 
 namespace roci::test {
 namespace {
@@ -195,7 +195,7 @@ constexpr uint64_t kPackets = 30'000;
 constexpr uint64_t kPackets = 200'000;
 #endif
 
-TEST(HostPfc, nothing_is_lost_when_two_hosts_send_more_than_a_third_can_take) {
+TEST(HostPfc, two_to_one_incast_loses_no_packet) {
   Star net;
   Stream one(net, *net.sides[0], *net.sides[2], kStorage, 60),
       two(net, *net.sides[1], *net.sides[2], kStorage, 60);
@@ -217,7 +217,7 @@ TEST(HostPfc, nothing_is_lost_when_two_hosts_send_more_than_a_third_can_take) {
   EXPECT_GT(goodput, 0.9 * static_cast<double>(kRate.value()) * 1024 / 1106);
 }
 
-TEST(HostPfc, hosts_that_do_not_listen_lose_what_they_send) {
+TEST(HostPfc, hosts_that_ignore_pauses_retransmit_lost_packets) {
   Star net({.flow = {}});
   Stream one(net, *net.sides[0], *net.sides[2], kStorage, 60),
       two(net, *net.sides[1], *net.sides[2], kStorage, 60);
@@ -227,7 +227,7 @@ TEST(HostPfc, hosts_that_do_not_listen_lose_what_they_send) {
   EXPECT_EQ(net.sides[0]->counter("pauses_received"), 0U);
 }
 
-TEST(HostPfc, other_priorities_do_not_wait_for_a_stopped_one) {
+TEST(HostPfc, other_priorities_do_not_wait_for_a_paused_one) {
   Star net({.hosts = 4});
   Stream one(net, *net.sides[0], *net.sides[3], kStorage, 60),
       two(net, *net.sides[1], *net.sides[3], kStorage, 60);
@@ -241,7 +241,7 @@ TEST(HostPfc, other_priorities_do_not_wait_for_a_stopped_one) {
   EXPECT_GT(static_cast<double>(victim.done * Stream::kMessage) * 8 / seconds, 4.4e9);
 }
 
-TEST(HostPfc, a_stopped_queue_pair_spends_no_retries_and_goes_on_when_it_may) {
+TEST(HostPfc, paused_queue_pair_uses_no_retries_and_resumes_after_the_pause) {
   Star net;
   Stream stream(net, *net.sides[0], *net.sides[2], kStorage, 1, 10);  // 4.2 ms
   Stream other(net, *net.sides[0], *net.sides[2], 0, 1);
@@ -273,7 +273,7 @@ TEST(HostPfc, a_stopped_queue_pair_spends_no_retries_and_goes_on_when_it_may) {
   EXPECT_EQ(net.total("timeouts"), 1U);
 }
 
-TEST(HostPfc, a_pause_ends_with_its_time) {
+TEST(HostPfc, pause_ends_after_its_quanta) {
   Star net;
   Stream stream(net, *net.sides[0], *net.sides[2], kStorage, 1);
   stream.limit = 1;
@@ -287,7 +287,7 @@ TEST(HostPfc, a_pause_ends_with_its_time) {
   EXPECT_GT(net.sides[0]->counter("tx_frames"), before);
 }
 
-TEST(HostPfc, the_watchdog_ends_a_storm_of_pauses) {
+TEST(HostPfc, watchdog_ends_a_pause_storm) {
   FlowControlConfig watched = lossless();
   watched.watchdog_detect = 5ms;
   watched.watchdog_restore = 10ms;
@@ -318,7 +318,7 @@ TEST(HostPfc, the_watchdog_ends_a_storm_of_pauses) {
   EXPECT_EQ(stream.done, 2U);
 }
 
-TEST(HostPfc, a_queue_pair_in_error_is_flushed_though_its_priority_is_stopped) {
+TEST(HostPfc, queue_pair_in_error_is_flushed_while_its_priority_is_paused) {
   Star net;
   Stream stream(net, *net.sides[0], *net.sides[2], kStorage, 4);
   stream.limit = 4;
@@ -331,7 +331,7 @@ TEST(HostPfc, a_queue_pair_in_error_is_flushed_though_its_priority_is_stopped) {
   EXPECT_EQ(net.sides[0]->completions().size(), 4U);
 }
 
-TEST(HostPfc, datagrams_wait_for_the_priority_of_their_address) {
+TEST(HostPfc, datagrams_wait_for_the_priority_of_their_address_handle) {
   Star net;
   const auto from = make_service(*net.sides[0], IBV_QPT_UD), to = make_service(*net.sides[2], IBV_QPT_UD);
   open_datagrams(*from);
@@ -358,7 +358,7 @@ TEST(HostPfc, datagrams_wait_for_the_priority_of_their_address) {
   EXPECT_EQ(successes(*net.sides[2]), 2U);
 }
 
-TEST(HostPfc, a_host_that_is_too_slow_stops_its_switch_and_loses_nothing) {
+TEST(HostPfc, slow_host_pauses_its_switch_and_loses_no_frame) {
   for (const bool tells : {true, false}) {
     FlowControlConfig slow = lossless();
     slow.xoff = 256;

@@ -5,11 +5,11 @@
 #include <map>
 
 #include "base/rng.hpp"
-#include "support/frames.hpp"
+#include "support/ports/frames.hpp"
 #include "through_switch/fabric.hpp"
-#include "wire/icrc.hpp"
-#include "wire/packet.hpp"
-#include "wire/telemetry_edit.hpp"
+#include "wire/icrc/icrc.hpp"
+#include "wire/int/telemetry_edit.hpp"
+#include "wire/roce/packet.hpp"
 
 namespace roci::test {
 namespace {
@@ -128,7 +128,7 @@ std::vector<IntHopValues> values_of(const EchoedHops& echo) {
   return out;
 }
 
-TEST(HostTelemetry, what_switches_wrote_into_a_packet_comes_back_to_its_sender) {
+TEST(HostTelemetry, hops_of_a_packet_are_echoed_to_its_sender) {
   Row net;
   for (uint64_t i = 0; i < 20; ++i) {
     std::array<uint64_t, 3> sent{};
@@ -162,7 +162,7 @@ TEST(HostTelemetry, what_switches_wrote_into_a_packet_comes_back_to_its_sender) 
   EXPECT_EQ(net.a->counter("int_echoes_received"), 20U);
 }
 
-TEST(HostTelemetry, five_switches_fit_beside_the_largest_path_mtu) {
+TEST(HostTelemetry, five_hops_fit_into_packets_of_the_largest_path_mtu) {
   for (const bool full : {false, true}) {
     Row net({.switches = 5, .full_hops = full, .connection = {.path_mtu = IBV_MTU_4096}});
     fill(*net.a, 0, 500'000, 3);
@@ -180,7 +180,7 @@ TEST(HostTelemetry, five_switches_fit_beside_the_largest_path_mtu) {
   }
 }
 
-TEST(HostTelemetry, an_acknowledgement_of_several_packets_has_the_hops_of_the_last) {
+TEST(HostTelemetry, coalesced_acknowledgment_echoes_the_hops_of_the_last_packet) {
   Row net;
   const Nanos together = net.runner.now() + Nanos{50us};  // time at which all of them arrive at b
   net.meddle = [&](const Packet& packet, SimLink::Direction direction) {
@@ -198,7 +198,7 @@ TEST(HostTelemetry, an_acknowledgement_of_several_packets_has_the_hops_of_the_la
   EXPECT_EQ(values_of(echo), net.carried[SimLink::kAToB][Opcode::kRcWriteLast]);
 }
 
-TEST(HostTelemetry, a_host_begins_it_where_switches_do_not) {
+TEST(HostTelemetry, host_inserts_telemetry_when_switches_do_not) {
   Row net({.a = knows(TelemetryBegin::kAll),
            .at_a = TelemetryRole::kTransit,
            .at_b = TelemetryRole::kTransit,
@@ -214,7 +214,7 @@ TEST(HostTelemetry, a_host_begins_it_where_switches_do_not) {
   EXPECT_EQ(net.telemetry(*net.a)->echoed(HopsOf::kRequests).path.count, 3);
 }
 
-TEST(HostTelemetry, a_packet_that_would_be_too_long_does_not_begin_it) {
+TEST(HostTelemetry, host_inserts_no_telemetry_that_would_exceed_the_mtu) {
   // 4200 bytes: 36 more than a packet of the path MTU over IPv4, less than a header and five hops.
   Row net({.a = knows(TelemetryBegin::kAll),
            .at_a = TelemetryRole::kTransit,
@@ -229,7 +229,7 @@ TEST(HostTelemetry, a_packet_that_would_be_too_long_does_not_begin_it) {
   EXPECT_EQ(net.a->counter("packets_retransmitted"), 0U);
 }
 
-TEST(HostTelemetry, read_responses_are_returned_with_their_acknowledgements) {
+TEST(HostTelemetry, hops_of_read_responses_are_echoed_to_the_responder) {
   Row net;
   ASSERT_EQ(net.read(1, 20'000), 0);
   net.run(10ms);
@@ -243,7 +243,7 @@ TEST(HostTelemetry, read_responses_are_returned_with_their_acknowledgements) {
   EXPECT_EQ(hops, net.carried[SimLink::kBToA][Opcode::kRcReadResponseLast]);
 }
 
-TEST(HostTelemetry, a_probe_asks_what_the_switches_are_at) {
+TEST(HostTelemetry, probe_returns_the_hops_of_its_path) {
   for (const bool by_host : {false, true}) {
     const auto role = by_host ? TelemetryRole::kTransit : TelemetryRole::kSource;
     Row net(
@@ -263,7 +263,7 @@ TEST(HostTelemetry, a_probe_asks_what_the_switches_are_at) {
   }
 }
 
-TEST(HostTelemetry, a_host_that_knows_nothing_of_it_is_served_by_a_sink) {
+TEST(HostTelemetry, host_without_telemetry_communicates_through_a_sink) {
   Row net({.b = {}, .at_b = TelemetryRole::kEdge});
   fill(*net.a, 0, 50'000, 9);
   ASSERT_EQ(net.write(1, 50'000), 0);
@@ -276,7 +276,7 @@ TEST(HostTelemetry, a_host_that_knows_nothing_of_it_is_served_by_a_sink) {
   EXPECT_EQ(net.telemetry(*net.a), nullptr) << "there is nobody to return anything";
 }
 
-TEST(HostTelemetry, without_the_key_such_packets_are_not_rocev2) {
+TEST(HostTelemetry, host_without_telemetry_drops_packets_with_telemetry) {
   Row net({.a = {}, .b = {}});
   ASSERT_EQ(net.write(1, 100), 0);
   net.run(3ms);
@@ -285,7 +285,7 @@ TEST(HostTelemetry, without_the_key_such_packets_are_not_rocev2) {
   EXPECT_EQ(net.b->counter("requests_received"), 0U);
 }
 
-TEST(HostTelemetry, it_is_taken_out_for_hosts_without_extensions_too) {
+TEST(HostTelemetry, telemetry_is_stripped_without_wire_extensions) {
   Row net({.extensions = {.mode = ExtensionMode::kOff}});
   ASSERT_EQ(net.write(1, 10'000), 0);
   net.run(10ms);
@@ -294,7 +294,7 @@ TEST(HostTelemetry, it_is_taken_out_for_hosts_without_extensions_too) {
   EXPECT_EQ(net.b->counter("int_echoes_sent"), 0U);
 }
 
-TEST(HostTelemetry, old_acknowledgements_do_not_overwrite_new_hops) {
+TEST(HostTelemetry, old_acknowledgments_do_not_overwrite_newer_hops) {
   Row net({.connection = {.path_mtu = IBV_MTU_256, .timeout = 12}});
   SimFaults faults;
   faults.loss = 0.1;
@@ -320,7 +320,7 @@ TEST(HostTelemetry, old_acknowledgements_do_not_overwrite_new_hops) {
   net.run(1ms);  // packets in flight arrive
 }
 
-TEST(HostTelemetry, workers_pass_packets_on_with_their_hops) {
+TEST(HostTelemetry, workers_hand_over_packets_with_their_hops) {
   Row net({.workers_of_b = 2});
   net.run(1ms);
   for (uint64_t i = 0; i < 8;
@@ -337,7 +337,7 @@ TEST(HostTelemetry, workers_pass_packets_on_with_their_hops) {
   EXPECT_EQ(net.b->counter("rx_unknown_qp"), 0U);
 }
 
-TEST(HostTelemetry, unreliable_services_get_their_packets_without_it) {
+TEST(HostTelemetry, telemetry_is_stripped_for_uc_and_ud) {
   {
     Row net({.type = IBV_QPT_UC});
     fill(*net.a, 0, 10'000, 5);
@@ -362,7 +362,7 @@ TEST(HostTelemetry, unreliable_services_get_their_packets_without_it) {
   }
 }
 
-TEST(HostTelemetry, a_congested_switch_tells_the_sender_half_a_round_trip_earlier) {
+TEST(HostTelemetry, int_response_arrives_before_the_acknowledgment) {
   HostTelemetryConfig asks = knows(TelemetryBegin::kAll);
   asks.wants_response = true;
   TelemetryConfig::Respond respond;
@@ -431,7 +431,7 @@ class SwitchResponses : public testing::Test {
   Row net_;
 };
 
-TEST_F(SwitchResponses, about_a_packet_under_way_are_kept) {
+TEST_F(SwitchResponses, response_about_an_unacknowledged_packet_is_accepted) {
   respond(switch_response(net_, Psn{1002}, Opcode::kRcWriteMiddle));
   EXPECT_EQ(taken(), 1U);
   const SwitchReport& report = net_.telemetry(*net_.a)->report();
@@ -441,7 +441,7 @@ TEST_F(SwitchResponses, about_a_packet_under_way_are_kept) {
   EXPECT_EQ(report.reports, 1U);
 }
 
-TEST_F(SwitchResponses, about_anything_else_are_not) {
+TEST_F(SwitchResponses, response_without_a_matching_unacknowledged_packet_is_rejected) {
   respond(switch_response(net_, Psn{1000}));
   respond(switch_response(net_, Psn{1004}));
   respond(switch_response(net_, Psn{1002}, Opcode::kRcAcknowledge));
@@ -467,7 +467,7 @@ TEST_F(SwitchResponses, about_anything_else_are_not) {
   EXPECT_EQ(net_.a->counter("rx_wrong_source"), 1U);
 }
 
-TEST_F(SwitchResponses, are_unknown_to_a_host_without_telemetry) {
+TEST_F(SwitchResponses, host_without_telemetry_counts_responses_as_unknown_opcode) {
   Row net({.a = {}, .b = {}, .at_a = TelemetryRole::kEdge, .at_b = TelemetryRole::kEdge});
   ASSERT_EQ(net.write(0, 100), 0);
   net.run(1ms);
@@ -479,7 +479,7 @@ TEST_F(SwitchResponses, are_unknown_to_a_host_without_telemetry) {
 }
 
 // A frame for b with telemetry of two hops, on the last link.
-class BrokenTelemetry : public testing::Test {
+class MalformedTelemetry : public testing::Test {
  protected:
   [[nodiscard]] std::vector<uint8_t> packet(bool discard = false) const {
     const auto* peer = net_.b;
@@ -511,7 +511,7 @@ class BrokenTelemetry : public testing::Test {
   Row net_{{.switches = 1}};
 };
 
-TEST_F(BrokenTelemetry, is_dropped_and_counted) {
+TEST_F(MalformedTelemetry, is_dropped_and_counted) {
   const auto whole = packet();
   const std::pair<size_t, uint8_t> changes[] = {{kShim, 0x24},       // type
                                                 {kShim, 0x18},       // NPT
@@ -539,7 +539,7 @@ TEST_F(BrokenTelemetry, is_dropped_and_counted) {
   EXPECT_EQ(net_.b->memory[7], 0x77);
 }
 
-TEST_F(BrokenTelemetry, in_any_way_does_no_harm) {
+TEST_F(MalformedTelemetry, random_corruption_is_rejected_and_valid_packets_are_still_accepted) {
   Rng rng(5);
   const auto whole = packet();
   for (int round = 0; round < 20'000; ++round) {

@@ -1,7 +1,7 @@
 // Tests of the selection of the queue pairs to display, if there are too many.
 #include <gtest/gtest.h>
 
-#include "roci-top/queue_pair_choice.hpp"
+#include "roci-top/readers/queue_pair_choice.hpp"
 
 namespace roci::top {
 namespace {
@@ -17,14 +17,14 @@ std::vector<ActivitySample> all(Nanos at, uint32_t count, Psns psns) {
   return out;
 }
 
-TEST(QueuePairChoice, takes_all_when_there_are_few) {
+TEST(QueuePairChoice, selects_all_queue_pairs_up_to_the_limit) {
   QueuePairChoice choice(5);
   const auto chosen = choice.choose("h", all(1s, 5, [](uint32_t) { return 0U; }));
   EXPECT_EQ(chosen.shown, (Numbers{1, 2, 3, 4, 5}));
   EXPECT_EQ(chosen.requested, chosen.shown);
 }
 
-TEST(QueuePairChoice, shows_the_busiest_of_many_one_look_after_it_has_found_them) {
+TEST(QueuePairChoice, shows_busiest_queue_pairs_one_poll_after_detection) {
   QueuePairChoice choice(2);
   const auto begin = choice.choose("h", all(2s, 9, [](uint32_t n) { return n * 1'000'000; }));
   EXPECT_EQ(begin.shown, (Numbers{1, 2})) << "how far they are says nothing";
@@ -42,7 +42,7 @@ TEST(QueuePairChoice, shows_the_busiest_of_many_one_look_after_it_has_found_them
   EXPECT_EQ(shown.requested, (Numbers{4, 7, 9}));
 }
 
-TEST(QueuePairChoice, forgets_who_has_gone_and_keeps_hosts_apart) {
+TEST(QueuePairChoice, removes_destroyed_queue_pairs_and_separates_hosts) {
   QueuePairChoice choice(2);
   choice.choose("h", all(5s, 4, [](uint32_t) { return 0U; }));
   choice.choose("h", all(6s, 4, [](uint32_t n) { return n; }));
@@ -52,7 +52,7 @@ TEST(QueuePairChoice, forgets_who_has_gone_and_keeps_hosts_apart) {
   EXPECT_EQ(choice.choose("h", all(9s, 2, [](uint32_t n) { return n; })).shown, (Numbers{1, 2}));
 }
 
-TEST(QueuePairChoice, goes_by_packets_a_second) {
+TEST(QueuePairChoice, ranks_by_packets_per_second) {
   QueuePairChoice choice(1);
   const auto look = [](Nanos at, Nanos late, uint32_t second) {
     return std::vector<ActivitySample>{{1, at == 1s ? 0U : 1000U, at},

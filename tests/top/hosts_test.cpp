@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "roci-top/json_lines.hpp"
+#include "roci-top/output/json_lines.hpp"
 #include "top/looks.hpp"
 
 namespace roci::top {
@@ -91,7 +91,7 @@ class HostsTest : public testing::Test {
   Snapshot before_, now_;
 };
 
-TEST_F(HostsTest, eighty_columns) {
+TEST_F(HostsTest, renders_80_columns) {
   EXPECT_EQ(text({.width = 80}),
             "host     rx Gb/s tx Gb/s     QPs  retx/s drops/s    CE/s  CNP in CNP out\n"
             "client     1.000  10.000       3      25       7    1.5k      40       5\n"
@@ -107,7 +107,7 @@ TEST_F(HostsTest, eighty_columns) {
             "16777214  RTS         -       - -         -               -      -       -     -\n");
 }
 
-TEST_F(HostsTest, a_hundred_and_sixty_columns_have_peers_and_packets) {
+TEST_F(HostsTest, renders_peers_and_packets_in_160_columns) {
   const std::string shown = text({.width = 160});
   EXPECT_NE(shown.find("host     rx Gb/s tx Gb/s rx Mpps tx Mpps     QPs"), std::string::npos) << shown;
   EXPECT_NE(shown.find("17        RC   RTS   10.0.0.2 4711"), std::string::npos) << shown;
@@ -118,7 +118,7 @@ TEST_F(HostsTest, a_hundred_and_sixty_columns_have_peers_and_packets) {
       << shown;
 }
 
-TEST_F(HostsTest, nothing_is_wider_than_the_terminal_whatever_that_is) {
+TEST_F(HostsTest, lines_never_exceed_terminal_width) {
   host().name = before_.processes[0].hosts[0].name = "a-host-with-a-name-that-is-too-long-for-every-column";
   for (QueuePairSample& qp : host().queue_pairs) {
     qp.counted.texts["peer"] = "fd00:1111:2222:3333:4444:5555:6666:7777";
@@ -132,7 +132,7 @@ TEST_F(HostsTest, nothing_is_wider_than_the_terminal_whatever_that_is) {
 }
 
 // Every column of a heading fits into the width.
-TEST_F(HostsTest, no_column_is_cut_from_sixty_columns_on) {
+TEST_F(HostsTest, no_column_is_truncated_from_60_columns_on) {
   for (size_t width = 60; width <= 200; ++width) {
     for (const Line& line : render(now_, before_, {.width = width})) {
       if (line.style != Line::Style::kHeading || line.text.starts_with("host")) continue;
@@ -143,13 +143,13 @@ TEST_F(HostsTest, no_column_is_cut_from_sixty_columns_on) {
   }
 }
 
-TEST_F(HostsTest, queue_pairs_can_be_left_out) {
+TEST_F(HostsTest, queue_pairs_can_be_hidden) {
   EXPECT_NE(text({.queue_pairs = true}).find("dcqcn"), std::string::npos);
   EXPECT_EQ(text({.queue_pairs = false}).find("dcqcn"), std::string::npos);
   EXPECT_NE(text({.queue_pairs = false}).find("client"), std::string::npos);
 }
 
-TEST_F(HostsTest, it_says_how_many_are_not_shown) {
+TEST_F(HostsTest, reports_shown_and_total_queue_pairs) {
   host().info.numbers["queue_pairs"] = 10'000;
   host().looked_at = 10'000;
   EXPECT_NE(text({}).find("queue pairs of client in roci-perf 7: 3 of 10,000, the busiest; r"),
@@ -162,13 +162,13 @@ TEST_F(HostsTest, it_says_how_many_are_not_shown) {
       << text({.width = 120});
 }
 
-TEST_F(HostsTest, those_that_are_asked_for_the_next_time_are_not_shown) {
+TEST_F(HostsTest, queue_pairs_requested_for_next_poll_are_not_shown) {
   host().queue_pairs[0].shown = false;
   EXPECT_EQ(text({}).find("dcqcn"), std::string::npos);
   EXPECT_EQ(to_json(now_, before_)["processes"][0]["hosts"][0]["queue_pairs"].size(), 2U);
 }
 
-TEST_F(HostsTest, states_are_told_when_they_differ_and_a_dead_link_always) {
+TEST_F(HostsTest, reports_differing_states_and_link_down) {
   EXPECT_EQ(text({}).find("queue pairs: "), std::string::npos);
   host().info.numbers["states/RTS"] = 9'998;
   host().info.numbers["states/ERR"] = 2;
@@ -177,7 +177,7 @@ TEST_F(HostsTest, states_are_told_when_they_differ_and_a_dead_link_always) {
   EXPECT_NE(text({}).find("  link down\n"), std::string::npos);
 }
 
-TEST_F(HostsTest, queue_pairs_are_sorted_as_wanted) {
+TEST_F(HostsTest, sorts_queue_pairs_by_selected_column) {
   const auto first = [this](Sort sort) {
     const std::string shown = text({.width = 80, .sort = sort});
     const size_t row = shown.find('\n', shown.find("QP        state")) + 1;
@@ -193,7 +193,7 @@ TEST_F(HostsTest, queue_pairs_are_sorted_as_wanted) {
   EXPECT_EQ(first(Sort::kDrops), "17");
 }
 
-TEST_F(HostsTest, names_cannot_speak_to_the_terminal) {
+TEST_F(HostsTest, output_contains_no_control_characters) {
   host().name = "\x1b[2Jevil";
   host().info.texts["addresses"] = "\x1b]0;title\x07";
   host().queue_pairs[0].counted.texts["cc_state"] = "\x9b\n31m";
@@ -203,7 +203,7 @@ TEST_F(HostsTest, names_cannot_speak_to_the_terminal) {
   }
 }
 
-TEST_F(HostsTest, json_says_the_same) {
+TEST_F(HostsTest, json_contains_same_values) {
   const auto json = to_json(now_, before_)["processes"][0]["hosts"][0];
   EXPECT_EQ(json["name"], "client");
   EXPECT_EQ(json["addresses"], "10.0.0.1/24");

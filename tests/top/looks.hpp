@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "roci-top/table.hpp"
+#include "roci-top/tables/table.hpp"
 
 namespace roci::top {
 

@@ -1,11 +1,11 @@
-#include "roci-top/table.hpp"
+#include "roci-top/tables/table.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "roci-top/json_lines.hpp"
-#include "roci-top/text.hpp"
+#include "roci-top/output/json_lines.hpp"
+#include "roci-top/tables/text.hpp"
 #include "top/looks.hpp"
 
 namespace roci::top {
@@ -64,7 +64,7 @@ class TableTest : public testing::Test {
   Snapshot before_, now_;
 };
 
-TEST_F(TableTest, eighty_columns) {
+TEST_F(TableTest, renders_80_columns) {
   EXPECT_EQ(text({.width = 80}),
             "switch s1 in roci-switch 7, DPDK prefix roci-7-x\n"
             "port     rx Gb/s tx Gb/s rx Mpps tx Mpps queue         now  peak marks/s drops/s\n"
@@ -79,26 +79,26 @@ TEST_F(TableTest, eighty_columns) {
             "  cnm/s: sent 12\n");
 }
 
-TEST_F(TableTest, a_hundred_and_sixty_columns_have_the_pauses) {
+TEST_F(TableTest, renders_pauses_in_160_columns) {
   const std::string shown = text({.width = 160});
   EXPECT_NE(shown.find("marks/s drops/s  PFC in PFC out  paused\n"), std::string::npos) << shown;
   EXPECT_NE(shown.find("  40.0k              20       0     40%\n"), std::string::npos) << shown;
   EXPECT_EQ(shown.find("pauses/s"), std::string::npos) << "not twice";
 }
 
-TEST_F(TableTest, nothing_is_wider_than_the_terminal_whatever_that_is) {
+TEST_F(TableTest, lines_never_exceed_terminal_width) {
   now_.processes[0].switches[0].ports[1].name = "a-port-with-a-name-that-is-too-long-for-every-column";
   for (size_t width = 1; width <= 250; ++width) {
     for (const Line& line : render(now_, before_, {.width = width})) EXPECT_LE(line.text.size(), width);
   }
 }
 
-TEST_F(TableTest, classes_can_be_left_out) {
+TEST_F(TableTest, classes_can_be_hidden) {
   EXPECT_NE(text({.classes = true}).find("class 3"), std::string::npos);
   EXPECT_EQ(text({.classes = false}).find("class 3"), std::string::npos);
 }
 
-TEST_F(TableTest, ports_are_sorted_as_wanted) {
+TEST_F(TableTest, sorts_ports_by_selected_column) {
   const auto order = [this](Sort sort) {
     const std::string shown = text({.width = 80, .classes = false, .sort = sort});
     std::vector<std::pair<size_t, std::string>> places;
@@ -116,7 +116,7 @@ TEST_F(TableTest, ports_are_sorted_as_wanted) {
   EXPECT_EQ(order(Sort::kDrops), "p0p2p1") << "those that are equal stay as they were";
 }
 
-TEST_F(TableTest, faults_are_shown_with_what_they_did) {
+TEST_F(TableTest, shows_faults_and_injected_counts) {
   Counted& port = now_.processes[0].switches[0].ports[0].counted;
   port.texts["faults"] = "loss 0.01";
   port.numbers["injected/lost"] = 1234;
@@ -125,12 +125,12 @@ TEST_F(TableTest, faults_are_shown_with_what_they_did) {
   EXPECT_EQ(text({}).find("faults"), std::string::npos);
 }
 
-TEST_F(TableTest, a_process_that_has_just_come_has_no_rates) {
+TEST_F(TableTest, new_process_has_no_rates) {
   before_.processes[0].pid = 6;
   EXPECT_NE(text({}).find("p0         0.000   0.000"), std::string::npos) << text({});
 }
 
-TEST_F(TableTest, json_says_the_same) {
+TEST_F(TableTest, json_contains_same_values) {
   const auto json = to_json(now_, before_);
   EXPECT_EQ(json["seconds"], 1.0);
   const auto& sw = json["processes"][0]["switches"][0];
@@ -145,7 +145,7 @@ TEST_F(TableTest, json_says_the_same) {
   EXPECT_FALSE(p1["counts"].contains("queue_bytes"));
 }
 
-TEST(Rates, are_of_the_time_between_two_answers) {
+TEST(Rates, are_computed_between_two_samples) {
   const Counted before = counted(10s, {{"a", 100}});
   EXPECT_EQ(per_second(counted(12s, {{"a", 300}}), &before, "a"), 100.0);
   EXPECT_EQ(per_second(counted(12s, {{"a", 300}}), nullptr, "a"), 0.0);
@@ -154,7 +154,7 @@ TEST(Rates, are_of_the_time_between_two_answers) {
   EXPECT_EQ(per_second(counted(11s, {{"b", 7}}), &before, "b"), 7.0) << "what was not said was 0";
 }
 
-TEST(Numbers, are_short) {
+TEST(ShortNumber, has_at_most_five_characters) {
   EXPECT_EQ(short_number(0, false), "0");
   EXPECT_EQ(short_number(0.25, false), "0.2");
   EXPECT_EQ(short_number(7, false), "7");
@@ -173,7 +173,7 @@ TEST(Numbers, are_short) {
   }
 }
 
-TEST(Bar, shows_what_is_there_and_how_far_it_has_been) {
+TEST(Bar, shows_current_value_and_peak) {
   EXPECT_EQ(bar(0, 0, 100, 12), "[          ]");
   EXPECT_EQ(bar(50, 50, 100, 12), "[#####     ]");
   EXPECT_EQ(bar(50, 80, 100, 12), "[#####  |  ]");
@@ -185,7 +185,7 @@ TEST(Bar, shows_what_is_there_and_how_far_it_has_been) {
   EXPECT_EQ(bar(3, 5, 10, 2), "  ");
 }
 
-TEST(Fitted, has_no_control_characters_and_the_width_that_was_asked_for) {
+TEST(FittedText, has_requested_width_and_no_control_characters) {
   EXPECT_EQ(fitted("port", 6), "port  ");
   EXPECT_EQ(fitted("a\x1b[31mb\n\x7f", 20), "a?[31mb??           ");
   EXPECT_EQ(fitted("\xc2\x9b"

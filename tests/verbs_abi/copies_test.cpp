@@ -38,7 +38,7 @@ void expect_same_copies(const char* call) {
   }
 }
 
-TEST(Copies, AreThoseOfTheInstalledLibrary) {
+TEST(CopyFunctions, match_installed_library) {
   expect_same_copies<ibv_ah_attr, ib_uverbs_ah_attr>("ibv_copy_ah_attr_from_kern");
   expect_same_copies<ibv_qp_attr, ib_uverbs_qp_attr>("ibv_copy_qp_attr_from_kern");
   expect_same_copies<ibv_sa_path_rec, ib_user_path_rec>("ibv_copy_path_rec_from_kern");

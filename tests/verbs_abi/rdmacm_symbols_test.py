@@ -16,14 +16,14 @@ PROGRAMS = ["/usr/bin/rping", "/usr/bin/ucmatose", "/usr/bin/udaddy", "/usr/bin/
 
 
 class Symbols(unittest.TestCase):
-    def test_names_and_versions_are_the_installed_ones(self):
+    def test_symbols_versions_and_soname_equal_installed_library(self):
         installed = defined(INSTALLED)
         self.assertGreater(len(installed), 60)
         self.assertEqual(sorted(defined(OURS)), sorted(installed))
         self.assertEqual(version_nodes(OURS), version_nodes(INSTALLED))
         self.assertEqual(dynamic(OURS, "SONAME"), dynamic(INSTALLED, "SONAME"))
 
-    def test_programs_load_with_it_and_the_loader_has_nothing_to_say(self):
+    def test_programs_load_without_loader_warnings(self):
         for path in PROGRAMS:
             with self.subTest(path):
                 loaded = output_of("ldd", "-r", path, env={**os.environ, "LD_LIBRARY_PATH": str(OURS.parent)})

@@ -1,5 +1,5 @@
 // Tests of the reply route, which is derived from the 40 bytes before a datagram.
-#include "verbs/reply_route.hpp"
+#include "verbs/calls/reply_route.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "verbs/gid_type.hpp"
+#include "verbs/compatibility/gid_type.hpp"
 
 namespace roci {
 namespace {
@@ -53,7 +53,7 @@ bool operator==(const ibv_gid& one, const ibv_gid& other) {
   return std::equal(one.raw, one.raw + 16, other.raw);
 }
 
-TEST(ReplyRoute, IsInTheLastTwentyBytesWithIpv4WhateverIsInTheFirst) {
+TEST(ReplyRoute, reads_ipv4_header_from_last_20_bytes) {
   for (const uint8_t rest : {uint8_t{0}, uint8_t{0xff}, uint8_t{0x60}}) {
     ReplyRoute route;
     ASSERT_EQ(read(ipv4(rest), route), 0) << int{rest};
@@ -66,7 +66,7 @@ TEST(ReplyRoute, IsInTheLastTwentyBytesWithIpv4WhateverIsInTheFirst) {
   }
 }
 
-TEST(ReplyRoute, IsTheIpv6HeaderWhereThereIsOne) {
+TEST(ReplyRoute, reads_ipv6_header) {
   ReplyRoute route;
   ASSERT_EQ(read(ipv6(17), route), 0);
   EXPECT_TRUE(route.own == gid({0xfe, 0x80}, {2}));
@@ -77,14 +77,14 @@ TEST(ReplyRoute, IsTheIpv6HeaderWhereThereIsOne) {
   EXPECT_EQ(route.flow_label, 0x12345u);
 }
 
-TEST(ReplyRoute, OfAGrhBelongsToAGidOfRoceV1) {
+TEST(ReplyRoute, grh_selects_gid_of_roce_v1) {
   ReplyRoute route;
   ASSERT_EQ(read(ipv6(0x1b), route), 0);
   EXPECT_EQ(route.own_type, kGidOfRoceV1);
 }
 
 // The source address fe80::4500:1 looks like the start of an IPv4 header with a wrong checksum.
-TEST(ReplyRoute, IsNotMistakenForIpv4ByAnAddressThatLooksLikeOne) {
+TEST(ReplyRoute, ipv6_address_resembling_ipv4_header_is_read_as_ipv6) {
   Front front = ipv6(17);
   front[20] = 0x45;
   ReplyRoute route;
@@ -92,7 +92,7 @@ TEST(ReplyRoute, IsNotMistakenForIpv4ByAnAddressThatLooksLikeOne) {
   EXPECT_EQ(route.flow_label, 0x12345u);
 }
 
-TEST(ReplyRoute, ThereIsNoneForOtherHeadersNorFromAGroup) {
+TEST(ReplyRoute, rejects_other_headers_and_multicast_destination) {
   ReplyRoute route;
   EXPECT_EQ(read(ipv6(6), route), EPROTONOSUPPORT);
   EXPECT_EQ(read(Front{}, route), EPROTONOSUPPORT);

@@ -91,17 +91,17 @@ def is_elf(path):
 
 
 class Symbols(unittest.TestCase):
-    def test_the_soname_is_the_installed_one(self):
+    def test_soname_equals_installed_library(self):
         self.assertEqual(dynamic(OURS, "SONAME"), ["libibverbs.so.1"])
         self.assertEqual(dynamic(OURS, "SONAME"), dynamic(INSTALLED, "SONAME"))
 
-    def test_version_nodes_and_what_they_inherit_are_the_installed_ones(self):
+    def test_version_nodes_and_parents_equal_installed_library(self):
         ours = version_nodes(OURS)
         self.assertIn(("IBVERBS_PRIVATE_34", []), ours)
         self.assertIn(("IBVERBS_1.5", ["IBVERBS_1.1"]), ours)
         self.assertEqual([node for node in ours if node != (OUR_NODE, [])], version_nodes(INSTALLED))
 
-    def test_names_are_the_installed_ones_at_their_versions_and_no_others(self):
+    def test_exports_equal_installed_library_except_obsolete_symbols(self):
         installed = defined(INSTALLED)
         self.assertGreater(len(installed), 140)
         self.assertEqual(sum(map(is_left_out, installed)), 34)
@@ -109,14 +109,14 @@ class Symbols(unittest.TestCase):
         self.assertEqual([symbol for symbol in ours if symbol[1] == OUR_NODE], [("roci_cm_service", OUR_NODE, True)])
         self.assertEqual(sorted(symbol for symbol in ours if symbol[1] != OUR_NODE), sorted(symbol for symbol in installed if not is_left_out(symbol)))
 
-    def test_data_is_data(self):
+    def test_data_symbol_has_object_type(self):
         # A function instead of data would be read as the value.
         for library in (OURS, INSTALLED):
             table = output_of("readelf", "--wide", "--dyn-syms", library)
             row = next(line.split() for line in table.splitlines() if "verbs_allow_disassociate_destroy" in line)
             self.assertEqual((row[2], row[3]), ("1", "OBJECT"), library)
 
-    def test_what_is_linked_is_there(self):
+    def test_exports_every_symbol_that_installed_programs_require(self):
         here = {(name, version) for name, version, _ in defined(OURS)}
         all_needed = set()
         for path in consumers():
@@ -128,14 +128,14 @@ class Symbols(unittest.TestCase):
                 self.assertEqual(sorted(wanted - here), [])
         self.assertGreater(len(all_needed), 50)
 
-    def test_programs_load_with_it_and_the_loader_has_nothing_to_say(self):
+    def test_programs_load_without_loader_warnings(self):
         for path in PROGRAMS:
             with self.subTest(path):
                 loaded = output_of("ldd", "-r", path, env={**os.environ, "LD_LIBRARY_PATH": str(OURS.parent)})
                 self.assertIn(f"libibverbs.so.1 => {OURS} ", loaded)
                 self.assertNotRegex(loaded, "undefined|not defined|version information|not found")
 
-    def test_it_is_without_shared_dpdk_whose_drivers_would_load_it_again(self):
+    def test_library_does_not_link_dpdk_or_rdma_libraries(self):
         loaded = output_of("ldd", OURS)
         self.assertNotRegex(loaded, r"librte_|libibverbs|libmlx|librdmacm")
 

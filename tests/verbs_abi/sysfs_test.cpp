@@ -52,7 +52,7 @@ class Sysfs : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(Sysfs, FilesAreReadWithoutTheirNewlineAndOnlyWhole) {
+TEST_F(Sysfs, reads_whole_file_without_newline) {
   for (const char* text : {"hello\n", "hello", "", "\n", "ab\n\n", "a\nb\n"}) {
     write("file", text);
     for (const size_t size : {0, 1, 2, 3, 4, 5, 6, 7, 64}) {
@@ -68,7 +68,7 @@ TEST_F(Sysfs, FilesAreReadWithoutTheirNewlineAndOnlyWhole) {
   EXPECT_EQ(read_by(ours(), folder_, "file", 5).error, EOVERFLOW);
 }
 
-TEST_F(Sysfs, WhatIsNoFileIsAnErrorWithItsReason) {
+TEST_F(Sysfs, missing_file_returns_error_of_installed_library) {
   for (const auto& [dir, file] :
        {std::pair{folder_.string(), std::string("none")}, std::pair{folder_.string(), std::string()},
         std::pair{std::string(PATH_MAX, 'x'), std::string("file")}}) {
@@ -79,7 +79,7 @@ TEST_F(Sysfs, WhatIsNoFileIsAnErrorWithItsReason) {
 }
 
 // Both libraries read the environment once, so each value has a separate process.
-TEST(SysfsDeathTest, ItsPlaceMayBeGiven) {
+TEST(SysfsDeathTest, path_follows_environment_variable) {
   const std::string long_path = "/" + std::string(300, 'x');
   for (const char* given : {"/elsewhere", "/elsewhere//", "", "/", long_path.c_str()}) {
     const auto compare = [given] {

@@ -13,9 +13,9 @@ namespace {
 using Text = const char*(int);
 using Number = int(int);
 
-class Texts : public testing::TestWithParam<const char*> {};
+class EnumText : public testing::TestWithParam<const char*> {};
 
-TEST_P(Texts, AreThoseOfTheInstalledLibrary) {
+TEST_P(EnumText, matches_installed_library) {
   auto* ours_of = ours().get<Text>(GetParam());
   auto* theirs_of = installed().get<Text>(GetParam());
   for (int value = -3; value < 100; ++value) EXPECT_STREQ(ours_of(value), theirs_of(value)) << value;
@@ -23,7 +23,7 @@ TEST_P(Texts, AreThoseOfTheInstalledLibrary) {
   EXPECT_STREQ(ours_of(INT_MAX), theirs_of(INT_MAX));
 }
 
-INSTANTIATE_TEST_SUITE_P(OfEnumerators, Texts,
+INSTANTIATE_TEST_SUITE_P(Enumerators, EnumText,
                          testing::Values("ibv_node_type_str", "ibv_port_state_str", "ibv_event_type_str",
                                          "ibv_wc_status_str"),
                          [](const auto& one) { return std::string(one.param); });
@@ -35,7 +35,7 @@ struct Range {
 
 class Rates : public testing::TestWithParam<Range> {};
 
-TEST_P(Rates, AreThoseOfTheInstalledLibrary) {
+TEST_P(Rates, match_installed_library) {
   auto* ours_of = ours().get<Number>(GetParam().name);
   auto* theirs_of = installed().get<Number>(GetParam().name);
   int known = 0;
@@ -49,13 +49,13 @@ TEST_P(Rates, AreThoseOfTheInstalledLibrary) {
   EXPECT_EQ(ours_of(INT_MAX), theirs_of(INT_MAX));
 }
 
-INSTANTIATE_TEST_SUITE_P(BothWays, Rates,
+INSTANTIATE_TEST_SUITE_P(Conversions, Rates,
                          testing::Values(Range{"ibv_rate_to_mult", 300}, Range{"ibv_rate_to_mbps", 300},
                                          Range{"mult_to_ibv_rate", 2000},
                                          Range{"mbps_to_ibv_rate", 1'500'000}),
                          [](const auto& one) { return std::string(one.param.name); });
 
-TEST(Fork, IsNothingToPrepareFor) {
+TEST(Fork, requires_no_preparation) {
   EXPECT_EQ(ours().get<int()>("ibv_fork_init")(), 0);
   EXPECT_EQ(ours().get<int()>("ibv_is_fork_initialized")(), IBV_FORK_UNNEEDED);
   EXPECT_EQ(ours().get<int(void*, size_t)>("ibv_dontfork_range")(nullptr, 4096), 0);

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "wire/frame_front.hpp"
-#include "wire/packet.hpp"
+#include "wire/net/frame_front.hpp"
+#include "wire/roce/packet.hpp"
 
 namespace roci::test {
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "port/pcapng.hpp"
-#include "switch/l3_cnm_bench.hpp"
+#include "port/capture/pcapng.hpp"
+#include "switch/qcn/l3_cnm_bench.hpp"
 #include "wireshark/tshark.hpp"
 
 namespace roci::test {
@@ -161,7 +161,7 @@ void expect_all(const LinkCapture& capture, const std::vector<Expected>& expecte
 
 using WiresharkCnmPath = L3QcnTest;
 
-TEST_F(WiresharkCnmPath, from_host_to_host_through_two_routers_and_back_as_a_cnm) {
+TEST_F(WiresharkCnmPath, dissects_frames_of_a_flow_and_its_cnm_on_every_link) {
   ASSERT_TRUE(Tshark::is_usable());
   LinkCapture capture({"host A - ToR A", "ToR A - spine", "spine - ToR B", "ToR B - host B"});
   std::vector<std::pair<size_t, bool>> passed;
@@ -217,7 +217,7 @@ TEST_F(WiresharkCnmPath, from_host_to_host_through_two_routers_and_back_as_a_cnm
 
 using WiresharkCnm = SwitchTest;
 
-TEST_F(WiresharkCnm, in_one_layer_2_network_the_congested_switch_answers_the_host_itself) {
+TEST_F(WiresharkCnm, dissects_cnm_in_one_layer_2_network) {
   ASSERT_TRUE(Tshark::is_usable());
   SwitchConfig config = ports(2);
   config.ports[1].rate = 1_Gbps;

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "wire/capability_mad.hpp"
-#include "wire/l3_congestion_notification.hpp"
-#include "wire/packet_fields.hpp"
-#include "wire/pause.hpp"
-#include "wire/telemetry_edit.hpp"
+#include "wire/cnm/l3_congestion_notification.hpp"
+#include "wire/int/telemetry_edit.hpp"
+#include "wire/mad/capability_mad.hpp"
+#include "wire/net/pause.hpp"
+#include "wire/roce/packet_fields.hpp"
 #include "wire/wire_test_support.hpp"
 
 namespace roci::test {

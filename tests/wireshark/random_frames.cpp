@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <bit>
 
-#include "wire/capability_mad.hpp"
-#include "wire/checksum.hpp"
-#include "wire/l3_congestion_notification.hpp"
-#include "wire/pause.hpp"
-#include "wire/roce_cnp.hpp"
-#include "wire/telemetry_edit.hpp"
+#include "wire/cnm/l3_congestion_notification.hpp"
+#include "wire/headers/checksum.hpp"
+#include "wire/int/telemetry_edit.hpp"
+#include "wire/mad/capability_mad.hpp"
+#include "wire/net/pause.hpp"
+#include "wire/roce/roce_cnp.hpp"
 #include "wire/wire_test_support.hpp"
 
 namespace roci::test {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/rng.hpp"
-#include "wire/opcodes.hpp"
+#include "wire/headers/opcodes.hpp"
 #include "wireshark/our_reading.hpp"
 
 namespace roci::test {

@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "wire/udp_location.hpp"
+#include "wire/net/udp_location.hpp"
 #include "wire/wire_test_support.hpp"
 #include "wireshark/random_frames.hpp"
 
@@ -35,7 +35,7 @@ class WiresharkUsage : public testing::Test {
 
 using Texts = std::vector<std::string>;
 
-TEST_F(WiresharkUsage, ports_without_an_assigned_number_are_preferences) {
+TEST_F(WiresharkUsage, unassigned_ports_are_preferences) {
   const Bytes telemetry = random_int(rng_).bytes, notification = random_l3_cnm(rng_).bytes;
   Bytes moved_telemetry = telemetry, moved_notification = notification;
   replace_port(moved_telemetry, 6000);
@@ -50,7 +50,7 @@ TEST_F(WiresharkUsage, ports_without_an_assigned_number_are_preferences) {
             (Texts{"UDP", "UDP", "UDP", "UDP"}));
 }
 
-TEST_F(WiresharkUsage, packets_of_others_to_the_same_ports_are_left_to_them) {
+TEST_F(WiresharkUsage, other_protocols_on_the_same_ports_are_not_dissected) {
   RandomFrame telemetry = random_int(rng_), notification = random_l3_cnm(rng_);
   telemetry.bytes[telemetry.begin] = 0x60;        // such as the time of iperf3
   notification.bytes[notification.begin] = 0x21;  // a future version
@@ -59,7 +59,7 @@ TEST_F(WiresharkUsage, packets_of_others_to_the_same_ports_are_left_to_them) {
   for (const std::string& length : read(frames, "data.len")) EXPECT_NE(length, "");
 }
 
-TEST_F(WiresharkUsage, hops_of_another_domain_are_bytes) {
+TEST_F(WiresharkUsage, hops_of_another_domain_are_shown_as_bytes) {
   RandomFrame telemetry;
   do {
     telemetry = random_int(rng_);
@@ -70,19 +70,19 @@ TEST_F(WiresharkUsage, hops_of_another_domain_are_bytes) {
   EXPECT_NE(read({telemetry.bytes}, "roci.int.hop.data", "-o roci.int_domain:" + other), Texts{""});
 }
 
-TEST_F(WiresharkUsage, packets_of_stacks_that_mean_something_else_are_left_alone) {
+TEST_F(WiresharkUsage, extensions_preference_disables_dissection) {
   const std::vector<Bytes> frames{random_block(rng_, Opcode::kRcAcknowledge).bytes,
                                   random_roce(rng_, Opcode::kCcProbe).bytes};
   EXPECT_EQ(read(frames, "roci"), (Texts{"Rocinante", "Rocinante CC_PROBE"}));
   EXPECT_EQ(read(frames, "roci", "-o roci.extensions:FALSE"), (Texts{"", ""}));
 }
 
-TEST_F(WiresharkUsage, who_has_installed_it_may_give_it_on_the_command_line_too) {
+TEST_F(WiresharkUsage, installed_script_may_also_be_given_on_command_line) {
   const InstalledScript installed;
   EXPECT_EQ(read({random_cnm(rng_).bytes}, "roci.cnm.version"), Texts{"0"});
 }
 
-TEST_F(WiresharkUsage, opcodes_have_the_names_of_our_table) {
+TEST_F(WiresharkUsage, opcode_names_match_opcode_table) {
   const auto names = Tshark::value_names("roci.int_report.sampled.opcode");
   EXPECT_EQ(names.size(), opcode_table().size());
   for (const OpcodeInfo& info : opcode_table()) {
@@ -92,7 +92,7 @@ TEST_F(WiresharkUsage, opcodes_have_the_names_of_our_table) {
   }
 }
 
-TEST_F(WiresharkUsage, the_packet_list_says_what_a_packet_is_about) {
+TEST_F(WiresharkUsage, info_column_describes_the_packet) {
   Packet ack = make_packet(Opcode::kRcAcknowledge);
   ExtensionBlock block;
   block.ce_echo = CeEchoValues{100, 3};
@@ -112,7 +112,7 @@ TEST_F(WiresharkUsage, the_packet_list_says_what_a_packet_is_about) {
   for (size_t i = 0; i < info.size(); ++i) EXPECT_NE(info[i].find(said[i]), std::string::npos) << info[i];
 }
 
-TEST_F(WiresharkUsage, filters_and_preferences_of_the_documentation_are_there) {
+TEST_F(WiresharkUsage, documented_filters_and_preferences_exist) {
   std::ifstream page(std::string(ROCI_SOURCE_DIR) + "/docs/wireshark.md");
   std::string section, options, filters;
   for (std::string line; std::getline(page, line);) {

@@ -12,8 +12,8 @@
 #include <optional>
 #include <span>
 
-#include "wire/address.hpp"
-#include "wire/endian.hpp"
+#include "wire/headers/address.hpp"
+#include "wire/headers/endian.hpp"
 
 namespace roci::rdmacm::sockets {
 

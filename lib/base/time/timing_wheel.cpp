@@ -1,0 +1,103 @@
+#include "base/time/timing_wheel.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace roci {
+
+Timer::~Timer() { assert(!is_scheduled()); }
+
+TimingWheel::TimingWheel(Nanos start) : time_(ticks(start)) {
+  for (Link& slot : slots_) clear(slot);
+}
+
+TimingWheel::~TimingWheel() {
+  for (Link& slot : slots_) {
+    while (!is_empty(slot)) unlink(timer_of(*slot.next));
+  }
+}
+
+void TimingWheel::schedule(Timer& timer, Nanos deadline) {
+  if (timer.is_scheduled()) unlink(timer);
+  timer.deadline_ = deadline;
+  if (deadline == kNever) return;
+  if (ticks(deadline) <= time_) {
+    append(timer, kLateSlot);
+  } else {
+    place(timer);
+  }
+}
+
+void TimingWheel::cancel(Timer& timer) {
+  if (timer.is_scheduled()) unlink(timer);
+}
+
+Nanos TimingWheel::next_deadline() const {
+  if (!is_empty(slots_[kLateSlot])) return now();
+  if (levels_ == 0) return kNever;
+  const unsigned level = lowest_level();
+  const auto digit = static_cast<unsigned>(std::countr_zero(occupied_[level]));
+  const Link& slot = slots_[level * kSlots + digit];
+  Nanos earliest = kNever;
+  unsigned seen = 0;
+  for (Link* link = slot.next; link != &slot; link = link->next) {
+    if (++seen > kExactScan) return Nanos{static_cast<int64_t>(slot_start(level, digit))};
+    earliest = std::min(earliest, timer_of(*link).deadline_);
+  }
+  return earliest;
+}
+
+// The digits above `level` are those of the wheel's time: timers that differ there are on a higher level.
+uint64_t TimingWheel::slot_start(unsigned level, unsigned digit) const {
+  const unsigned shift = level * kDigitBits;
+  const unsigned above = shift + kDigitBits;
+  const uint64_t upper = above >= 64 ? 0 : time_ >> above << above;
+  return upper | static_cast<uint64_t>(digit) << shift;
+}
+
+void TimingWheel::append(Timer& timer, uint16_t slot) {
+  Link& head = slots_[slot];
+  Link& link = timer;
+  link.next = &head;
+  link.previous = head.previous;
+  head.previous->next = &link;
+  head.previous = &link;
+  timer.slot_ = slot;
+  ++size_;
+}
+
+void TimingWheel::place(Timer& timer) {
+  const uint64_t when = ticks(timer.deadline_);
+  const unsigned level = (63U - static_cast<unsigned>(std::countl_zero(when ^ time_))) / kDigitBits;
+  const auto digit = static_cast<unsigned>(when >> (level * kDigitBits)) & (kSlots - 1);
+  append(timer, static_cast<uint16_t>(level * kSlots + digit));
+  occupied_[level] |= uint64_t{1} << digit;
+  levels_ |= 1U << level;
+}
+
+void TimingWheel::unlink(Timer& timer) {
+  Link& link = timer;
+  link.previous->next = link.next;
+  link.next->previous = link.previous;
+  link.next = link.previous = nullptr;
+  --size_;
+  if (timer.slot_ >= kLateSlot || !is_empty(slots_[timer.slot_])) return;
+  const unsigned level = timer.slot_ / kSlots;
+  occupied_[level] &= ~(uint64_t{1} << (timer.slot_ % kSlots));
+  if (occupied_[level] == 0) levels_ &= ~(1U << level);
+}
+
+void TimingWheel::open_slot(unsigned level, unsigned digit) {
+  Link& slot = slots_[level * kSlots + digit];
+  while (!is_empty(slot)) {
+    Timer& timer = timer_of(*slot.next);
+    unlink(timer);
+    if (ticks(timer.deadline_) == time_) {
+      append(timer, kFiringSlot);
+    } else {
+      place(timer);
+    }
+  }
+}
+
+}  // namespace roci

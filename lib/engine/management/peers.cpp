@@ -1,0 +1,199 @@
+#include "engine/management/peers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <span>
+
+namespace roci {
+namespace {
+
+constexpr Nanos kNeighborWait{1'000'000};  // poll interval for the peer's MAC address
+
+uint32_t bit(Capability c) { return static_cast<uint32_t>(c); }
+
+uint32_t capabilities_of(const ExtensionConfig& config, bool telemetry) {
+  using enum ExtensionType;
+  uint32_t all = bit_of(kSourceQp) | bit_of(kCeEcho) | bit_of(kLsn) | bit_of(kTimestamp) |
+                 bit_of(kTimestampEcho) | bit_of(kRxWindow) | bit_of(kFlows) | bit(Capability::kDataBlocks) |
+                 bit(Capability::kProbes) | bit(Capability::kReadAcks) | bit(Capability::kWindowMessages);
+  if (config.selective_repeat) all |= bit_of(kSack) | bit(Capability::kSelectiveRepeat);
+  if (config.authenticate) all |= bit_of(kAuth);
+  if (telemetry) all |= bit_of(kIntEcho) | bit(Capability::kIntResponses);
+  return all;
+}
+
+}  // namespace
+
+Peers::Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, uint8_t int_hops, IdSource& ids,
+             Management& management, Counters& counters)
+    : config_(config),
+      window_(window),
+      extra_(extra),
+      int_hops_(int_hops),
+      ids_(ids),
+      management_(management),
+      counters_(counters) {
+  if (!enabled()) return;
+  management_.set_class(kCapabilityClass, this);
+  incarnation_ = uint64_t{ids_.next32()} << 32 | ids_.next32() | 1;  // never 0
+  for (uint8_t& byte : secret_) byte = static_cast<uint8_t>(ids_.next32() >> 24);
+}
+
+Peers::~Peers() {
+  if (enabled()) management_.set_class(kCapabilityClass, nullptr);
+  for (auto& [address, peer] : peers_) timers_.cancel(peer);  // a request may be outstanding
+}
+
+std::shared_ptr<const PeerRecord> Peers::request_capabilities(const RocePath& path, Nanos now) {
+  if (!enabled()) return nullptr;
+  Peer* peer = find_or_make(path.destination_ip, now);
+  if (peer == nullptr) return nullptr;
+  peer->route = {.local = path.source_ip, .remote = path.destination_ip, .hop_limit = path.hop_limit};
+  if (!peer->is_requesting() && now - peer->answered_at >= kFresh) send_request(*peer, now);
+  return peer->record;
+}
+
+Peers::Peer* Peers::find_or_make(const IpAddress& address, Nanos now) {
+  const auto known = peers_.find(address);
+  if (known != peers_.end()) return &known->second;
+  if (peers_.size() >= kMax) {
+    // Limits how often unknown peers can cause a full scan.
+    if (now - swept_at_ < kFresh) return nullptr;
+    swept_at_ = now;
+    std::erase_if(peers_, [](const auto& entry) {
+      return entry.second.record.use_count() == 1 && !entry.second.is_requesting();
+    });
+    if (peers_.size() >= kMax) return nullptr;
+  }
+  return &peers_.try_emplace(address).first->second;
+}
+
+// The key material differs per peer, so that a peer cannot forge packets of another peer.
+CapabilityOffer Peers::offer_for(const IpAddress& peer) const {
+  CapabilityOffer offer;
+  offer.capabilities = capabilities_of(config_, int_hops_ > 0);
+  offer.mtu_extra = extra_;
+  offer.int_hops = int_hops_;
+  offer.window = config_.selective_repeat ? window_ : 0;
+  offer.incarnation = incarnation_;
+  if (!config_.authenticate) return offer;
+  for (uint8_t half = 0; half < 2; ++half) {
+    SipHash hash(secret_);
+    hash.update(peer.bytes);
+    hash.update({&half, 1});
+    const uint64_t material = hash.finish();
+    std::memcpy(&offer.auth[8U * half], &material, sizeof material);
+  }
+  return offer;
+}
+
+void Peers::send_request(Peer& peer, Nanos now) {
+  peer.request = {};
+  peer.request.transaction = uint64_t{ids_.next32()} << 32 | ids_.next32();
+  peer.request.offer = offer_for(peer.route.remote);
+  peer.attempts = 0;
+  timers_.schedule(peer, now);
+  management_.wake();
+}
+
+void Peers::step(Peer& peer, Nanos now) {
+  PeerKnowledge knowledge = peer.record->read();
+  // A peer that has sent a request is running, and its responses were lost:
+  // a queue pair that requires extensions waits for a response.
+  const bool waits = knowledge.status == PeerStatus::kAgreed && !knowledge.confirmed &&
+                     config_.mode == ExtensionMode::kOn && peer.record.use_count() > 1;
+  if (peer.attempts >= (waits ? kMaxAttempts : kAttempts)) {
+    peer.answered_at = now;  // by time-out
+    if (knowledge.status != PeerStatus::kUnknown && !waits) return;
+    knowledge.status = PeerStatus::kStandard;
+    peer.record->write(knowledge);
+    return;
+  }
+  // An unreachable peer is treated like one that does not respond.
+  if (send(peer.route, peer.request, now) == MadSent::kLater) {
+    timers_.schedule(peer, now + kNeighborWait);
+    return;
+  }
+  timers_.schedule(peer, now + kFirstWait * (1 << std::min(peer.attempts, kAttempts - 1)));
+  ++peer.attempts;
+}
+
+bool Peers::poll(Nanos now) {
+  return timers_.advance(now, [&](Timer& timer) { step(static_cast<Peer&>(timer), now); }) > 0;
+}
+
+MadSent Peers::send(const MadRoute& route, const CapabilityMessage& message, Nanos now) {
+  return management_.send(route, std::bit_cast<std::array<uint8_t, kMadBytes>>(build_capability_mad(message)),
+                          now);
+}
+
+void Peers::on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) {
+  const ParsedMad parsed = parse_capability_mad(mad);
+  if (parsed.outcome == MadOutcome::kAccepted && !parsed.message.response) {
+    on_request(back, parsed.message, now);
+  } else if (parsed.outcome == MadOutcome::kAccepted || parsed.outcome == MadOutcome::kRefused) {
+    on_response(back, parsed, now);
+  } else {
+    counters_.add(Counter::kMadsRefused);
+  }
+}
+
+void Peers::on_request(const MadRoute& back, const CapabilityMessage& message, Nanos now) {
+  const IpAddress& address = back.remote;
+  Peer* peer = answers_.allow(now) ? find_or_make(address, now) : nullptr;
+  if (peer == nullptr) {
+    counters_.add(Counter::kMadsRefused);
+    return;
+  }
+  CapabilityMessage response;
+  response.response = true;
+  response.transaction = message.transaction;
+  response.peer_incarnation = message.offer.incarnation;
+  response.offer = offer_for(address);
+  const bool restarted = peer->record->read().incarnation != message.offer.incarnation;
+  if (send(back, response, now) != MadSent::kYes) return;  // the peer retries
+  learn(*peer, response.offer, message.offer, false);
+  // A restarted peer has lost its confirmation, and queue pairs to it need a new one.
+  if (restarted && peer->record.use_count() > 1 && !peer->is_requesting()) send_request(*peer, now);
+}
+
+void Peers::on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now) {
+  const auto known = peers_.find(back.remote);
+  if (known == peers_.end() || !known->second.is_requesting() ||
+      parsed.message.transaction != known->second.request.transaction) {
+    counters_.add(Counter::kMadsRefused);
+    return;
+  }
+  Peer& peer = known->second;
+  if (parsed.outcome == MadOutcome::kRefused) {
+    PeerKnowledge knowledge;
+    knowledge.status = PeerStatus::kStandard;
+    peer.record->write(knowledge);
+  } else if (answers(parsed.message, peer.request)) {
+    learn(peer, peer.request.offer, parsed.message.offer, true);
+  } else {
+    counters_.add(Counter::kMadsRefused);
+    return;
+  }
+  timers_.cancel(peer);
+  peer.answered_at = now;
+}
+
+void Peers::learn(Peer& peer, const CapabilityOffer& local, const CapabilityOffer& remote, bool confirmed) {
+  const PeerKnowledge before = peer.record->read();
+  PeerKnowledge now;
+  const auto agreement = agree(local, remote);
+  now.status = agreement ? PeerStatus::kAgreed : PeerStatus::kStandard;
+  now.confirmed = agreement && (confirmed || (before.confirmed && before.incarnation == remote.incarnation));
+  now.agreement = agreement.value_or(CapabilityAgreement{});
+  now.window = remote.window;
+  now.time_unit = remote.time_unit;
+  now.incarnation = remote.incarnation;
+  now.remote_auth = remote.auth;
+  now.local_auth = local.auth;
+  peer.record->write(now);
+}
+
+}  // namespace roci

@@ -1,0 +1,131 @@
+// Extensions of peers: the capability exchange over queue pair 1 (docs/wire-extensions.md), with its
+// time-outs and results.
+//
+//   request_capabilities()
+//                     response                              kUnknown ── no reply to 4 ───► kStandard
+//   ──────► request ───────────► agreed and confirmed:         │                              │
+//              ▲                 extensions may be sent        └── response ──► kAgreed ◄─────┘ request of the peer
+//              └ 20, 40, 80 ms                                   or request
+//
+// A host accepts extensions from a peer after either of their requests was answered. It sends extensions only after its
+// own request was answered, which proves that the peer accepts them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/id_source.hpp"
+#include "base/os/spinlock.hpp"
+#include "base/time/rate_limit.hpp"
+#include "base/time/timing_wheel.hpp"
+#include "engine/management/management.hpp"
+#include "roci/extension_config.hpp"
+#include "telemetry/counters.hpp"
+#include "wire/mad/capability_mad.hpp"
+#include "wire/roce/roce_writer.hpp"
+
+namespace roci {
+
+enum class PeerStatus : uint8_t { kUnknown, kStandard, kAgreed };
+
+// Knowledge about a peer. Written by the first worker, read by all workers. Holders of a copy compare version().
+struct PeerKnowledge {
+  PeerStatus status = PeerStatus::kUnknown;
+  bool confirmed = false;  // the peer accepts extensions from this host
+  CapabilityAgreement agreement;
+  uint32_t window = 0;        // number of packets that the peer buffers beyond a gap
+  uint32_t time_unit = 1000;  // unit of the peer's timestamps, ps
+  uint64_t incarnation = 0;   // of the peer
+  // `remote_auth` derives keys of packets to the peer, `local_auth` keys of packets from it.
+  AuthMaterial remote_auth{}, local_auth{};
+};
+
+class PeerRecord {
+ public:
+  [[nodiscard]] uint32_t version() const { return version_.load(std::memory_order_acquire); }
+  [[nodiscard]] PeerKnowledge read() const {
+    const std::scoped_lock guard(lock_);
+    return knowledge_;
+  }
+
+ private:
+  friend class Peers;
+  void write(const PeerKnowledge& knowledge) {
+    const std::scoped_lock guard(lock_);
+    knowledge_ = knowledge;
+    version_.fetch_add(1, std::memory_order_release);
+  }
+  mutable Spinlock lock_;
+  PeerKnowledge knowledge_;
+  std::atomic<uint32_t> version_{1};
+};
+
+// Capability exchange of a host. Owned by the holder of the first
+// worker's token, except for the records that request_capabilities() returns.
+class Peers final : private ManagementClass {
+ public:
+  static constexpr Nanos kFirstWait{20'000'000};  // for a response; doubles with each attempt
+  static constexpr uint32_t kAttempts = 4;
+  // 4.8 s; if the peer has sent a request and extensions are required.
+  static constexpr uint32_t kMaxAttempts = 32;
+  static constexpr Nanos kFresh{1'000'000'000};  // validity of a response
+  static constexpr size_t kMax = 65536;          // maximum number of peers; unused ones are removed first
+
+  // `window`: packets that are buffered beyond a gap, 0 without selective repeat. `extra`: bytes that the port accepts
+  // beyond the largest path MTU. `int_hops`: hops of the longest INT-ECHO that is accepted, 0 without telemetry.
+  Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, uint8_t int_hops, IdSource& ids,
+        Management& management, Counters& counters);
+  ~Peers() override;
+
+  [[nodiscard]] bool enabled() const { return config_.mode != ExtensionMode::kOff; }
+  [[nodiscard]] const ExtensionConfig& config() const { return config_; }
+
+  // Called before a queue pair sends to the remote host of `path`. Sends a request unless the host has recently
+  // responded. Null if extensions are disabled.
+  std::shared_ptr<const PeerRecord> request_capabilities(const RocePath& path, Nanos now);
+  [[nodiscard]] size_t size() const { return peers_.size(); }
+
+ private:
+  struct Peer : Timer {
+    std::shared_ptr<PeerRecord> record = std::make_shared<PeerRecord>();
+    MadRoute route;             // of the queue pair that last called request_capabilities()
+    CapabilityMessage request;  // the outstanding request, or the last
+    uint32_t attempts = 0;      // of the request
+    Nanos answered_at{-kFresh};
+    [[nodiscard]] bool is_requesting() const { return is_scheduled(); }
+  };
+  // Null if the maximum number of peers is in use.
+  Peer* find_or_make(const IpAddress& address, Nanos now);
+  [[nodiscard]] CapabilityOffer offer_for(const IpAddress& peer) const;
+  void send_request(Peer& peer, Nanos now);
+  void step(Peer& peer, Nanos now);
+  void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;
+  [[nodiscard]] bool is_from_unknown_peer(const MadHeader& mad) const override {
+    return mad.method == MadHeader::kGet;
+  }
+  bool poll(Nanos now) override;
+  [[nodiscard]] Nanos next_deadline() const override { return timers_.next_deadline(); }
+  MadSent send(const MadRoute& route, const CapabilityMessage& message, Nanos now);
+  void on_request(const MadRoute& back, const CapabilityMessage& message, Nanos now);
+  void on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now);
+  // Stores the peer's offer in the record. Another incarnation means another host.
+  static void learn(Peer& peer, const CapabilityOffer& local, const CapabilityOffer& remote, bool confirmed);
+
+  ExtensionConfig config_;
+  uint32_t window_;
+  uint16_t extra_;
+  uint8_t int_hops_;
+  uint64_t incarnation_;
+  SipKey secret_{};
+  IdSource& ids_;
+  Management& management_;
+  Counters& counters_;
+  std::unordered_map<IpAddress, Peer> peers_;
+  TimingWheel timers_;  // requests that wait for a response; destroyed before the peers whose timers it holds
+  RateLimit answers_{10'000};
+  Nanos swept_at_{-kFresh};  // when unused peers were last removed
+};
+
+}  // namespace roci

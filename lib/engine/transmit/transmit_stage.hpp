@@ -1,0 +1,93 @@
+// Frames of a worker on their way to the port: buffers for new frames, and finished frames that wait for one burst.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/receive/loopback.hpp"
+#include "engine/transmit/tx_buffers.hpp"
+#include "engine/worker/worker_context.hpp"
+#include "engine/worker/worker_handoff.hpp"
+#include "port/neighbors/neighbors.hpp"
+#include "port/port.hpp"
+#include "transport/packet_sink.hpp"
+
+namespace roci {
+
+// Sends to the port queue of its worker or, without one, to the worker's relay. Owned by the worker.
+class TransmitStage final : public PacketSink, public FrameSink {
+ public:
+  TransmitStage(const WorkerContext& context, uint32_t index, WorkerHandoff& handoff, Loopback& loopback,
+                Counters& counters);
+  ~TransmitStage() override;
+
+  void begin_round(Nanos now) {
+    now_ = now;
+    blocked_ = false;
+  }
+  // Whether the port is full or the pool is empty: until the next round, no queue pair can send.
+  [[nodiscard]] bool blocked() const { return blocked_; }
+  void block() { blocked_ = true; }
+  // Bytes that were sent since begin_turn().
+  [[nodiscard]] uint64_t turn_bytes() const { return turn_bytes_; }
+  void begin_turn() { turn_bytes_ = 0; }
+
+  // PacketSink and FrameSink.
+  rte_mbuf* allocate() override;
+  rte_mbuf* allocate_direct(const MacAddress& to, uint32_t bytes) override;
+  void send(rte_mbuf* frame) override;
+  // Sends a frame ahead of all staged data: frames that slow down senders must not wait for a congested line. These
+  // frames keep their order, because receivers of signed ones check sequence numbers. False without buffer or space.
+  bool send_first(std::span<const uint8_t> bytes);
+
+  // Stages frames of workers without a port queue, while at most half of the stage is in use. Returns whether there
+  // were any.
+  bool relay();
+  // Passes staged frames to the port. Returns whether the port accepted any.
+  bool flush() { return staged_count_ > 0 && flush_staged(); }
+
+  [[nodiscard]] bool empty() const { return staged_count_ == 0; }
+  // Whether frames wait for a port that has accepted others lately.
+  [[nodiscard]] bool waits_for_port(Nanos now) const {
+    return staged_count_ > 0 && now - port_accepted_ < kPortStalled;
+  }
+  // Whether buffers may be in the receiver's memory: the port supports it, and there is one worker.
+  [[nodiscard]] bool sends_direct() const { return sends_direct_; }
+  // Number of buffers allocated from the pool for future frames.
+  [[nodiscard]] uint32_t buffers_held() const { return buffers_.held(); }
+
+ private:
+  // A port that has accepted no frame for this time counts as stalled.
+  static constexpr Nanos kPortStalled{100'000'000};
+  static constexpr size_t kStage = 64;
+  static constexpr size_t kFirst = 16;  // additional slots for send_first() while the port is full
+
+  bool has_space();
+  [[gnu::cold, gnu::noinline]] void loop_back(rte_mbuf* frame);
+  bool flush_staged();
+  bool flush_direct();
+
+  PortQueue* const queue_;     // null: frames are sent through the relay
+  FrameRing* const outgoing_;  // to the relay
+  const std::span<FrameRing* const> relayed_;
+  size_t next_relayed_ = 0;
+  Loopback& loopback_;
+  Counters& counters_;
+  const uint64_t own_mac_;  // MacAddress::bits() of the port
+  const size_t limit_;      // maximum number of frames that wait for the port
+  const bool sends_direct_;
+  bool blocked_ = false;
+  Nanos now_{0};            // time of the current round
+  Nanos port_accepted_{0};  // time at which the port last accepted a frame
+  uint64_t turn_bytes_ = 0;
+  TxBuffers buffers_;
+  size_t staged_count_ = 0;
+  size_t staged_first_ = 0;  // number of leading frames of send_first()
+  std::array<rte_mbuf*, kStage + kFirst> staged_{};
+};
+
+}  // namespace roci

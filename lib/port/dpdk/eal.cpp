@@ -1,0 +1,252 @@
+#include "port/dpdk/eal.hpp"
+
+#include <pthread.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_log.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/log.hpp"
+#include "base/os/quiet_signals.hpp"
+#include "base/rng.hpp"
+#include "port/dpdk/buffer_memory.hpp"
+#include "port/dpdk/hugepages.hpp"
+#include "telemetry/runtime_folder.hpp"
+
+namespace roci {
+namespace {
+
+thread_local std::string first_error;
+std::atomic<bool> running{false};
+std::atomic<bool> shares_buffers{false};
+
+// Write function of DPDK's log stream.
+ssize_t forward_log(void*, const char* text, size_t size) {
+  std::string_view line(text, size);
+  while (!line.empty() && line.back() == '\n') line.remove_suffix(1);
+  if (line.empty()) return static_cast<ssize_t>(size);
+  const int level = rte_log_cur_msg_loglevel();
+  if (level <= static_cast<int>(RTE_LOG_ERR)) {
+    // Callers include the first error in their own message; the raw text is logged at info level.
+    if (first_error.empty()) first_error = line;
+    log().info("DPDK: {}", line);
+  } else if (level <= static_cast<int>(RTE_LOG_WARNING)) {
+    log().info("DPDK: {}", line);
+  } else {
+    log().debug("DPDK: {}", line);
+  }
+  return static_cast<ssize_t>(size);
+}
+
+void take_over_log() {
+  cookie_io_functions_t functions{};
+  functions.write = forward_log;
+  FILE* stream = fopencookie(nullptr, "w", functions);
+  if (stream == nullptr) return;
+  std::setvbuf(stream, nullptr, _IOLBF, BUFSIZ);
+  rte_openlog_stream(stream);
+}
+
+std::string cpu_list(const cpu_set_t& cpus) {
+  std::string list;
+  for (size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &cpus)) list += (list.empty() ? "" : ",") + std::to_string(cpu);
+  }
+  return list;
+}
+
+// Unique per process, also for processes in different PID namespaces that share a file system.
+std::string unique_prefix() {
+  char text[48];
+  std::snprintf(text, sizeof text, "roci-%d-%08x", getpid(), static_cast<unsigned>(os_random()));
+  return text;
+}
+
+// Returns an error if the telemetry socket of a process with this prefix cannot be created: DPDK would then not start.
+Status check_telemetry_folder(const std::string& prefix) {
+  const std::filesystem::path folder = dpdk_runtime_folder();
+  const std::filesystem::path socket = folder / prefix / kTelemetrySocket;
+  if (socket.native().size() >= sizeof(sockaddr_un::sun_path))
+    return fail("the path '" + socket.native() + "' is too long for a UNIX socket");
+  const bool there = mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
+  if (!there || access(folder.c_str(), W_OK | X_OK) != 0) {
+    const int error = errno;
+    return fail("the folder '" + folder.native() + "' cannot be used: " +
+                    std::generic_category().message(error) + " (set RUNTIME_DIRECTORY to use another one)",
+                error);
+  }
+  return {};
+}
+
+// Called after DPDK has removed its sockets.
+void remove_runtime_folder() {
+  if (const char* folder = rte_eal_get_runtime_dir(); folder != nullptr) rmdir(folder);
+}
+
+// Memory in MiB that DPDK needs in addition to packet buffers outside its memory: for devices, rings, and the lists of
+// the buffers, which take 8 bytes per buffer of at least 400 bytes.
+uint32_t dpdk_overhead_mib(const EalConfig& config) {
+  constexpr uint32_t kMin = 64;
+  return config.share_buffers ? config.memory_mib : std::max(kMin, config.memory_mib / 32);
+}
+
+std::vector<std::string> eal_arguments(const EalConfig& config, bool hugepages, const cpu_set_t& cpus,
+                                       const std::string& prefix, bool telemetry) {
+  std::vector<std::string> arguments{"roci",
+                                     telemetry ? "--telemetry" : "--no-telemetry",
+                                     "--file-prefix",
+                                     prefix,
+                                     "--log-level=warning",
+                                     "--lcores",
+                                     "0@(" + cpu_list(cpus) + ")"};
+  if (hugepages) {
+    // Allocated on demand, without files and without a mounted hugetlbfs.
+    arguments.insert(arguments.end(), {"--in-memory", "--single-file-segments"});
+  } else {
+    arguments.insert(arguments.end(),
+                     {"--no-huge", "--no-shconf", "-m", std::to_string(dpdk_overhead_mib(config))});
+  }
+  if (!config.pci) arguments.emplace_back("--no-pci");
+  arguments.insert(arguments.end(), config.extra_args.begin(), config.extra_args.end());
+  return arguments;
+}
+
+Status describe_failure(const EalConfig& config, bool hugepages, int code) {
+  std::string sentence = "DPDK did not start ";
+  if (hugepages) {
+    sentence += "with hugepages (hugepages: off disables them)";
+  } else {
+    sentence += "with " + std::to_string(config.memory_mib) + " MiB of memory";
+  }
+  if (!first_error.empty()) {
+    sentence += ": " + first_error;
+  } else if (code != 0) {
+    sentence += std::string(": ") + rte_strerror(code);
+  }
+  return fail(std::move(sentence), code == 0 ? EINVAL : code);
+}
+
+// Whether DPDK is configured to use hugepages and can allocate
+// them. An error if they are required and cannot be allocated.
+Result<bool> choose_hugepages(const EalConfig& config) {
+  if (config.hugepages == Hugepages::kOff) return false;
+  const uint64_t wanted = uint64_t{config.memory_mib} << 20;
+  const FreeHugepages found = free_hugepages();
+  const std::string missing = found.bytes < wanted ? std::to_string(found.bytes >> 20) +
+                                                         " MiB of hugepages are free and memory is " +
+                                                         std::to_string(config.memory_mib) + " MiB"
+                                                   : found.refused;
+  if (missing.empty()) return true;
+  if (config.hugepages == Hugepages::kRequire) {
+    return fail("hugepages are required, but " + missing +
+                    "; reserve hugepages (sysctl vm.nr_hugepages), reduce memory, or set hugepages: auto",
+                ENOMEM);
+  }
+  if (found.bytes > 0) log().info("DPDK starts without hugepages: {}", missing);
+  return false;
+}
+
+Status initialize(const EalConfig& config) {
+  if (config.memory_mib == 0)
+    return fail("memory_mib: 0 is too small; DPDK requires at least 32 MiB, 512 MiB is recommended");
+  cpu_set_t cpus;
+  if (pthread_getaffinity_np(pthread_self(), sizeof cpus, &cpus) != 0 || CPU_COUNT(&cpus) == 0) {
+    return fail("DPDK did not start: the calling thread's CPU affinity cannot be read", errno);
+  }
+  take_over_log();
+  first_error.clear();
+  const Result<bool> hugepages = choose_hugepages(config);
+  if (!hugepages) return fail(hugepages.error());
+  const std::string prefix = unique_prefix();
+  bool telemetry = config.telemetry;
+  if (telemetry) {
+    if (const Status folder = check_telemetry_folder(prefix); !folder) {
+      log().warn("telemetry is disabled: {}", folder.error().message);
+      telemetry = false;
+    }
+  }
+  std::vector<std::string> arguments = eal_arguments(config, *hugepages, cpus, prefix, telemetry);
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  std::vector<char*> argv_copy = argv;  // EAL permutes its argument vector
+  argv_copy.push_back(nullptr);
+  // Registered before DPDK's exit handler, because exit handlers run in reverse order.
+  if (telemetry && std::atexit(remove_runtime_folder) != 0)
+    log().info("DPDK's runtime folder will not be removed at exit: atexit() failed");
+  rte_errno = 0;
+  const auto [result, code] = [&] {
+    const QuietSignals quiet;  // DPDK's threads inherit the blocked signals
+    const int status = rte_eal_init(static_cast<int>(argv.size()), argv_copy.data());
+    return std::pair{status, rte_errno};
+  }();
+  pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
+  if (result < 0) {
+    if (code == EALREADY) {
+      log().info("DPDK was initialized by the application; its memory and devices are used");
+      return {};
+    }
+    return describe_failure(config, *hugepages, code);
+  }
+  // With --no-shconf and without telemetry, the folder has no files: remove it.
+  if (!telemetry) remove_runtime_folder();
+  return {};
+}
+
+}  // namespace
+
+Status start_eal(const EalConfig& config) {
+  static std::mutex mutex;
+  static std::optional<EalConfig> started;
+  static Status outcome;
+  const std::lock_guard lock(mutex);
+  if (!started) {
+    outcome = initialize(config);
+    started = config;
+    shares_buffers = config.share_buffers;
+    allow_buffer_memory(uint64_t{config.memory_mib} << 20);
+    running = outcome.has_value();
+    return outcome;
+  }
+  if (*started != config) {
+    return fail("DPDK is already initialized in this process with other settings (memory " +
+                    std::to_string(started->memory_mib) + " MiB, hugepages " +
+                    std::string(hugepages_name(started->hugepages)) + ", PCI " +
+                    (started->pci ? "on" : "off") + "); use the same settings",
+                EBUSY);
+  }
+  return outcome;
+}
+
+bool uses_dpdk_memory() { return rte_eal_has_hugepages() != 0 || shares_buffers.load(); }
+
+std::string_view hugepages_name(Hugepages hugepages) {
+  switch (hugepages) {
+    case Hugepages::kAuto:
+      return "auto";
+    case Hugepages::kOff:
+      return "off";
+    case Hugepages::kRequire:
+      return "require";
+  }
+  return "unknown";
+}
+
+std::string last_dpdk_error() { return first_error; }
+void clear_dpdk_error() { first_error.clear(); }
+
+bool eal_is_running() { return running.load(); }
+
+}  // namespace roci

@@ -1,0 +1,119 @@
+#include "port/shm/shm_placement.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+#include <utility>
+
+#include "port/realtime_runner.hpp"
+
+namespace roci {
+namespace {
+
+constexpr Nanos kMaxWait{100'000'000};
+constexpr size_t kMaxPieces = 32;
+
+ShmGrant& entry_of(ShmGrants& grants, const Placement::Target& target) {
+  const uint32_t mixed = (target.qp.value() * 0x9e3779b1U) ^ (target.key.value() * 0x85ebca6bU);
+  return grants.entries[(mixed >> 16) % kShmGrantsPerPair];
+}
+
+// Number of bytes at the end of a copy that become visible after the rest.
+uint64_t ending_of(uint64_t address, uint64_t length) {
+  return length >= 8 && (address + length) % 8 == 0 ? 8 : 1;
+}
+
+}  // namespace
+
+ShmPlacement::ShmPlacement(std::shared_ptr<ShmSegment> segment, uint32_t slot, SlotOf slot_of)
+    : segment_(std::move(segment)), slot_(slot), slot_of_(std::move(slot_of)) {
+  segment_->slot(slot_).grant_epoch.fetch_add(1);  // invalidates the grants of the slot's previous owner
+}
+
+uint32_t ShmPlacement::epoch() const {
+  return segment_->slot(slot_).grant_epoch.load(std::memory_order_relaxed);
+}
+
+void ShmPlacement::grant(const MacAddress& peer, const Target& target, const Area& area) {
+  const auto to = slot_of_(peer);
+  if (!to || *to == slot_) return;
+  ShmGrant& entry = entry_of(segment_->grants(slot_, *to), target);
+  if (entry.epoch.load(std::memory_order_relaxed) == epoch() &&
+      entry.qp.load(std::memory_order_relaxed) == target.qp.value() &&
+      entry.key.load(std::memory_order_relaxed) == target.key.value() && granted_)
+    return;
+  const uint32_t version = entry.version.load(std::memory_order_relaxed) | 1;
+  entry.version.store(version, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  entry.qp.store(target.qp.value(), std::memory_order_relaxed);
+  entry.key.store(target.key.value(), std::memory_order_relaxed);
+  entry.epoch.store(epoch(), std::memory_order_relaxed);
+  entry.start.store(area.start, std::memory_order_relaxed);
+  entry.length.store(area.length, std::memory_order_relaxed);
+  entry.host.store(reinterpret_cast<uint64_t>(area.host), std::memory_order_relaxed);
+  entry.incarnation.store(segment_->slot(slot_).incarnation.load(std::memory_order_relaxed),
+                          std::memory_order_relaxed);
+  entry.version.store(version + 1, std::memory_order_release);
+  granted_ = true;
+}
+
+// The peer increments `placing` and then reads the epoch. revoke() changes the epoch and then reads `placing`. At least
+// one of the two sees the other's change.
+void ShmPlacement::revoke() {
+  if (!std::exchange(granted_, false)) return;
+  segment_->slot(slot_).grant_epoch.fetch_add(1, std::memory_order_seq_cst);
+  const Nanos until = monotonic_now() + kMaxWait;
+  for (uint32_t peer = 0; peer < kShmSlots; ++peer) {
+    const std::atomic<uint32_t>& placing = segment_->grants(slot_, peer).placing;
+    const uint32_t seen = placing.load(std::memory_order_seq_cst);
+    while (seen % 2 == 1 && placing.load(std::memory_order_acquire) == seen && monotonic_now() < until &&
+           segment_->slot(peer).incarnation.load(std::memory_order_relaxed) != 0)
+      std::this_thread::sleep_for(std::chrono::microseconds{1});
+  }
+}
+
+bool ShmPlacement::place(const MacAddress& peer, const Target& target, uint64_t va,
+                         std::span<const iovec> pieces, uint64_t length) {
+  const auto to = slot_of_(peer);
+  if (!to || *to == slot_ || length == 0 || pieces.size() > kMaxPieces) return false;
+  ShmSlot& owner = segment_->slot(*to);
+  ShmGrants& grants = segment_->grants(*to, slot_);
+  const ShmGrant& entry = entry_of(grants, target);
+  const uint32_t version = entry.version.load(std::memory_order_acquire);
+  const uint32_t qp = entry.qp.load(std::memory_order_relaxed),
+                 key = entry.key.load(std::memory_order_relaxed);
+  const uint32_t epoch = entry.epoch.load(std::memory_order_relaxed);
+  const uint64_t start = entry.start.load(std::memory_order_relaxed);
+  const uint64_t area = entry.length.load(std::memory_order_relaxed);
+  const uint64_t host = entry.host.load(std::memory_order_relaxed);
+  const uint64_t incarnation = entry.incarnation.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (version % 2 == 1 || entry.version.load(std::memory_order_relaxed) != version) return false;
+  if (qp != target.qp.value() || key != target.key.value() || incarnation == 0) return false;
+  if (va < start || va - start > area || length > area - (va - start)) return false;
+  if (forbidden_[*to] == incarnation) return false;
+
+  const uint64_t address = host + (va - start);
+  const uint64_t ending = ending_of(address, length);
+  const std::array<iovec, 2> remote{
+      iovec{reinterpret_cast<void*>(address), static_cast<size_t>(length - ending)},
+      iovec{reinterpret_cast<void*>(address + length - ending), static_cast<size_t>(ending)}};
+  const auto process = static_cast<pid_t>(owner.pid.load(std::memory_order_relaxed));
+  const uint32_t placing = grants.placing.load(std::memory_order_relaxed) | 1;
+  grants.placing.store(placing, std::memory_order_seq_cst);
+  ssize_t copied = -1;
+  int code = 0;
+  if (owner.grant_epoch.load(std::memory_order_seq_cst) == epoch &&
+      owner.incarnation.load(std::memory_order_seq_cst) == incarnation) {
+    const bool whole = remote[0].iov_len == 0;
+    copied = process_vm_writev(process, pieces.data(), pieces.size(), remote.data() + (whole ? 1 : 0),
+                               whole ? 1 : 2, 0);
+    code = errno;
+  }
+  grants.placing.store(placing + 1, std::memory_order_release);
+  if (copied == static_cast<ssize_t>(length)) return true;
+  if (copied < 0 && code == EPERM) forbidden_[*to] = incarnation;
+  return false;
+}
+
+}  // namespace roci

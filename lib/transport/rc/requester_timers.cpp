@@ -1,0 +1,157 @@
+// Timers of the requester: retransmission time-out (IBTA 9.7.6.1.3), wait after an RNR NAK, and tail probes.
+#include <algorithm>
+
+#include "base/trace_points.hpp"
+#include "transport/queue_pair/queue_pair_core.hpp"
+#include "transport/rc/requester.hpp"
+#include "wire/headers/aeth.hpp"
+
+namespace roci {
+namespace {
+
+// Delay of a time-out until waiting frames have been received or sent.
+constexpr Nanos kCheckInterval{10'000};
+
+}  // namespace
+
+Nanos Requester::timeout() const {
+  const Nanos attribute = ack_timeout(qp_.attributes.timeout);
+  if (sack_board() == nullptr) return recovery_.timeout(attribute);
+  return attribute == kNever || flow_.rtt == kNever ? attribute : std::max(attribute, 2 * flow_.rtt);
+}
+
+void Requester::on_deadline(TransportContext& context) {
+  if (qp_.state() != IBV_QPS_RTS && qp_.state() != IBV_QPS_SQD) return;
+  if (context.now < deadline_) {
+    if (context.now < tail_probe_at_) return;
+    // A second copy would wait in the same queue as the first one.
+    if (context.frames_unsent || (context.peers != nullptr &&
+                                  context.peers->is_busy(qp_.attributes.path.destination_mac, context.now)))
+      return schedule_tail_probe(context.now);
+    return send_tail_probe(context);
+  }
+  if (phase_ == Phase::kRnrWait) {
+    phase_ = Phase::kNew;
+    deadline_ = kNever;  // set again when the packet is sent
+    trace::retransmission_started(qp_.number().value(), una_.value(), trace::Reason::kRnr);
+    return;
+  }
+  // The acknowledgment may have arrived, or the packet may not have been sent.
+  if (context.frames_wait || context.frames_unsent) {
+    deadline_ = context.now + kCheckInterval;
+    return;
+  }
+  // The gate has not permitted the retransmission yet, so it cannot have been acknowledged.
+  if (const SendGate* const here = gate();
+      here != nullptr && here->owes_repair && here->opens_at() != kNever) {
+    deadline_ = here->opens_at() + timeout();
+    return;
+  }
+  if (context.peers != nullptr && outstanding()) {
+    if (context.peers->is_absent(qp_.attributes.path.destination_mac)) return on_peer_exit(context);
+    if (peer_was_not_scheduled(context)) return;
+  }
+  context.counters.add(Counter::kTimeouts);
+  if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
+    ++here->timeouts;
+  recovery_.note_timeout();
+  repeat_read_acknowledgment();
+  // The peer acknowledges other queue pairs, so it is slow.
+  const bool waits = context.peer_activity != nullptr &&
+                     context.peer_activity->acknowledged_since(qp_.attributes.path.destination_ip,
+                                                               context.now - timeout()) &&
+                     recovery_.may_wait();
+  const bool selective = sack_board() != nullptr;
+  if (waits) {
+    deadline_ = context.now + timeout();
+    schedule_tail_probe(context.now);
+    if (selective) {
+      session()->repair.covered = sent_end_;
+      start_repair(una_, sent_end_, trace::Reason::kTimeout);
+    }
+  } else {
+    retry(context, una_, sent_end_, trace::Reason::kTimeout);
+    if (qp_.state() == IBV_QPS_ERR) return;
+  }
+  if (selective) return;
+  // While the peer is only slow, all data of a long READ would be sent twice.
+  if (waits && is_long_read()) return;
+  if (waits) trace::retransmission_started(qp_.number().value(), una_.value(), trace::Reason::kTimeout);
+  probe_oldest(context.now);
+}
+
+void Requester::on_peer_exit(TransportContext& context) {
+  if (outstanding() && (qp_.state() == IBV_QPS_RTS || qp_.state() == IBV_QPS_SQD))
+    fail_oldest(context, IBV_WC_RETRY_EXC_ERR);
+}
+
+// Whether the time-out continues because the peer's process could not answer for a part of it. Without an extension
+// session there is no memory to account for that part, and the time-out starts again.
+bool Requester::peer_was_not_scheduled(TransportContext& context) {
+  const PeerTime peer = context.peers->time_of(qp_.attributes.path.destination_mac, context.now);
+  const Nanos whole = timeout();
+  if (session() == nullptr) {
+    if (PeerSilence::lost_none(peer, whole, context.now)) return false;
+    deadline_ = context.now + whole;
+    return true;
+  }
+  const Nanos rest = session()->silence.rest(una_, peer, whole, context.now);
+  if (rest == Nanos{0}) return false;
+  deadline_ = context.now + rest;
+  schedule_tail_probe(context.now);
+  return true;
+}
+
+void Requester::note_resumed(Nanos now) {
+  if (deadline_ == kNever || phase_ == Phase::kRnrWait) return;
+  if (timeout() != kNever) deadline_ = std::max(deadline_, now + timeout());
+  schedule_tail_probe(now);
+}
+
+Nanos Requester::deadline() const {
+  Nanos next = deadline_;
+  if (next != kNever) next = std::min(next, tail_probe_at_);
+  if (const SendGate* const here = gate(); here != nullptr) next = std::min(next, here->opens_at());
+  return next;
+}
+
+// The peer may be slow: the silence before each probe is twice as long as that before the previous one.
+void Requester::schedule_tail_probe(Nanos now) {
+  tail_probe_at_ = kNever;
+  if (flow_.rtt == kNever || phase_ == Phase::kRnrWait || deadline_ == kNever) return;
+  const bool selective = sack_board() != nullptr;
+  if (!selective && is_long_read()) return;
+  const Nanos least = selective ? std::max(kSilenceRoundTrips * flow_.rtt, kMinSilence)
+                                : std::max(recovery_.longest_silence(), kMinStandardSilence);
+  const Nanos silence = least * (1 << recovery_.tail_probes);
+  if (now + silence < deadline_) tail_probe_at_ = now + silence;
+}
+
+void Requester::send_tail_probe(TransportContext& context) {
+  context.counters.add(Counter::kTailProbes);
+  repeat_read_acknowledgment();
+  if (sack_board() == nullptr) {
+    trace::retransmission_started(qp_.number().value(), una_.value(), trace::Reason::kTailProbe);
+    probe_oldest(context.now);
+  } else if (phase_ != Phase::kRepair) {
+    start_repair(una_, una_ + 1, trace::Reason::kTailProbe);
+  }
+  if (recovery_.tail_probes < kMaxProbesInSilence) ++recovery_.tail_probes;
+  schedule_tail_probe(context.now);
+}
+
+bool Requester::is_long_read() const {
+  const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
+  return oldest.is_read() && oldest.packets - oldest.responses > kMaxProbedResponses;
+}
+
+void Requester::probe_oldest(Nanos now) {
+  rewind();
+  if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
+    here->owes_repair = true;
+  recovery_.begin_probing(una_ == rewound_to_);
+  rewound_at_ = now;
+  rewound_to_ = una_;
+}
+
+}  // namespace roci

@@ -1,0 +1,82 @@
+// Asynchronous events of a context.
+#include <infiniband/verbs.h>
+
+#include "verbs/calls/calls.hpp"
+#include "verbs/error.hpp"
+#include "verbs/process/fork_guard.hpp"
+#include "verbs/waiting.hpp"
+
+using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
+using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+// Events refer to their object by its handle.
+void name_object(const AsyncEvent& from, ibv_async_event& event) {
+  switch (from.object.source) {
+    case EventSource::kQueuePair: {
+      Qp& qp = *static_cast<Qp*>(from.object.context);
+      qp.async_events.count_delivered();
+      event.element.qp = qp.handle();
+      break;
+    }
+    case EventSource::kCompletionQueue: {
+      Cq& cq = *static_cast<Cq*>(from.object.context);
+      cq.async_events.count_delivered();
+      event.element.cq = cq.handle();
+      break;
+    }
+    case EventSource::kSharedReceiveQueue: {
+      Srq& srq = *static_cast<Srq*>(from.object.context);
+      srq.async_events.count_delivered();
+      event.element.srq = &srq.verbs;
+      break;
+    }
+    case EventSource::kPort:
+      event.element.port_num = static_cast<int>(from.object.number);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
+  if (const int code = refuse_child(); code != 0) return errno = code, -1;
+  Device& device = *Context::of(context).device;
+  for (;;) {
+    if (const auto happened = device.get_async_event()) {
+      *event = {};
+      event->event_type = happened->type;
+      name_object(*happened, *event);
+      return 0;
+    }
+    if (const int code = wait_readable(device, context->async_fd); code != 0) return errno = code, -1;
+  }
+}
+
+void ibv_ack_async_event(ibv_async_event* event) {
+  switch (event->event_type) {
+    case IBV_EVENT_CQ_ERR:
+      of<Cq>(event->element.cq).async_events.note_acknowledged(1);
+      break;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      of<Qp>(event->element.qp).async_events.note_acknowledged(1);
+      break;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      of<Srq>(event->element.srq).async_events.note_acknowledged(1);
+      break;
+    default:
+      break;
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,129 @@
+// Memory regions and windows.
+#include <infiniband/verbs.h>
+#include <sys/mman.h>
+
+#include "verbs/calls/calls.hpp"
+#include "verbs/error.hpp"
+#include "verbs/process/fork_guard.hpp"
+
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+namespace roci::verbs {
+namespace {
+
+ibv_mr* hand_out(ibv_pd* handle, Result<std::unique_ptr<MemoryRegion>> region) {
+  if (!region) return refuse(region.error());
+  auto* mr = new Mr;
+  mr->region = std::move(*region);
+  mr->verbs = *mr->region->verbs();
+  mr->verbs.context = handle->context;
+  mr->verbs.pd = handle;
+  mr->verbs.handle = mr->verbs.lkey;
+  ++of<Pd>(handle).users;
+  return &mr->verbs;
+}
+
+}  // namespace
+
+ibv_mw* alloc_mw(ibv_pd* handle, ibv_mw_type type) {
+  if (const int code = refuse_child(); code != 0) return refuse(code);
+  Pd& pd = of<Pd>(handle);
+  auto window = pd.domain->allocate_window(type);
+  if (!window) return refuse(window.error());
+  auto* mw = new Mw;
+  mw->window = std::move(*window);
+  mw->verbs = *mw->window->verbs();
+  mw->verbs.context = handle->context;
+  mw->verbs.pd = handle;
+  ++pd.users;
+  return &mw->verbs;
+}
+
+int dealloc_mw(ibv_mw* handle) {
+  if (const int code = refuse_child(); code != 0) return code;
+  Mw& mw = of<Mw>(handle);
+  --of<Pd>(mw.verbs.pd).users;
+  delete &mw;
+  return 0;
+}
+
+int bind_mw(ibv_qp* qp, ibv_mw* handle, ibv_mw_bind* bind) {
+  if (const int code = refuse_child(); code != 0) return code;
+  Mw& mw = of<Mw>(handle);
+  const int code = of<Qp>(qp).queue_pair->bind_window(*mw.window, *bind);
+  if (code == 0) mw.verbs.rkey = mw.window->rkey();
+  return code;
+}
+
+// Pages are faulted in on access. The advice only faults them in earlier.
+int advise_mr(ibv_pd*, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge* list, uint32_t count) {
+  if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
+      advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+    return EOPNOTSUPP;
+  if ((flags & ~uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) != 0 || count == 0 || list == nullptr) return EINVAL;
+  constexpr uint64_t kPage = 4096;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t first = list[i].addr & ~(kPage - 1);
+    const uint64_t bytes = list[i].addr + list[i].length - first;
+    if (madvise(reinterpret_cast<void*>(first), bytes, MADV_WILLNEED) != 0) return EFAULT;
+  }
+  return 0;
+}
+
+}  // namespace roci::verbs
+
+using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
+using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
+
+extern "C" {
+
+ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int access) {
+  if (const int code = refuse_child(); code != 0) return refuse(code);
+  return hand_out(pd, of<Pd>(pd).domain->register_memory(address, length, access));
+}
+
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova, unsigned access) {
+  if (const int code = refuse_child(); code != 0) return refuse(code);
+  return hand_out(pd, of<Pd>(pd).domain->register_memory(address, length, iova, static_cast<int>(access)));
+}
+
+ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, size_t length, uint64_t iova, int access) {
+  return ibv_reg_mr_iova2(pd, address, length, iova, static_cast<unsigned>(access));
+}
+
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, uint64_t, size_t, uint64_t, int, int) { return refuse(EOPNOTSUPP); }
+
+int ibv_rereg_mr(ibv_mr* handle, int flags, ibv_pd* pd, void* address, size_t length, int access) {
+  if (refuse_child() != 0) return IBV_REREG_MR_ERR_INPUT;
+  Mr& mr = of<Mr>(handle);
+  if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && pd == nullptr) return IBV_REREG_MR_ERR_INPUT;
+  const ProtectionDomain* domain = (flags & IBV_REREG_MR_CHANGE_PD) != 0 ? of<Pd>(pd).domain.get() : nullptr;
+  if (Status done = mr.region->reregister(flags, domain, address, length, access); !done) {
+    errno = code_of(done);
+    return IBV_REREG_MR_ERR_INPUT;
+  }
+  if (domain != nullptr) {
+    ++of<Pd>(pd).users;
+    --of<Pd>(mr.verbs.pd).users;
+    mr.verbs.pd = pd;
+  }
+  mr.verbs.addr = mr.region->address();
+  mr.verbs.length = mr.region->length();
+  return 0;
+}
+
+int ibv_dereg_mr(ibv_mr* handle) {
+  if (const int code = refuse_child(); code != 0) return code;
+  Mr& mr = of<Mr>(handle);
+  if (const int code = code_of(mr.region->deregister()); code != 0) return code;
+  --of<Pd>(mr.verbs.pd).users;
+  if (mr.of_dm != nullptr) --mr.of_dm->users;
+  delete &mr;
+  return 0;
+}
+
+ibv_mr* ibv_import_mr(ibv_pd*, uint32_t) { return refuse(EOPNOTSUPP); }
+void ibv_unimport_mr(ibv_mr*) {}
+
+}  // extern "C"

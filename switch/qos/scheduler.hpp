@@ -1,0 +1,61 @@
+// Scheduler of the traffic classes of a port: strict classes first, the others by deficit round robin (Shreedhar and
+// Varghese 1995), each with its share of the bytes. Unused shares go to the other classes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "switch/qos/class_config.hpp"
+
+namespace roci {
+
+// Owned by one switch worker.
+class Scheduler {
+ public:
+  explicit Scheduler(const ClassConfigs& classes);
+
+  // Selects the class that sends next. `eligible`: bitmap of the classes that can send now, at least one. length(c):
+  // bytes on the line of the first frame of class c. The caller must send this frame.
+  template <class Length>
+  uint8_t pick(uint8_t eligible, Length&& length);
+  // Called when the class has no more frames: its deficit is not kept.
+  void emptied(uint8_t traffic_class) { deficit_[traffic_class] = 0; }
+
+ private:
+  // Quantum of the class with the smallest weight. About one frame, so that shares are accurate over few frames.
+  static constexpr uint64_t kSmallestQuantum = 2048;
+
+  void next() {
+    current_ = (current_ + 1U) % kTrafficClasses;
+    granted_ = false;
+  }
+
+  uint8_t strict_ = 0;  // bitmap of the strict classes
+  std::array<uint64_t, kTrafficClasses> quantum_{};
+  std::array<uint64_t, kTrafficClasses> deficit_{};
+  uint8_t current_ = 0;
+  bool granted_ = false;  // the current class has received its quantum of this turn
+};
+
+template <class Length>
+uint8_t Scheduler::pick(uint8_t eligible, Length&& length) {
+  if (const unsigned first = eligible & strict_; first != 0)
+    return static_cast<uint8_t>(31 - __builtin_clz(first));
+  // Terminates: each iteration over all classes adds to the deficit of an eligible class.
+  while (true) {
+    if ((eligible >> current_ & 1U) != 0) {
+      if (!granted_) {
+        deficit_[current_] += quantum_[current_];
+        granted_ = true;
+      }
+      const uint64_t bytes = length(current_);
+      if (deficit_[current_] >= bytes) {
+        deficit_[current_] -= bytes;
+        return current_;
+      }
+    }
+    next();
+  }
+}
+
+}  // namespace roci

@@ -1,0 +1,40 @@
+// Seeds with Linux hosts (linux_host.hpp), slow hosts and small port queues. The environment variables of
+// simulation_test.cpp apply.
+#include <gtest/gtest.h>
+
+#include "simulation/scenario/named_seeds.hpp"
+#include "simulation/scenario/seeds.hpp"
+
+namespace roci::test {
+namespace {
+
+// With a sanitizer each seed takes several times as long.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kLinuxSeeds = 60;
+#else
+constexpr uint64_t kLinuxSeeds = 400;
+#endif
+
+TEST(LinuxPeer, random_programs_complete_with_linux_and_rocinante_peers) {
+  run_seeds(kLinuxSeeds, draw_linux_scenario);
+}
+
+TEST(LinuxPeer, seeds_that_found_a_defect_complete) {
+  for (const NamedSeed& named : kNamedLinuxSeeds) {
+    const SimulationResult result = run_simulation(named.seed, {}, draw_linux_scenario);
+    EXPECT_EQ(result.failure, "") << named.found << "\n" << result.scenario << "\n" << result.counters;
+    EXPECT_EQ(result.tally.gave_up, 0U) << named.found << "\n" << result.scenario;
+  }
+}
+
+TEST(LinuxPeer, the_same_seed_sends_the_same_packets) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const SimulationResult first = run_simulation(seed, {}, draw_linux_scenario);
+    const SimulationResult second = run_simulation(seed, {}, draw_linux_scenario);
+    EXPECT_EQ(first.digest, second.digest) << "seed " << seed;
+    EXPECT_EQ(first.tally.completed, second.tally.completed);
+  }
+}
+
+}  // namespace
+}  // namespace roci::test

@@ -1,0 +1,291 @@
+// Priority-based flow control: lossless operation and its effect on other traffic.
+#include "support/ports/line_rate_source.hpp"
+#include "switch/switch_bench.hpp"
+
+namespace roci {
+namespace {
+
+using test::LineRateSource;
+
+constexpr uint8_t kStorage = 3;  // the lossless class
+constexpr uint32_t kPayload = 1024;
+constexpr uint32_t kFrame = kPayload + 58;
+constexpr uint8_t tos(uint8_t traffic_class) { return static_cast<uint8_t>(traffic_class << 5); }
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kManyPackets = 100'000;
+#else
+constexpr uint64_t kManyPackets = 1'000'000;
+#endif
+
+class PfcTest : public SwitchTest {
+ protected:
+  static SwitchConfig lossless_ports(size_t count, BitsPerSec rate, const LosslessConfig& lossless) {
+    SwitchConfig config = ports(count);
+    for (SwitchPortConfig& port : config.ports) {
+      port.rate = rate;
+      port.classes[kStorage].lossless = lossless;
+    }
+    return config;
+  }
+  // Links with this rate and a delay of 1 us.
+  static SimLinkConfig cable(BitsPerSec rate) {
+    SimLinkConfig link;
+    link.a_to_b = {.rate = rate, .delay = 1us};
+    link.b_to_a = {.rate = rate, .delay = 1us};
+    return link;
+  }
+  LineRateSource& source(size_t from, size_t to, uint64_t count = UINT64_MAX,
+                         uint8_t traffic_class = kStorage, BitsPerSec rate = 10_Gbps,
+                         Nanos begin = Nanos{0}) {
+    sources_.push_back(
+        std::make_unique<LineRateSource>(links_[from]->a(), pool_,
+                                         LineRateSource::Config{.rate = rate,
+                                                                .frame = {.destination = host_mac(to),
+                                                                          .source = host_mac(from),
+                                                                          .traffic_class = tos(traffic_class),
+                                                                          .payload = kPayload},
+                                                                .traffic_class = traffic_class,
+                                                                .count = count,
+                                                                .begin = begin}));
+    runner_.add(*sources_.back());
+    return *sources_.back();
+  }
+  // A receiver that sends nothing.
+  LineRateSource& sink(size_t at) { return source(at, at, 0); }
+  void send_pause(size_t host, uint8_t traffic_class, uint16_t quanta) {
+    PauseMessage message{.source = host_mac(host), .classes = static_cast<uint8_t>(1U << traffic_class)};
+    message.quanta[traffic_class] = quanta;
+    std::vector<uint8_t> bytes(kPauseFrameBytes);
+    build_pause(message, std::span<uint8_t, kPauseFrameBytes>(bytes.data(), kPauseFrameBytes));
+    send(host, bytes);
+    settle();
+  }
+  // Drops, without the frames that introduce() sent.
+  uint64_t all_drops() {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < switch_->port_count(); ++i)
+      sum += switch_->counters(i).dropped() - dropped(i, DropReason::kSamePort);
+    return sum;
+  }
+  void TearDown() override {
+    sources_.clear();
+    SwitchTest::TearDown();
+  }
+  std::vector<std::unique_ptr<LineRateSource>> sources_;
+};
+
+constexpr LosslessConfig kSmall{.xoff = 64_KiB, .xon = 32_KiB, .headroom = 16_KiB};
+
+TEST_F(PfcTest, four_to_one_incast_loses_no_packet) {
+  make(lossless_ports(5, 10_Gbps, kSmall), cable(10_Gbps));
+  introduce({0, 1, 2, 3, 4});
+  wait(100us);
+  LineRateSource& receiver = sink(4);
+  for (size_t i = 0; i < 4; ++i) source(i, 4, kManyPackets / 4);
+  const Nanos begin = runner_.now();
+  const auto done = runner_.run_while([&] { return receiver.received() < kManyPackets; }, begin + 10s);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(receiver.received(), kManyPackets);
+  EXPECT_EQ(all_drops(), 0U);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_GT(switch_->counters(i).classes[kStorage].pauses_sent, 0U) << "port " << i;
+    EXPECT_GT(sources_[i + 1]->pauses(), 0U);
+  }
+  // The line to the receiver was never idle: the queue covers the delay of an XON.
+  const auto wanted = static_cast<double>((10_Gbps).time_for(Bytes{kManyPackets * (kFrame + 24)}).count());
+  EXPECT_LT(static_cast<double>((runner_.now() - begin).count()), 1.01 * wanted);
+}
+
+TEST_F(PfcTest, incast_without_pfc_loses_three_of_four_packets) {
+  SwitchConfig config = ports(5);
+  for (auto& port : config.ports) {
+    port.rate = 10_Gbps;
+    port.queue = 256_KiB;
+  }
+  make(config, cable(10_Gbps));
+  introduce({0, 1, 2, 3, 4});
+  wait(100us);
+  sink(4);
+  for (size_t i = 0; i < 4; ++i) source(i, 4, 5000);
+  wait(20ms);
+  EXPECT_NEAR(static_cast<double>(dropped(4, DropReason::kQueueFull)), 15'000, 500);
+}
+
+// DCQCN note, "unfairness": f1 enters through port 0; f2 and f3 share port 1. PFC pauses each ingress port for its
+// own share of the buffer, so f1 gets as much as f2 and f3 together.
+TEST_F(PfcTest, pauses_share_bandwidth_by_ingress_port_and_not_by_flow) {
+  SwitchConfig config = lossless_ports(3, 10_Gbps, kSmall);
+  make(config, cable(10_Gbps));
+  introduce({0, 1, 2});
+  wait(100us);
+  LineRateSource& receiver = sink(2);
+  source(0, 2);
+  source(1, 2);  // represents f2 and f3, which share this port
+  wait(20ms);
+  const auto f1 = static_cast<double>(receiver.received_of(host_mac(0)));
+  const auto others = static_cast<double>(receiver.received_of(host_mac(1)));
+  EXPECT_EQ(all_drops(), 0U);
+  EXPECT_NEAR(f1 / (f1 + others), 0.5, 0.02) << "one flow against two, and half of the line";
+}
+
+// "Victim flow": f1 and f2 enter through port 0. f1 goes to port 1, which is congested. f2 goes to port 2, which is
+// idle, and is paused together with f1.
+TEST_F(PfcTest, victim_flow_to_an_idle_port_is_paused_with_the_congested_flow) {
+  for (const bool lossless : {true, false}) {
+    sources_.clear();
+    switch_.reset();
+    links_.clear();
+    runner_ = VirtualRunner();
+    SwitchConfig config = lossless ? lossless_ports(4, 10_Gbps, kSmall) : ports(4);
+    config.ports[1].rate = 1_Gbps;
+    make(config, cable(10_Gbps));
+    introduce({0, 1, 2, 3});
+    wait(100us);
+    sink(1);
+    LineRateSource& idle = sink(2);
+    // Two flows of 5 Gb/s from one host, with alternating frames.
+    source(0, 1, UINT64_MAX, kStorage, 5_Gbps);
+    LineRateSource& congested = *sources_.back();
+    sources_.push_back(
+        std::make_unique<LineRateSource>(links_[0]->a(), pool_,
+                                         LineRateSource::Config{.rate = 5_Gbps,
+                                                                .frame = {.destination = host_mac(2),
+                                                                          .source = host_mac(0),
+                                                                          .traffic_class = tos(kStorage),
+                                                                          .payload = kPayload},
+                                                                .traffic_class = kStorage}));
+    // The pause frames concern both flows, but the first to be polled consumes the frame. The second flow follows the
+    // first one's state.
+    sources_.back()->follow(congested);
+    runner_.add(*sources_.back());
+    wait(20ms);
+    const double rate = static_cast<double>(idle.received()) * (kFrame + 24) * 8 / 20e-3;
+    if (lossless) {
+      EXPECT_LT(rate, 1.3e9) << "the rate of the congested port";
+      EXPECT_EQ(all_drops(), 0U);
+    } else {
+      EXPECT_GT(rate, 4.9e9) << "without pauses it has its own";
+    }
+  }
+}
+
+TEST_F(PfcTest, paused_class_waits_and_other_classes_do_not) {
+  make(lossless_ports(2, 1_Gbps, kSmall));
+  introduce({0, 1});
+  wait(10us);
+  const Nanos begin = runner_.now();
+  send_pause(1, kStorage, 1000);  // 512 us at 1 Gb/s
+  say(0, 1, {.traffic_class = tos(kStorage), .number = 1});
+  say(0, 1, {.traffic_class = tos(0), .number = 2});
+  auto got = heard(1);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(view(got[0]).psn().value(), 2U);
+  const auto come = runner_.run_while([&] {
+    got = heard(1);
+    return got.empty();
+  });
+  ASSERT_TRUE(come);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(runner_.now() - begin, 512us) << "to the nanosecond";
+  const SwitchClassCounters& counters = switch_->counters(1).classes[kStorage];
+  EXPECT_EQ(counters.pauses_received, 1U);
+  EXPECT_EQ(counters.paused_nanos, 512'000U);
+}
+
+TEST_F(PfcTest, pause_of_zero_quanta_ends_a_pause) {
+  make(lossless_ports(2, 1_Gbps, kSmall));
+  introduce({0, 1});
+  wait(10us);
+  send_pause(1, kStorage, 0xffff);
+  say(0, 1, {.traffic_class = tos(kStorage)});
+  wait(100us);
+  EXPECT_TRUE(heard(1).empty());
+  send_pause(1, kStorage, 0);
+  EXPECT_EQ(heard(1).size(), 1U);
+  EXPECT_EQ(switch_->counters(1).classes[kStorage].paused_nanos, 100'000U);
+}
+
+TEST_F(PfcTest, lossy_classes_are_not_paused_and_pfc_frames_are_not_forwarded) {
+  make(lossless_ports(3, 1_Gbps, kSmall));
+  introduce({0, 1, 2});
+  send_pause(1, 0, 0xffff);
+  say(0, 1, {.traffic_class = tos(0)});
+  EXPECT_EQ(heard(1).size(), 1U);
+  EXPECT_TRUE(heard(0).empty());
+  EXPECT_TRUE(heard(2).empty());
+  EXPECT_EQ(all_drops(), 0U);
+}
+
+TEST_F(PfcTest, pfc_frames_are_dropped_as_link_local_without_a_lossless_class) {
+  make(ports(2));
+  introduce({0, 1});
+  send_pause(1, kStorage, 0xffff);
+  EXPECT_EQ(dropped(1, DropReason::kLinkLocal), 1U);
+}
+
+TEST_F(PfcTest, frames_beyond_the_headroom_are_dropped_at_the_ingress_port) {
+  make(lossless_ports(2, BitsPerSec{1000}, kSmall));
+  introduce({0, 1});
+  for (int i = 0; i < 200; ++i) {
+    send(0, test::roce_bytes({.destination = host_mac(1),
+                              .source = host_mac(0),
+                              .traffic_class = tos(kStorage),
+                              .payload = kPayload}));
+  }
+  settle();
+  const uint64_t room = (64 + 16) * 1024 / kFrame;
+  EXPECT_EQ(switch_->counters(1).classes[kStorage].queue_bytes, room * kFrame);
+  EXPECT_GE(dropped(0, DropReason::kHeadroomFull), 200 - room - 1);
+  EXPECT_EQ(dropped(1, DropReason::kHeadroomFull), 0U) << "counted where it came in";
+}
+
+TEST_F(PfcTest, long_pause_is_refreshed_before_it_ends) {
+  make(lossless_ports(2, 10_Gbps, kSmall), cable(10_Gbps));
+  introduce({0, 1});
+  wait(100us);
+  // The receiver pauses the switch, so the switch must pause the sender and refresh the pause.
+  LineRateSource& sender = source(0, 1);
+  send_pause(1, kStorage, 0xffff);
+  wait(3ms);
+  send_pause(1, kStorage, 0xffff);
+  const uint64_t sent = sender.sent();
+  for (int i = 0; i < 30; ++i) {
+    wait(100us);
+    if (i == 15) send_pause(1, kStorage, 0xffff);
+    EXPECT_TRUE(sender.paused(runner_.now()));
+  }
+  EXPECT_EQ(sender.sent(), sent);
+  EXPECT_EQ(all_drops(), 0U);
+  EXPECT_GT(switch_->counters(0).classes[kStorage].pauses_sent, 2U);
+}
+
+TEST_F(PfcTest, watchdog_ends_a_pause_storm_and_restores_pfc_after_it) {
+  SwitchConfig config = lossless_ports(2, 1_Gbps, kSmall);
+  config.ports[1].watchdog = {.detect = 5ms, .restore = 10ms};
+  make(config);
+  introduce({0, 1});
+  wait(10us);
+  const Nanos begin = runner_.now();
+  say(0, 1);  // the line is busy at first
+  heard(1);
+  send_pause(1, kStorage, 0xffff);  // 33.5 ms
+  say(0, 1, {.traffic_class = tos(kStorage)});
+  wait(4ms);
+  send_pause(1, kStorage, 0xffff);
+  EXPECT_TRUE(heard(1).empty());
+  wait(begin + 5ms - runner_.now());
+  EXPECT_EQ(heard(1).size(), 1U) << "paused for 5 ms without a break";
+  EXPECT_EQ(switch_->counters(1).classes[kStorage].pause_storms, 1U);
+  wait(1ms);
+  send_pause(1, kStorage, 0xffff);
+  say(0, 1, {.traffic_class = tos(kStorage)});
+  EXPECT_EQ(heard(1).size(), 1U) << "not listened to";
+  wait(10ms);
+  send_pause(1, kStorage, 0xffff);
+  say(0, 1, {.traffic_class = tos(kStorage)});
+  EXPECT_TRUE(heard(1).empty()) << "after 10 ms of silence a pause is a pause again";
+}
+
+}  // namespace
+}  // namespace roci
