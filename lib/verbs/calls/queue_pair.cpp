@@ -1,6 +1,7 @@
 // Queue pairs and posting of work requests.
 #include <infiniband/verbs.h>
 
+#include "device/host/host.hpp"
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
 #include "verbs/process/fork_guard.hpp"
