@@ -13,13 +13,14 @@ class Case:
     `expect`: regular expression for the output of a client that always exits with 0.
     `faults`: faults of this case (relay.py).
     `packets`: minimum number of RoCEv2 packets before the connections end.
+    `waits`: the client waits for the completions of its requests before it destroys its queue pair.
     """
 
     def __init__(self, name, server, client, target="tcp", families=(4,), share=False, reliable=True, expect=None,
-                 faults="", packets=300):
+                 faults="", packets=300, waits=True):
         self.name, self.server, self.client, self.target = name, server, client, target
         self.families, self.share, self.reliable, self.expect = families, share, reliable, expect
-        self.faults, self.packets = faults, packets
+        self.faults, self.packets, self.waits = faults, packets, waits
 
     def is_chosen(self, options):
         if options.only:
@@ -82,7 +83,7 @@ def cases():
         Case("ucmatose", "ucmatose -b {local}", "ucmatose -s {remote}", "rdma", (4, 6), True, packets=8),
         Case("ucmatose -c 50", "ucmatose -c 50 -b {local}", "ucmatose -c 50 -s {remote}", "rdma", share=True),
         Case("udaddy", "udaddy -b {local}", "udaddy -s {remote}", "rdma", (4, 6), True, reliable=False),
-        Case("mckey", "mckey -m 239.77.0.1 -b {local}", "mckey -s -m 239.77.0.1 -b {local}", "rdma", reliable=False),
+        Case("mckey", "mckey -m 239.77.0.1 -b {local}", "mckey -s -m 239.77.0.1 -b {local}", "rdma", reliable=False, waits=False),
         Case("rstream -S 4096", "rstream -S 4096 -C 200", "rstream -S 4096 -C 200 -s {remote}", "rdma", share=True),
         Case("rstream -S 65536", "rstream -S 65536 -C 50", "rstream -S 65536 -C 50 -s {remote}", "rdma"),
     ]
