@@ -44,7 +44,8 @@ CongestionControl::CongestionControl(Context of)
       device_(std::move(of.device)),
       worker_(of.worker),
       ids_(of.ids),
-      runner_(cores_.empty() ? of.config.trace : 0) {}
+      runner_(cores_.empty() ? of.config.trace : 0),
+      users_(cores_.size()) {}
 
 // The control cores have stopped.
 CongestionControl::~CongestionControl() {
@@ -72,7 +73,7 @@ bool CongestionControl::attach(AttachedQueuePair& qp, const Profile* profile, Na
   controlled->requests.overhead = controlled->responses.overhead = overhead_of(qp.core);
   controlled->requests.early = controlled->responses.early = burst_;
   qp.core.gates = controlled;
-  ++controlled_;
+  ++users_;
   if (!begin_receiving(*controlled)) {
     detach(qp);
     return false;
@@ -93,7 +94,7 @@ void CongestionControl::detach(AttachedQueuePair& qp) {
   }
   end_receiving(controlled->receiving);
   qp.core.gates = nullptr;
-  --controlled_;
+  --users_;
   controlled->~ControlledQueuePair();
   SparseArena::give_back(controlled, sizeof(ControlledQueuePair));
 }

@@ -132,7 +132,7 @@ class CongestionControl {
     touched_ = &controlled;
   }
   // Whether congestion control has any work: a controlled queue pair exists, or algorithms run on control cores.
-  [[nodiscard]] bool any() const { return controlled_ > 0 || !cores_.empty(); }
+  [[nodiscard]] bool any() const { return users_ > 0; }
   // Reports the events of all touched queue pairs to their algorithms. `flows`:
   // number of flows that have recently sent to this host.
   void send_events(Nanos now, uint32_t flows);
@@ -206,7 +206,7 @@ class CongestionControl {
   std::optional<uint64_t> seed_;  // for flows; drawn at the first flow
   uint32_t next_flow_ = 0;
   FlowRunner runner_;
-  uint32_t controlled_ = 0;  // queue pairs
+  size_t users_;  // controlled queue pairs and control cores
   ControlledQueuePair* touched_ = nullptr;
   ControlFlow* unsent_ends_ = nullptr;  // the ring of their core was full; linked by next_ended
   roci_cc_path path_{};

@@ -71,8 +71,9 @@ class ReceivePipeline {
   };
 
   void execute(TransportContext& context, std::span<rte_mbuf*> burst, Origin origin);
-  [[gnu::cold, gnu::noinline]] bool receive_loopback(TransportContext& context);
-  [[gnu::cold, gnu::noinline]] bool deliver_own_multicasts(TransportContext& context);
+  // Rare, but not gnu::cold: GCC would then move the steps of Worker::poll behind them into its cold section.
+  [[gnu::noinline]] bool receive_loopback(TransportContext& context);
+  [[gnu::noinline]] bool deliver_own_multicasts(TransportContext& context);
   void deliver_multicast(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
 
   void parse(Received& received) const;

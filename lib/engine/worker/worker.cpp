@@ -54,8 +54,8 @@ void Worker::assemble(const WorkerContext& context, std::unique_ptr<Neighbors> n
     management_ = std::make_unique<Management>(port_.mac(), vlan_id, stage_, *neighbors_, counters_);
   const WorkerParts parts{index_,   vlan_id,           counters_, queue_pairs_, *neighbors_, extensions_,
                           control_, management_.get(), handoff_,  loopback_,    stage_};
-  scheduler_ = std::make_unique<TransmitScheduler>(context, parts);
-  pipeline_ = std::make_unique<ReceivePipeline>(context, parts, *scheduler_);
+  scheduler_.emplace(context, parts);
+  pipeline_.emplace(context, parts, *scheduler_);
   if (index_ == 0)
     peers_ = std::make_unique<Peers>(extensions_.config(), kReorderWindow, extensions_.extra_bytes(),
                                      extensions_.int_hops(), context.ids, *management_, counters_);

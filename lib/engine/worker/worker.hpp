@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -163,8 +164,9 @@ class alignas(64) Worker final : public Poller {
   std::unique_ptr<Neighbors> neighbors_;
   std::unique_ptr<Management> management_;  // null except in the first worker; so is peers_
   std::unique_ptr<Peers> peers_;
-  std::unique_ptr<TransmitScheduler> scheduler_;
-  std::unique_ptr<ReceivePipeline> pipeline_;
+  // Always present: made in assemble(), after the parts above. As optional, they are accessed without a further pointer.
+  std::optional<TransmitScheduler> scheduler_;
+  std::optional<ReceivePipeline> pipeline_;
 };
 
 }  // namespace roci
