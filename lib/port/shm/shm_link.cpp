@@ -68,6 +68,7 @@ rte_mbuf* copy_in(const MbufPool& pool, std::span<const uint8_t> bytes) {
 }
 
 ShmLink::~ShmLink() {
+  skip_ended();
   assert(in_place_ == 0 && first_started_ == next_started_);
   for (uint32_t i = 0; i < spares_; ++i) rte_pktmbuf_free(spare_[i]);
 }
@@ -217,8 +218,12 @@ void ShmLink::cancel(const DirectFrame& frame) {
   }
 }
 
-void ShmLink::publish() {
+void ShmLink::skip_ended() {
   while (first_started_ != next_started_ && started(first_started_).ended) ++first_started_;
+}
+
+void ShmLink::publish() {
+  skip_ended();
   out.publish(first_started_ == next_started_ ? out.position() : started(first_started_).position);
 }
 

@@ -91,6 +91,7 @@ class ShmLink {
   struct InPlaceFrame;
   [[nodiscard]] Started& started(uint32_t number) { return started_[number & (kMaxUnfinished - 1)]; }
   void cancel(const DirectFrame& frame);
+  void skip_ended();
   void note_written(const rte_mbuf& frame, uint64_t end);
   rte_mbuf* refer_to(std::span<const uint8_t> record, const MbufPool& pool);
 
