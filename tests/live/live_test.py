@@ -241,7 +241,11 @@ def main():
             status, text = peer.run(f"tc qdisc add dev eth0 root netem {options.netem}")
             if status != 0:
                 parser.error(f"--netem: {text.strip()}")
-        run_all(options, Bench(options, peer, network), results)
+        started = time.monotonic()
+        try:
+            run_all(options, Bench(options, peer, network), results)
+        except OSError as error:
+            results.add("connection to the guest", f"{error}; the end of its console:\n{peer.log()[-3000:]}", started)
         network.close()
         conditions = [peer.kernel(), f"path MTU {options.path_mtu}"]
         conditions += [f"VLAN {options.vlan}"] if options.vlan else []
