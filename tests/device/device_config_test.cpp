@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <utility>
 
 namespace roci {
 namespace {
@@ -122,6 +123,29 @@ TEST(DeviceConfigFile, congestion_notification_is_disabled_without_its_section) 
     EXPECT_FALSE(read(std::string("  congestion_notification: ") + wrong + "\n")) << wrong;
   }
   EXPECT_FALSE(read("  telemetry: {udp_port: 4999}\n  congestion_notification: {cnm_port: 4999}\n"));
+}
+
+TEST(DeviceConfigFile, cnp_limit_and_profile_dscp) {
+  const auto absent = read("  congestion_control: {profiles: [{name: p, algorithm: dcqcn}]}\n");
+  ASSERT_TRUE(absent) << absent.error().message;
+  EXPECT_EQ(absent->device.congestion_control.notification_point.limit, CnpLimit::kQueuePair);
+  EXPECT_EQ(absent->device.congestion_control.profiles.at("p").dscp, -1);
+  for (const auto& [name, limit] :
+       {std::pair{"queue-pair", CnpLimit::kQueuePair}, std::pair{"address", CnpLimit::kAddress},
+        std::pair{"port", CnpLimit::kPort}}) {
+    const auto file =
+        read(std::string("  congestion_control: {notification_point: {limit: ") + name + "}}\n");
+    ASSERT_TRUE(file) << file.error().message;
+    EXPECT_EQ(file->device.congestion_control.notification_point.limit, limit);
+  }
+  const auto marked = read("  congestion_control: {profiles: [{name: p, algorithm: ldcp, dscp: 26}]}\n");
+  ASSERT_TRUE(marked) << marked.error().message;
+  EXPECT_EQ(marked->device.congestion_control.profiles.at("p").dscp, 26);
+  for (const char* wrong :
+       {"{notification_point: {limit: host}}", "{profiles: [{name: p, algorithm: dcqcn, dscp: 64}]}",
+        "{profiles: [{name: p, algorithm: dcqcn, dscp: -1}]}"}) {
+    EXPECT_FALSE(read(std::string("  congestion_control: ") + wrong + "\n")) << wrong;
+  }
 }
 
 TEST(DeviceConfigFile, errors_state_the_allowed_values) {

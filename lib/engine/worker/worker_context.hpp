@@ -60,8 +60,8 @@ struct WorkerContext {
 
 // Objects of one worker that its receive pipeline and transmit scheduler use. Owned by the worker.
 struct WorkerParts {
-  static constexpr size_t kCachedQueuePairs =
-      64;  // queue pairs that stay in the CPU caches without prefetching
+  // Number of queue pairs that stay in the CPU caches without prefetching.
+  static constexpr size_t kCachedQueuePairs = 64;
 
   uint32_t index;
   uint16_t vlan_id;

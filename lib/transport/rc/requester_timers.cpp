@@ -76,6 +76,7 @@ void Requester::on_deadline(TransportContext& context) {
   if (selective) return;
   // While the peer is only slow, all data of a long READ would be sent twice.
   if (waits && is_long_read()) return;
+  // Otherwise retry() has reported it.
   if (waits) trace::retransmission_started(qp_.number().value(), una_.value(), trace::Reason::kTimeout);
   probe_oldest(context.now);
 }
