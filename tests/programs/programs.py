@@ -1,9 +1,11 @@
 """Unmodified programs of the distribution in a network of their own: a server and its client, both under roci-run."""
 
+import contextlib
 import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +19,30 @@ FAULTS = ("--loss", "0.01", "--duplicate", "0.01", "--reorder", "0.01")  # for n
 LIMIT = 120  # seconds that a program may take, including on a busy machine
 # Output of clients when the server does not listen yet. Some of them exit with status 0 then.
 REFUSED = re.compile("RDMA_CM_EVENT_(REJECTED|UNREACHABLE)|Unexpected CM event bl blka 8|Connection refused")
+
+
+def with_descendants(pid):
+    """The process and all processes that descend from it."""
+    children = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+        except OSError:  # the process has exited
+            continue
+        children.setdefault(parent, []).append(int(stat.parent.name))
+    found = [pid]
+    for known in found:
+        found += children.get(known, [])
+    return found
+
+
+def kill(process):
+    """Kills the process and its descendants. fio opens the device in a child process with a session of its own, which
+    would keep its address in the network."""
+    for pid in with_descendants(process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
 
 
 class Finished:
@@ -72,16 +98,14 @@ class Programs(unittest.TestCase):
     @staticmethod
     def end(process):
         if process.poll() is None:
-            process.kill()
-            process.wait()
+            kill(process)
         process.output.close()
 
     def wait(self, process, limit=LIMIT):
         try:
             process.wait(limit)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            kill(process)
             self.fail(f"{' '.join(process.args)}: not ended after {limit} s:\n{self.text_of(process)}")
         return Finished(process, self.text_of(process))
 
@@ -98,9 +122,10 @@ class Programs(unittest.TestCase):
             time.sleep(0.02)
 
     def wait_for_place(self, process):
-        """Waits until the process has a slot in the network, so that the next process gets the next address."""
+        """Waits until the process, or a child of it, has a slot in the network, so that the next process gets the next
+        address."""
         deadline = time.monotonic() + LIMIT
-        while not re.search(r"\d+: ", self.run_list()):
+        while not set(map(int, re.findall(r"\((\d+)\)", self.run_list()))) & set(with_descendants(process.pid)):
             if process.poll() is not None or time.monotonic() > deadline:
                 self.fail(f"{' '.join(process.args)} takes no place:\n{self.text_of(process)}")
             time.sleep(0.02)

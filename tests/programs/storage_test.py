@@ -13,7 +13,7 @@ import sys
 import time
 import unittest
 
-from programs import LIMIT, Faulty, Programs, free_port
+from programs import LIMIT, Faulty, Programs, free_port, kill
 
 Programs.run_program = sys.argv.pop(1)
 # Directory into which `./roci deps` unpacks packages that would start services if installed, and the usual
@@ -136,7 +136,7 @@ class Fio(Programs):
         deadline = time.monotonic() + limit
         while process.poll() is None and time.monotonic() < deadline:
             if self.FAILED.search(self.text_of(process)):
-                process.kill()
+                kill(process)
                 break
             time.sleep(0.05)
         return super().wait(process, max(1, deadline - time.monotonic()))
