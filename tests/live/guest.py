@@ -2,6 +2,7 @@
 
 import http.client
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -80,7 +81,7 @@ class Command:
     """A command line that runs in the guest."""
 
     def __init__(self, guest, line, limit):
-        self.line, self.limit = line, limit
+        self.guest, self.line, self.limit = guest, line, limit
         self.connection = http.client.HTTPConnection(guest.control, 80, timeout=limit)
         self.text, self.status = "", None
         self.connection.request("POST", "/cgi-bin/run", line.encode())
@@ -98,7 +99,9 @@ class Command:
 
     def wait(self, limit=None):
         """Returns (status, output). The status is None if the command timed out, or the guest has exited."""
-        self.thread.join(limit or self.limit)
+        deadline = time.monotonic() + (limit or self.limit)
+        while self.thread.is_alive() and time.monotonic() < deadline and not self.guest.crash():
+            self.thread.join(min(1, max(0, deadline - time.monotonic())))
         return self.status, self.text
 
 
@@ -114,12 +117,19 @@ class Guest:
         # Without offloads, frames on the tap are as on a cable: complete checksums, no frames above the MTU, any VLAN.
         offloads = "csum=off,guest_csum=off,gso=off," + ",".join(
             f"{side}_{what}=off" for side in ("guest", "host") for what in ("tso4", "tso6", "ecn", "ufo"))
-        self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-accel", "tcg", "-machine", "q35", "-cpu", "max", "-m", "512", "-nodefaults", "-no-user-config",
-             "-display", "none", "-no-reboot", "-kernel", kernel, "-initrd", initramfs, "-append", parameters,
-             "-serial", f"file:{self.console}", "-netdev", f"tap,id=net,ifname={TAP},script=no,downscript=no",
-             "-device", f"virtio-net-pci,netdev=net,mac={MAC},host_mtu={mtu + 4},ctrl_vlan=off,{offloads}"],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        # Without cx16: QEMU before 8.0 computes the flags of cmpxchg16b from an operation that may not be the last one. The
+        # kernel uses this instruction in kmalloc(); an interrupt after it saved invalid flags, and the kernel panicked.
+        self.command = [
+            "setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-accel", "tcg", "-machine", "q35", "-cpu", "max,-cx16", "-m", "512", "-nodefaults", "-no-user-config",
+            "-display", "none", "-no-reboot", "-kernel", kernel, "-initrd", initramfs, "-append", parameters,
+            "-serial", f"file:{self.console}", "-netdev", f"tap,id=net,ifname={TAP},script=no,downscript=no",
+            "-device", f"virtio-net-pci,netdev=net,mac={MAC},host_mtu={mtu + 4},ctrl_vlan=off,{offloads}"]
+        self.process = None
+        self.boot()
+
+    def boot(self):
+        self.console.unlink(missing_ok=True)
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + BOOT_LIMIT
         while not self.is_ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -129,6 +139,19 @@ class Guest:
 
     def log(self):
         return self.console.read_text(errors="replace") if self.console.exists() else ""
+
+    def crash(self):
+        """Returns the console from the first error of the kernel on if the kernel has ended by a panic, otherwise an
+        empty string."""
+        log = self.log()
+        if "Kernel panic" not in log:
+            return ""
+        first = re.search(r"^.*(BUG: |Oops|general protection|Unable to handle|stack segment|invalid opcode|Kernel panic)", log, re.MULTILINE)
+        return log[first.start():]
+
+    def restart(self):
+        self.close()
+        self.boot()
 
     def is_ready(self):
         if "guest: ready" not in self.log():

@@ -12,6 +12,7 @@ ROCI_REQUIRE_ALL, as in CI."""
 
 import argparse
 import atexit
+import itertools
 import os
 import re
 import signal
@@ -115,6 +116,19 @@ class Bench:
         self.roci = Side("roci0", guest.DEVICE, guest.HOST, {4: 1, 6: 2}, roci_tcp)
         self.rxe = Side("rxe0", guest.GUEST, guest.GUEST, {family: peer.gid_index(family) for family in (4, 6)}, rxe_tcp)
 
+    def set_netem(self):
+        """Returns why tc refuses the rules, or an empty string."""
+        if not self.options.netem:
+            return ""
+        status, text = self.peer.run(f"tc qdisc add dev eth0 root netem {self.options.netem}")
+        return "" if status == 0 else text.strip() or "no answer of the guest"
+
+    def restart_guest(self):
+        self.peer.restart()
+        refused = self.set_netem()
+        if refused:
+            raise RuntimeError(f"netem after a restart of the guest: {refused}")
+
     def roles(self, roci_serves):
         """Returns server and client."""
         return (self.roci, self.rxe) if roci_serves else (self.rxe, self.roci)
@@ -187,27 +201,41 @@ class Results:
         return 1 if self.failed or self.count == 0 else 0
 
 
+def run_case(bench, results, name, run):
+    """Adds the result of run(), which returns (problem, note). If the guest's kernel panics, the case has failed, and
+    the guest is started again for the next one."""
+    started = time.monotonic()
+    try:
+        problem, note = run()
+    except OSError as error:  # The guest does not accept a connection.
+        problem, note = f"connection to the guest: {error}; the end of its console:\n{bench.peer.log()[-3000:]}", ""
+    crash = bench.peer.crash()
+    if crash:
+        problem = f"the guest's kernel panicked:\n{crash[:6000]}"
+        bench.restart_guest()
+    results.add(name, problem, started, note)
+
+
 def run_all(options, bench, results):
     for case in cases():
         if not case.is_chosen(options):
             continue
-        for family in case.families:
-            for roci_serves in (True, False):
-                for _ in range(options.times):
-                    started = time.monotonic()
-                    bench.network.set_faults(case.all_faults(options))
-                    problem, text, repetitions = run_pair(bench, case, family, roci_serves)
-                    sent, resent = number(SENT, text), number(RESENT, text)
-                    note = f", {resent} of {sent} packets sent again" if resent else ""
-                    note += f", repeated {repetitions} times" if repetitions else ""
-                    results.add(f"{case.name}, IPv{family}, {'server' if roci_serves else 'client'}", problem, started, note)
+        for family, roci_serves, _ in itertools.product(case.families, (True, False), range(options.times)):
+            def run(case=case, family=family, roci_serves=roci_serves):
+                bench.network.set_faults(case.all_faults(options))
+                problem, text, repetitions = run_pair(bench, case, family, roci_serves)
+                sent, resent = number(SENT, text), number(RESENT, text)
+                note = f", {resent} of {sent} packets sent again" if resent else ""
+                return problem, note + (f", repeated {repetitions} times" if repetitions else "")
+
+            run_case(bench, results, f"{case.name}, IPv{family}, {'server' if roci_serves else 'client'}", run)
     bench.network.set_faults(options.faults)
     for check, roles in connections.CHECKS:
         if options.only and not any(re.search(pattern, check.__name__) for pattern in options.only):
             continue
         for roci_serves in roles:
-            started = time.monotonic()
-            results.add(f"{check.__name__}, {'server' if roci_serves else 'client'}", check(bench, roci_serves), started)
+            run_case(bench, results, f"{check.__name__}, {'server' if roci_serves else 'client'}",
+                     lambda check=check, roci_serves=roci_serves: (check(bench, roci_serves), ""))
 
 
 def read_arguments():
@@ -237,15 +265,11 @@ def main():
         parser.error(str(bad))
     results = Results()
     with session.session(options, 1500 if options.path_mtu == 1024 else 4200, options.vlan) as (peer, network):
-        if options.netem:
-            status, text = peer.run(f"tc qdisc add dev eth0 root netem {options.netem}")
-            if status != 0:
-                parser.error(f"--netem: {text.strip()}")
-        started = time.monotonic()
-        try:
-            run_all(options, Bench(options, peer, network), results)
-        except OSError as error:
-            results.add("connection to the guest", f"{error}; the end of its console:\n{peer.log()[-3000:]}", started)
+        bench = Bench(options, peer, network)
+        refused = bench.set_netem()
+        if refused:
+            parser.error(f"--netem: {refused}")
+        run_all(options, bench, results)
         network.close()
         conditions = [peer.kernel(), f"path MTU {options.path_mtu}"]
         conditions += [f"VLAN {options.vlan}"] if options.vlan else []
