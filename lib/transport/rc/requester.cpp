@@ -503,7 +503,8 @@ void Requester::record_sent(TransportContext& context, Psn psn, uint32_t count, 
     note_departure(context.now, span, again);
   if (again) {
     context.counters.add(Counter::kPacketsRetransmitted);
-    rtt_sample_ = RttSample::kNone;  // ambiguous: its acknowledgment may be for either copy (Karn)
+    // Ambiguous: its acknowledgment may be for either copy (Karn).
+    if (rtt_sample_ != RttSample::kSilence) rtt_sample_ = RttSample::kNone;
   } else if (rtt_sample_ == RttSample::kNone) {
     rtt_sample_ = RttSample::kRunning;
     timed_psn_ = psn;

@@ -111,11 +111,12 @@ class Requester {
     kRepair,   // selective repeat: the missing packets of the session's repair, then the packet at the cursor
     kRnrWait,  // nothing until the deadline, as the responder requested
   };
-  // Round trip sample: the time from the transmission of timed_psn_ to its acknowledgment.
+  // Round trip sample: the time from the transmission of timed_psn_, at timed_at_, to its acknowledgment.
   enum class RttSample : uint8_t {
     kNone,     // the next packet that is sent for the first time starts one
     kRunning,  // timed_psn_ is not acknowledged
     kTaken,    // timed_psn_ was acknowledged; record_progress() uses the sample
+    kSilence,  // no sample: a time-out has expired since the last progress, which was at timed_at_
   };
 
   // requester_receive.cpp
@@ -159,6 +160,8 @@ class Requester {
   // requester_timers.cpp
   [[nodiscard]] Nanos timeout() const;
   bool peer_was_not_scheduled(TransportContext& context);
+  [[nodiscard]] bool peer_is_slow(const TransportContext& context);
+  [[nodiscard]] bool copy_is_due(Nanos now) const;
   void schedule_tail_probe(Nanos now);
   void send_tail_probe(TransportContext& context);
   // Whether the oldest request is a READ with more than kMaxProbedResponses missing responses.

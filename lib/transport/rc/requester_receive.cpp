@@ -391,6 +391,10 @@ void Requester::record_progress(TransportContext& context) {
   if (rtt_sample_ == RttSample::kTaken) {
     rtt_sample_ = RttSample::kNone;
     if (!rtt_is_echoed()) note_rtt(now - timed_at_);
+  } else if (rtt_sample_ == RttSample::kSilence) [[unlikely]] {
+    rtt_sample_ = RttSample::kNone;
+    if (context.peer_activity != nullptr)
+      context.peer_activity->note_silence(qp_.attributes.path.destination_ip, now - timed_at_, now);
   }
   if (phase_ == Phase::kRnrWait) return;
   const Nanos whole = timeout();

@@ -1,5 +1,6 @@
 // Timers of the requester: retransmission time-out (IBTA 9.7.6.1.3), wait after an RNR NAK, and tail probes.
 #include <algorithm>
+#include <bit>
 
 #include "base/trace_points.hpp"
 #include "transport/queue_pair/queue_pair_core.hpp"
@@ -54,13 +55,13 @@ void Requester::on_deadline(TransportContext& context) {
   context.counters.add(Counter::kTimeouts);
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     ++here->timeouts;
+  if (rtt_sample_ != RttSample::kSilence) {
+    rtt_sample_ = RttSample::kSilence;
+    timed_at_ = context.now - timeout();
+  }
   recovery_.note_timeout();
   repeat_read_acknowledgment();
-  // The peer acknowledges other queue pairs, so it is slow.
-  const bool waits = context.peer_activity != nullptr &&
-                     context.peer_activity->acknowledged_since(qp_.attributes.path.destination_ip,
-                                                               context.now - timeout()) &&
-                     recovery_.may_wait();
+  const bool waits = peer_is_slow(context);
   const bool selective = sack_board() != nullptr;
   if (waits) {
     deadline_ = context.now + timeout();
@@ -74,11 +75,30 @@ void Requester::on_deadline(TransportContext& context) {
     if (qp_.state() == IBV_QPS_ERR) return;
   }
   if (selective) return;
-  // While the peer is only slow, all data of a long READ would be sent twice.
-  if (waits && is_long_read()) return;
+  // While the peer is only slow, all data of a long READ would be sent twice, and each further copy of the oldest packet
+  // would wait in the same queue.
+  if (waits && (is_long_read() || !copy_is_due(context.now))) return;
   // Otherwise retry() has reported it.
   if (waits) trace::retransmission_started(qp_.number().value(), una_.value(), trace::Reason::kTimeout);
   probe_oldest(context.now);
+}
+
+// Whether a time-out uses up no retry, because the peer acknowledges other queue pairs: up to three times in a row, and
+// as long as this silence is not twice as long as the longest one that the peer has ended.
+bool Requester::peer_is_slow(const TransportContext& context) {
+  const IpAddress& peer = qp_.attributes.path.destination_ip;
+  if (context.peer_activity == nullptr ||
+      !context.peer_activity->acknowledged_since(peer, context.now - timeout()))
+    return false;
+  return context.now - timed_at_ < 2 * context.peer_activity->longest_silence(peer, context.now) ||
+         recovery_.may_wait();
+}
+
+// Whether the oldest packet of a slow peer is sent again after this time-out: after 1, 2, 4, 8, 16, 32, 48… time-outs.
+bool Requester::copy_is_due(Nanos now) const {
+  constexpr uint64_t kRarest = 16;
+  const auto timeouts = static_cast<uint64_t>((now - timed_at_ + timeout() / 2) / timeout());
+  return std::has_single_bit(timeouts) || timeouts % kRarest == 0;
 }
 
 void Requester::on_peer_exit(TransportContext& context) {

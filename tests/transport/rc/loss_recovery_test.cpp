@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/hosts/lone_host.hpp"
@@ -42,12 +43,17 @@ class Stream {
     hosts_.run(10ms);
   }
   TwoHosts& hosts() { return hosts_; }
+  // Number of a queue pair of a, or of its peer.
+  [[nodiscard]] Qpn number(size_t i) const { return Qpn{local_[i]->qp_num()}; }
+  [[nodiscard]] Qpn peer_number(size_t i) const { return Qpn{remote_[i]->qp_num()}; }
 
   Outcome run(Nanos time) {
     Outcome out;
     const Nanos begin = hosts_.now();
-    for (size_t i = 0; i < local_.size(); ++i)
-      for (int n = 0; n < kDepth; ++n) post(i);
+    if (!std::exchange(started_, true)) {
+      for (size_t i = 0; i < local_.size(); ++i)
+        for (int n = 0; n < kDepth; ++n) post(i);
+    }
     while (hosts_.now() < begin + time) {
       hosts_.run(100us);
       for (const ibv_wc& wc : hosts_.a.completions()) {
@@ -86,6 +92,7 @@ class Stream {
   const ibv_wr_opcode opcode_;
   std::vector<std::unique_ptr<QueuePair>> local_, remote_;
   std::map<uint32_t, size_t> by_number_;
+  bool started_ = false;
 };
 
 std::string row(const std::string& name, const Outcome& outcome) {
@@ -133,6 +140,70 @@ INSTANTIATE_TEST_SUITE_P(Operations, SlowReceiver, testing::Values(IBV_WR_RDMA_W
                          [](const auto& tested) {
                            return tested.param == IBV_WR_RDMA_READ ? "READ" : "WRITE";
                          });
+
+// A peer that serves its queue pairs in turns, as Linux soft-RoCE does: queue pair 1 gets no acknowledgment for some
+// time, while queue pair 0 is served.
+class QueuePairsServedInTurns : public testing::Test {
+ protected:
+  QueuePairsServedInTurns() : stream_(options(), 2, IBV_WR_RDMA_WRITE) {
+    stream_.hosts().watch = [this](const Packet& packet, char direction) -> SimVerdict {
+      if (is_silent_ && direction == '<' && packet.bth.destination_qp == stream_.number(1))
+        return {.drop = true};
+      if (is_silent_ && direction == '>' && packet.bth.destination_qp == stream_.peer_number(1))
+        ++sent_in_silence_;
+      return {};
+    };
+  }
+  static TwoHostsOptions options() {
+    TwoHostsOptions o;
+    o.timeout = 14;  // 67 ms; eight time-outs of which each is repeated three times: 2.1 s
+    o.rate = 100_Mbps;
+    return o;
+  }
+  Outcome run(Nanos time) { return stream_.run(time); }
+  Outcome be_silent(Nanos time) {
+    is_silent_ = true;
+    sent_in_silence_ = 0;
+    const Outcome outcome = stream_.run(time);
+    is_silent_ = false;
+    return outcome;
+  }
+
+  Stream stream_;
+  bool is_silent_ = false;
+  uint64_t sent_in_silence_ = 0;  // packets of queue pair 1
+};
+
+TEST_F(QueuePairsServedInTurns, silence_of_twice_the_length_of_an_earlier_one_costs_no_retry) {
+  EXPECT_EQ(run(100ms).failed, 0U);
+  for (const Nanos silence : {1500ms, 2800ms, 2800ms, 4000ms}) {
+    SCOPED_TRACE(silence.count());
+    EXPECT_EQ(be_silent(silence).failed, 0U);
+    EXPECT_EQ(run(1200ms).failed, 0U);  // the next copy is sent after at most 16 time-outs
+  }
+}
+
+TEST_F(QueuePairsServedInTurns, oldest_packet_is_sent_again_less_and_less_often) {
+  run(100ms);
+  be_silent(1500ms);
+  run(1200ms);
+  ASSERT_EQ(be_silent(2800ms).failed, 0U);
+  // The window, tail probes, and the copies after 1, 2, 4, 8, 16, 32 time-outs.
+  EXPECT_LE(sent_in_silence_, 128U + 3 + 6);
+}
+
+TEST_F(QueuePairsServedInTurns, longer_silence_ends_the_connection) {
+  run(100ms);
+  EXPECT_EQ(be_silent(3s).failed, kDepth) << "without an earlier silence: 2.1 s";
+}
+
+TEST_F(QueuePairsServedInTurns, connection_ends_after_twice_the_earlier_silence_and_the_retries) {
+  run(100ms);
+  be_silent(1500ms);
+  run(1200ms);
+  EXPECT_EQ(be_silent(2800ms).failed, 0U);
+  EXPECT_EQ(be_silent(3s).failed, kDepth) << "the same silence continues: 3 s and 2.1 s";
+}
 
 // Returns the throughput of go-back-N with random loss in both directions, relative to the same path without loss.
 double part_at_loss(double loss, ibv_wr_opcode opcode, Nanos delay) {
