@@ -30,9 +30,9 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/rocinante)
 foreach(export rocinanteCc rocinanteLibrary)
   install(EXPORT ${export} NAMESPACE rocinante:: DESTINATION ${package})
 endforeach()
-# Only the package version is compared here. Plugins with another interface version are rejected when loaded
-# (ROCI_CC_ABI).
-write_basic_package_version_file(${CMAKE_BINARY_DIR}/rocinanteConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+# The API and the ABI may change with each minor version (ROCI_ABI_VERSION). Plugins with another interface version are
+# rejected when loaded (ROCI_CC_ABI).
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/rocinanteConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 configure_file(${CMAKE_SOURCE_DIR}/packaging/rocinanteConfig.cmake.in ${CMAKE_BINARY_DIR}/rocinanteConfig.cmake @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/rocinanteConfigVersion.cmake ${CMAKE_BINARY_DIR}/rocinanteConfig.cmake
   DESTINATION ${package})

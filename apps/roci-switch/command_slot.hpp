@@ -9,8 +9,9 @@
 #include <functional>
 #include <mutex>
 
-#include "base/time/poller.hpp"
+#include "base/types.hpp"
 #include "port/wakeup.hpp"
+#include "roci/poller.hpp"
 
 namespace roci {
 

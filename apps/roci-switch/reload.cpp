@@ -1,5 +1,7 @@
 #include "roci-switch/reload.hpp"
 
+#include "port/dpdk/eal.hpp"
+
 namespace roci {
 namespace {
 

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <functional>
 
+#include "port/dpdk/eal.hpp"
+
 namespace roci {
 namespace {
 

@@ -19,7 +19,9 @@
 #include <string>
 #include <thread>
 
+#include "device/api/create_device.hpp"
 #include "loopback/loopback.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/dpdk/ethdev_port.hpp"
 #include "queue_pairs/many.hpp"
 #include "support/must.hpp"
@@ -62,7 +64,7 @@ struct FreshHost {
     pool = must(MbufPool::create("footprint", 2 * kRing, EthdevPort::data_room_for("net_ring", kMtu)));
     auto [local, remote] = must(make_ring_pair("footprint", pool, kMtu, kRing));
     other_end = std::move(remote);
-    device = must(Device::create(std::move(local), config));
+    device = must(create_device(std::move(local), config));
   }
   std::shared_ptr<MbufPool> pool;
   std::unique_ptr<Port> other_end;

@@ -11,6 +11,7 @@
 
 #include "loopback/limit_frames.hpp"
 #include "loopback/loopback.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/dpdk/ethdev_port.hpp"
 #include "support/against.hpp"
 #include "support/must.hpp"

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "device/api/create_device.hpp"
 #include "device/host/host.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/dpdk/ethdev_port.hpp"
 #include "port/shm/shm_port.hpp"
 #include "port/sim/faulty_port.hpp"
@@ -118,7 +120,7 @@ void Loopback::make_host(LoopbackHost& host, std::unique_ptr<Port> port, const s
   config.congestion_control.line_rate = kLineRate;
   config.congestion_control.base_rtt = kBaseRtt;
   config.congestion_control.burst = 1us;  // as for workers in real time
-  host.device = must(Device::create(std::move(port), config));
+  host.device = must(create_device(std::move(port), config));
   host.pd = must(host.device->allocate_pd());
   host.cq = must(host.device->create_cq(static_cast<int>(2 * config_.depth)));
   host.memory.resize(config_.bytes);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "loopback/limit_frames.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/dpdk/ethdev_port.hpp"
 #include "support/against.hpp"
 #include "support/must.hpp"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/time/virtual_runner.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/sim/sim_link.hpp"
 #include "support/must.hpp"
 #include "support/ports/line_rate_source.hpp"

@@ -6,7 +6,9 @@
 #include <stdexcept>
 
 #include "base/rng.hpp"
+#include "device/api/create_device.hpp"
 #include "device/host/host.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/dpdk/ethdev_port.hpp"
 #include "support/hosts/connect.hpp"
 #include "support/must.hpp"
@@ -49,7 +51,7 @@ void Many::make_host(Host& host, std::unique_ptr<Port> port, const std::string& 
   config.progress = Progress::kExternal;
   config.workers = config_.workers;
   config.seed = name == "a" ? 1 : 2;
-  host.device = must(Device::create(std::move(port), config));
+  host.device = must(create_device(std::move(port), config));
   host.pd = must(host.device->allocate_pd());
   host.cq = must(host.device->create_cq(static_cast<int>(2 * config_.depth)));
   host.memory.resize(4096);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/port.hpp"
 #include "roci/device.hpp"
 

@@ -26,7 +26,9 @@
 #include "base/time/line_clock.hpp"
 #include "base/units.hpp"
 #include "cm/manager.hpp"
+#include "device/api/create_device.hpp"
 #include "loopback/loopback.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/dpdk/ethdev_port.hpp"
 #include "support/hosts/connect.hpp"
 #include "support/hosts/request_flood.hpp"
@@ -188,7 +190,7 @@ class Run {
     config.extensions.mode = ExtensionMode::kOff;
     config.congestion_control.line_rate = line_.value() / (arguments_.in ? 2 : 1);
     config.congestion_control.burst = 1us;
-    host.device = must(Device::create(std::move(port), config));
+    host.device = must(create_device(std::move(port), config));
     host.pd = must(host.device->allocate_pd());
     host.cq = must(host.device->create_cq(static_cast<int>(2 * kDepth)));
     host.memory.resize(kMessage);

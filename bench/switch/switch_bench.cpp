@@ -13,6 +13,7 @@
 
 #include "base/rng.hpp"
 #include "base/time/tick_clock.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/dpdk/ethdev_port.hpp"
 #include "support/against.hpp"
 #include "support/must.hpp"

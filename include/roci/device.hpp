@@ -24,6 +24,8 @@
 #include "roci/extension_config.hpp"
 #include "roci/flow_control_config.hpp"
 #include "roci/memory.hpp"
+#include "roci/poller.hpp"
+#include "roci/port.hpp"
 #include "roci/progress.hpp"
 #include "roci/result.hpp"
 #include "roci/shared_receive_queue.hpp"
@@ -35,9 +37,6 @@ namespace roci {
 class CompletionRing;
 class EventQueue;
 class Host;
-class MbufPool;
-class Poller;
-class Port;
 struct AttachedQueuePair;
 struct XrcDomainCore;
 struct Profile;
@@ -111,14 +110,11 @@ class QueuePair;
 // Device: a port, its addresses and all objects created on it.
 class Device {
  public:
-  // Creates a device on a port. Fails on an invalid address, on a port whose MTU cannot carry a path MTU of 256, and if
-  // the buffers cannot be allocated.
-  [[nodiscard]] static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port,
+  // Creates a device on a port of the program. Starts DPDK with the defaults of a configuration file if the program has
+  // not started it. Fails on an invalid address, on a port whose MTU is below 576, and if the buffers cannot be
+  // allocated. open_device() (roci/open.hpp) creates devices on DPDK's ports and on those of registered factories.
+  [[nodiscard]] static Result<std::unique_ptr<Device>> create(std::unique_ptr<ExternalPort> port,
                                                               const DeviceConfig& config);
-  // The same, with a shared buffer pool whose buffers hold a frame of the port's MTU. config.tx_buffers is ignored.
-  [[nodiscard]] static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port,
-                                                              const DeviceConfig& config,
-                                                              std::shared_ptr<MbufPool> buffers);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -175,6 +171,7 @@ class Device {
   [[nodiscard]] Host& host() { return *host_; }  // internal
 
  private:
+  friend struct DeviceCreation;
   Device(std::shared_ptr<Host> host, std::shared_ptr<EventQueue> events);
   std::shared_ptr<Host> host_;
   std::shared_ptr<EventQueue> events_;  // of this handle

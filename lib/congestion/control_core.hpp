@@ -17,8 +17,9 @@
 #include <vector>
 
 #include "base/os/spinlock.hpp"
-#include "base/time/poller.hpp"
+#include "base/types.hpp"
 #include "congestion/flow_runner.hpp"
+#include "roci/poller.hpp"
 
 namespace roci {
 

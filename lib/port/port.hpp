@@ -1,5 +1,6 @@
 // Interface of a port, which sends and receives frames. Implementations are a DPDK ethdev (ethdev_port.hpp), a
-// simulated port on a link (sim_link.hpp) and a shared-memory port (shm_port.hpp). Callers cannot distinguish them.
+// simulated port on a link (sim_link.hpp), a shared-memory port (shm_port.hpp) and ports of a program
+// (external_port.hpp). Callers cannot distinguish them.
 //
 // Ownership: the caller owns an mbuf until tx_burst() accepts it,
 // and again from rx_burst() on. In between, the port owns it.
@@ -25,10 +26,10 @@ class PeerPresence;  // port/peer_presence.hpp
 class Placement;     // port/placement.hpp
 class PortWakeup;    // port/wakeup.hpp
 
-// Capabilities of a port. Callers implement the missing ones in software.
+// Properties of a port, which do not change.
 struct PortCapabilities {
   uint16_t mtu = 1500;  // largest IP packet in bytes; a frame adds 14 bytes and 4 for each of two tags
-  bool tx_multi_segment = false;  // accepts chained mbufs
+  bool tx_multi_segment = false;  // sends chained mbufs without copying them
   bool rx_multi_segment = false;  // may deliver chained mbufs
   bool direct_buffers = false;    // take_direct() may return direct buffers
   BitsPerSec link_rate{0};        // as reported by the device; 0 if unknown

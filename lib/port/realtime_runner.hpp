@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "base/time/poller.hpp"
 #include "base/types.hpp"
 #include "port/wakeup.hpp"
+#include "roci/poller.hpp"
 #include "roci/progress.hpp"
 
 namespace roci {

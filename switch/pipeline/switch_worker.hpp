@@ -29,9 +29,10 @@
 
 #include "base/containers/growing_ring.hpp"
 #include "base/result.hpp"
-#include "base/time/poller.hpp"
-#include "port/dpdk/eal.hpp"
+#include "base/types.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/port.hpp"
+#include "roci/poller.hpp"
 #include "switch/cnp/cnp_notifier.hpp"
 #include "switch/cnp/source_qpns.hpp"
 #include "switch/forwarding/mac_table.hpp"

@@ -5,6 +5,7 @@
 
 #include "base/time/line_clock.hpp"
 #include "cm/manager.hpp"
+#include "port/dpdk/eal.hpp"
 #include "support/hosts/request_flood.hpp"
 #include "support/hosts/two_hosts.hpp"
 #include "support/ports/frames.hpp"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "congestion_control/settings.hpp"
+#include "port/dpdk/eal.hpp"
 #include "support/hosts/shm_hosts.hpp"
 
 namespace roci::test {

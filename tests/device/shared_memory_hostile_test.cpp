@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "port/dpdk/eal.hpp"
 #include "support/hosts/shm_hosts.hpp"
 #include "support/ports/shm_scribbler.hpp"
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/rng.hpp"
+#include "port/dpdk/eal.hpp"
 #include "support/hosts/services.hpp"
 #include "support/hosts/shm_hosts.hpp"
 

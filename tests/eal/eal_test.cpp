@@ -1,4 +1,5 @@
 #include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 
 #include <gtest/gtest.h>
 #include <rte_eal.h>

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "port/dpdk/eal.hpp"
 #include "port/dpdk/ethdev_port.hpp"
 
 namespace roci {

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "base/log.hpp"
+#include "device/api/create_device.hpp"
+#include "port/dpdk/eal.hpp"
 #include "wire/icrc/icrc.hpp"
 
 namespace roci::test {
@@ -114,7 +116,7 @@ void LiveHost::make_device() {
   config.congestion.short_samples = notified(Setup::kShortSamples);
   if (notified(Setup::kPoint)) config.congestion.receive_point = {.qeq = 1, .weight = 2, .sample = 1000};
   if (controlled_) configure_control(config);
-  side_.device = must(Device::create(std::move(port), config));
+  side_.device = must(create_device(std::move(port), config));
   side_.pd = must(side_.device->allocate_pd());
   side_.cq = must(side_.device->create_cq((setup_.habits & Setup::kSmallCq) != 0 ? 16 : 1024));
 }

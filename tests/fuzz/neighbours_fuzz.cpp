@@ -11,6 +11,7 @@
 
 #include "fuzz/fuzz_target.hpp"
 #include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/neighbors/neighbors.hpp"
 #include "wire/roce/frame.hpp"
 

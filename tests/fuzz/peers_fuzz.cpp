@@ -13,6 +13,7 @@
 #include "engine/management/peers.hpp"
 #include "fuzz/fuzz_target.hpp"
 #include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "wire/extensions/extensions.hpp"
 #include "wire/icrc/icrc.hpp"
 #include "wire/roce/packet.hpp"

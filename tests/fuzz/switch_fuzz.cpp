@@ -11,6 +11,7 @@
 
 #include "fuzz/fuzz_opcodes.hpp"
 #include "fuzz/fuzz_target.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/sim/sim_link.hpp"
 #include "support/ports/frames.hpp"
 #include "switch/switch.hpp"

@@ -53,6 +53,8 @@ MAY_INCLUDE = {
 API_FOR_ROOM = {
     "roci/version.h": set(MAY_INCLUDE),
     "roci/result.hpp": set(MAY_INCLUDE) - set(OUTSIDE_ROOMS),
+    "roci/poller.hpp": {"base", "port", "congestion", "engine", "switch"},
+    "roci/port.hpp": {"port"},
     "roci/extension_config.hpp": {"engine"},
     "roci/telemetry_config.hpp": {"transport", "engine"},
     "roci/flow_control_config.hpp": {"engine"},

@@ -33,6 +33,7 @@ class Api(Installed):
         said = self.pipe(build / "program", env=installed.clean_environment())  # CMake sets an RPATH.
         self.assertIn(SAID, said)
         self.assertRegex(said, r"(?m)^roci0: 2 GIDs, queue pair of Rocinante \d+\.\d+\.\d+$")
+        self.assertIn("\nown\nport silent1: only silent0 exists\n", said)  # ports of the program
 
     def test_program_builds_with_pkg_config_and_reads_configuration_file(self):
         program = self.built_with_pkg_config()
@@ -76,6 +77,8 @@ class Api(Installed):
         for name in functions:  # Every overload is exported.
             self.assertEqual(exported.count(f"roci::{name}"), functions.count(name), name)
 
-    def test_soname_contains_major_version(self):
-        self.assertIn("Library soname: [librocinante.so.0]",
+    def test_soname_contains_minor_version_while_major_is_0(self):
+        major, minor, _ = installed.version()
+        self.assertEqual(major, "0")
+        self.assertIn(f"Library soname: [librocinante.so.0.{minor}]",
                       self.pipe("readelf", "-d", self.libraries / "librocinante.so"))

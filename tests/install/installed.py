@@ -4,6 +4,7 @@ import atexit
 import functools
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -12,6 +13,12 @@ import unittest
 # Set by run_tests.py.
 CMAKE = BUILD = SOURCE = None
 PROGRAMS = []
+
+
+def version():
+    """Returns the version of include/roci/version.h: [major, minor, patch]."""
+    text = (SOURCE / "include/roci/version.h").read_text(encoding="utf-8")
+    return [re.search(rf"ROCI_VERSION_{part} (\d+)", text)[1] for part in ("MAJOR", "MINOR", "PATCH")]
 
 
 def run(*command, **how):

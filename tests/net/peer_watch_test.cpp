@@ -8,6 +8,7 @@
 
 #include "net/net_slot.hpp"
 #include "net_fixture.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/peer_presence.hpp"
 #include "port/realtime_runner.hpp"
 #include "support/ports/frames.hpp"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "wire/headers/headers.hpp"
 
 namespace roci {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "port/dpdk/eal.hpp"
 #include "support/hosts/two_hosts.hpp"
 #include "support/ports/frames.hpp"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/time/virtual_runner.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/sim/sim_link.hpp"
 #include "support/ports/frames.hpp"
 #include "switch/switch.hpp"

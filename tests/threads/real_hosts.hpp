@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "device/api/create_device.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/dpdk/ethdev_port.hpp"
 #include "roci/device.hpp"
 #include "support/must.hpp"
@@ -51,7 +53,7 @@ class RealHosts {
     config.name = "t" + address.substr(7, 1);
     config.addresses = {address};
     config.tx_buffers = 2048;
-    node.device = must(Device::create(std::move(port), config));
+    node.device = must(create_device(std::move(port), config));
     node.channel = must(node.device->create_channel());
     node.pd = must(node.device->allocate_pd());
   }

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "base/time/virtual_runner.hpp"
+#include "device/api/create_device.hpp"
 #include "device/host/host.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/sim/borrowed_port.hpp"
 #include "port/sim/sim_link.hpp"
 #include "support/hosts/connect.hpp"
@@ -48,7 +50,7 @@ class Fabric {
     if (config.addresses.empty()) config.addresses = {"10.0.0." + number + "/24"};
     config.progress = Progress::kExternal;
     if (config.seed == 0) config.seed = sides_.size();
-    side.device = must(Device::create(std::make_unique<BorrowedPort>(port), config));
+    side.device = must(create_device(std::make_unique<BorrowedPort>(port), config));
     side.pd = must(side.device->allocate_pd());
     side.cq = must(side.device->create_cq(4096));
     side.memory.resize(memory);

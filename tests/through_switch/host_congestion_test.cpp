@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "device/api/create_device.hpp"
 #include "engine/congestion/congestion_control.hpp"
 #include "support/ports/frames.hpp"
 #include "support/ports/slow_poller.hpp"
@@ -251,7 +252,7 @@ class HostCongestionThroughRouters : public L3QcnTest {
     config.extensions.mode = ExtensionMode::kOff;
     config.congestion = congestion;
     if (congestion.listens()) config.congestion_control = control_;
-    side.device = must(Device::create(std::make_unique<NamedPort>(port, mac_of(mac)), config));
+    side.device = must(create_device(std::make_unique<NamedPort>(port, mac_of(mac)), config));
     side.pd = must(side.device->allocate_pd());
     side.cq = must(side.device->create_cq(64));
     side.memory.resize(1 << 20);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/rng.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/shm/shm_switch.hpp"
 #include "support/hosts/shm_hosts.hpp"
 #include "switch/switch.hpp"

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "base/os/waiting.hpp"
-#include "base/time/poller.hpp"
+#include "base/types.hpp"
 #include "roci-perf/connection/exchange.hpp"
 #include "roci/device.hpp"
+#include "roci/poller.hpp"
 
 namespace roci::perf {
 

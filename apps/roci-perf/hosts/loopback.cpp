@@ -3,6 +3,8 @@
 #include <thread>
 
 #include "base/rng.hpp"
+#include "device/api/create_device.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/dpdk/ethdev_port.hpp"
 #include "port/sim/faulty_port.hpp"
 #include "roci-perf/hosts/capture_tap.hpp"
@@ -71,7 +73,7 @@ Result<std::unique_ptr<Device>> make_host(std::unique_ptr<Port> port, const char
   config.congestion_control.line_rate = 100'000'000'000;  // the link speed of DPDK ring ports has no meaning
   apply_device_options(options, config);
   if (options.given.contains("seed")) config.seed = options.test.seed * 2 + number;
-  return Device::create(std::move(port), config);
+  return create_device(std::move(port), config);
 }
 
 // Delivers the frames in flight, such as retransmissions, since they hold buffers of the devices' pools, which are

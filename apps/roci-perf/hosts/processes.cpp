@@ -1,6 +1,7 @@
 #include "roci-perf/hosts/processes.hpp"
 
 #include "base/log.hpp"
+#include "device/api/create_device.hpp"
 #include "device/config/start_device.hpp"
 #include "device/monitoring/device_endpoints.hpp"
 #include "net/stats_file.hpp"
@@ -42,7 +43,7 @@ Result<std::unique_ptr<Device>> open_device(const Options& options, const HostCo
   DeviceConfig device = config.host.device;
   apply_device_options(options, device);
   if (options.given.contains("seed")) device.seed = options.test.seed;
-  return Device::create(std::move(*tapped), device);
+  return create_device(std::move(*tapped), device);
 }
 
 // "[::1]:18515"

@@ -4,7 +4,8 @@
 
 #include <vector>
 
-#include "base/time/poller.hpp"
+#include "base/types.hpp"
+#include "roci/poller.hpp"
 
 namespace roci {
 

@@ -5,9 +5,13 @@
 #include <thread>
 #include <utility>
 
+#include "device/api/create_device.hpp"
 #include "device/host/address.hpp"
 #include "device/host/host.hpp"
 #include "device/host/limits.hpp"
+#include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
+#include "port/external_port.hpp"
 #include "roci/device.hpp"
 
 namespace roci {
@@ -40,16 +44,27 @@ Device::Device(std::shared_ptr<Host> host, std::shared_ptr<EventQueue> events)
     : host_(std::move(host)), events_(std::move(events)) {}
 Device::~Device() = default;
 
-Result<std::unique_ptr<Device>> Device::create(std::unique_ptr<Port> port, const DeviceConfig& config) {
-  return create(std::move(port), config, nullptr);
-}
+struct DeviceCreation {
+  static std::unique_ptr<Device> create(std::shared_ptr<Host> host) {
+    std::shared_ptr<EventQueue> events = host->events().first();
+    return std::unique_ptr<Device>(new Device(std::move(host), std::move(events)));
+  }
+};
 
-Result<std::unique_ptr<Device>> Device::create(std::unique_ptr<Port> port, const DeviceConfig& config,
-                                               std::shared_ptr<MbufPool> buffers) {
+Result<std::unique_ptr<Device>> create_device(std::unique_ptr<Port> port, const DeviceConfig& config,
+                                              std::shared_ptr<MbufPool> buffers) {
   auto host = Host::create(std::move(port), config, std::move(buffers));
   if (!host) return fail(host.error());
-  std::shared_ptr<EventQueue> events = (*host)->events().first();
-  return std::unique_ptr<Device>(new Device(std::move(*host), std::move(events)));
+  return DeviceCreation::create(std::move(*host));
+}
+
+Result<std::unique_ptr<Device>> Device::create(std::unique_ptr<ExternalPort> port,
+                                               const DeviceConfig& config) {
+  if (port == nullptr) return fail("device " + config.name + ": a port is required");
+  ROCI_TRY(start_eal());
+  auto adapted = adapt_port(std::move(port), config.name);
+  if (!adapted) return fail(adapted.error());
+  return create_device(std::move(*adapted), config);
 }
 
 Result<std::unique_ptr<Device>> Device::share() const {

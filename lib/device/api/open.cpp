@@ -1,6 +1,7 @@
 #include "roci/open.hpp"
 
 #include "device/config/start_device.hpp"
+#include "port/dpdk/eal.hpp"
 
 namespace roci {
 namespace {

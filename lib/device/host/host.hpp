@@ -11,8 +11,8 @@
 
 #include "base/containers/sparse_arena.hpp"
 #include "base/id_source.hpp"
-#include "base/time/poller.hpp"
 #include "base/time/tick_clock.hpp"
+#include "base/types.hpp"
 #include "congestion/control_core.hpp"
 #include "congestion/profile.hpp"
 #include "device/api/events.hpp"
@@ -29,6 +29,7 @@
 #include "port/port.hpp"
 #include "port/realtime_runner.hpp"
 #include "roci/device.hpp"
+#include "roci/poller.hpp"
 #include "transport/xrc/xrc_receive_queues.hpp"
 
 namespace roci {

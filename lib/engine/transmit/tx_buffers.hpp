@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-#include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 
 namespace roci {
 

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "base/containers/id_table.hpp"
-#include "base/time/poller.hpp"
+#include "base/types.hpp"
 #include "engine/management/management.hpp"
 #include "engine/receive/loopback.hpp"
 #include "engine/receive/receive_pipeline.hpp"
@@ -25,6 +25,7 @@
 #include "engine/worker/worker_context.hpp"
 #include "engine/worker/worker_handoff.hpp"
 #include "engine/worker/worker_token.hpp"
+#include "roci/poller.hpp"
 
 namespace roci {
 

@@ -16,7 +16,7 @@
 #include "engine/worker/flow_count.hpp"
 #include "engine/worker/handoff.hpp"
 #include "memory/memory_table.hpp"
-#include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/port.hpp"
 #include "telemetry/counters.hpp"
 #include "transport/event_sink.hpp"

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "device/api/create_device.hpp"
 #include "device/host/host.hpp"
 #include "port/dpdk/device_args.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/sim/borrowed_port.hpp"
 
 namespace roci::lab {
@@ -209,7 +211,7 @@ Status Network::make_hosts() {
     config.seed = scenario_.seed * kMaxHosts + h + 1;
     config.header_only = !scenario_.payload;
     HostParts& parts = hosts_.emplace_back();
-    auto device = Device::create(std::make_unique<BorrowedPort>(*port), config, pool_);
+    auto device = create_device(std::make_unique<BorrowedPort>(*port), config, pool_);
     if (!device) return fail(device.error());
     parts.device = std::move(*device);
     auto pd = parts.device->allocate_pd();

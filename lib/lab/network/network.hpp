@@ -12,7 +12,7 @@
 #include "lab/network/real_port.hpp"
 #include "lab/scenario/scenario.hpp"
 #include "lab/traffic/host_program.hpp"
-#include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/sim/sim_link.hpp"
 #include "switch/switch.hpp"
 #include "telemetry/counters.hpp"

@@ -5,9 +5,10 @@
 #include <memory>
 
 #include "base/time/line_clock.hpp"
-#include "base/time/poller.hpp"
+#include "base/types.hpp"
 #include "port/dpdk/ethdev_port.hpp"
 #include "port/sim/borrowed_port.hpp"
+#include "roci/poller.hpp"
 
 namespace roci::lab {
 

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "base/time/poller.hpp"
+#include "base/types.hpp"
 #include "lab/traffic/flow_plan.hpp"
 #include "roci/device.hpp"
+#include "roci/poller.hpp"
 
 namespace roci::lab {
 

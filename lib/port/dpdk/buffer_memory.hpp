@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "port/dpdk/eal.hpp"
+
 namespace roci {
 
 // Sets the limit for all pools of the process together. Called by start_eal().

@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/dpdk/memif_gate.hpp"
 #include "port/port.hpp"
 

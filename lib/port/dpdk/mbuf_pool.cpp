@@ -1,3 +1,5 @@
+#include "port/dpdk/mbuf_pool.hpp"
+
 #include <rte_errno.h>
 #include <rte_mbuf.h>
 #include <rte_mbuf_pool_ops.h>

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-#include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/port.hpp"
 #include "port/shm/shm_ring.hpp"
 #include "port/shm/shm_segment.hpp"

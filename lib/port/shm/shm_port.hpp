@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/peer_presence.hpp"
 #include "port/port.hpp"
 #include "port/shm/shm_link.hpp"

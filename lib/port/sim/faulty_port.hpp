@@ -18,7 +18,7 @@
 
 #include "base/containers/growing_ring.hpp"
 #include "base/rng.hpp"
-#include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/port.hpp"
 
 namespace roci {

@@ -26,9 +26,10 @@
 #include "base/containers/growing_ring.hpp"
 #include "base/rng.hpp"
 #include "base/time/line_clock.hpp"
-#include "base/time/poller.hpp"
-#include "port/dpdk/eal.hpp"
+#include "base/types.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/port.hpp"
+#include "roci/poller.hpp"
 
 namespace roci {
 

@@ -16,6 +16,7 @@
 
 #include "base/log.hpp"
 #include "cm/manager.hpp"
+#include "device/api/create_device.hpp"
 #include "device/config/device_config.hpp"
 #include "device/config/start_device.hpp"
 #include "device/host/host.hpp"
@@ -146,7 +147,7 @@ void look(ProcessDevice& self) {
 Result<std::unique_ptr<Device>> start_in_network(const ProcessDevice& self) {
   auto port = self.slot->open_port(self.eal);
   if (!port) return fail(port.error());
-  return Device::create(std::move(*port), self.file.device);
+  return create_device(std::move(*port), self.file.device);
 }
 
 Status start(ProcessDevice& self) {

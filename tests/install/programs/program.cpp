@@ -2,6 +2,7 @@
 // configuration.
 #include <roci/version.h>
 #include <roci/open.hpp>
+#include <roci/port.hpp>
 
 #include <array>
 #include <cstdio>
@@ -12,6 +13,15 @@
 #endif
 
 namespace {
+
+// A port of this program, which receives nothing and sends nothing.
+class SilentPort final : public roci::ExternalPort {
+ public:
+  uint16_t receive(rte_mbuf** /*frames*/, uint16_t /*count*/) override { return 0; }
+  uint16_t transmit(rte_mbuf** /*frames*/, uint16_t /*count*/) override { return 0; }
+  [[nodiscard]] Capabilities capabilities() const override { return {.mtu = 1500}; }
+  [[nodiscard]] std::array<uint8_t, 6> mac() const override { return {2, 0, 0, 0, 0, 1}; }
+};
 
 int use(roci::Device& device) {
   static std::array<char, 4096> memory;
@@ -48,5 +58,17 @@ int main(int argc, char** argv) {
     std::printf("%s\n", device.error().message.c_str());
     return 1;
   }
-  return use(**device);
+  if (const int failed = use(**device)) return failed;
+  const auto registered = roci::register_port(
+      "silent", [](const roci::PortRequest& request) -> roci::Result<std::unique_ptr<roci::ExternalPort>> {
+        if (request.device != "silent0") return roci::fail("only silent0 exists");
+        return std::make_unique<SilentPort>();
+      });
+  if (!registered) return 7;
+  for (const char* port : {"silent0", "silent1"}) {
+    const auto own = roci::open_device_from_text(std::string("device: {name: own, port: {device: ") + port +
+                                                 "}, addresses: [10.0.0.2/24]}");
+    std::printf("%s\n", own ? (*own)->name().c_str() : own.error().message.c_str());
+  }
+  return 0;
 }

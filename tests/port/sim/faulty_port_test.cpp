@@ -1,4 +1,5 @@
 #include "port/sim/faulty_port.hpp"
+#include "port/dpdk/eal.hpp"
 
 #include <gtest/gtest.h>
 

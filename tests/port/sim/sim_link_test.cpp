@@ -1,4 +1,5 @@
 #include "port/sim/sim_link.hpp"
+#include "port/dpdk/eal.hpp"
 
 #include <gtest/gtest.h>
 

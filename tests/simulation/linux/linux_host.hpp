@@ -14,9 +14,10 @@
 #include <string_view>
 
 #include "base/rng.hpp"
-#include "base/time/poller.hpp"
-#include "port/dpdk/eal.hpp"
+#include "base/types.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/port.hpp"
+#include "roci/poller.hpp"
 #include "wire/roce/packet.hpp"
 
 namespace roci::test {

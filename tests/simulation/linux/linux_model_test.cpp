@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/time/virtual_runner.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/sim/sim_link.hpp"
 #include "simulation/linux/linux_host.hpp"
 #include "simulation/linux/linux_queue_pair.hpp"

@@ -9,6 +9,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "device/api/create_device.hpp"
+#include "port/dpdk/eal.hpp"
 #include "port/sim/borrowed_port.hpp"
 #include "simulation/scenario/weather.hpp"
 #include "support/must.hpp"
@@ -279,8 +281,7 @@ void Network::make_device(size_t host, Rng& rng) {
   if (traits.receive_frames > 0)
     port = std::make_unique<SmallPort>(links_.back()->a(), traits.receive_frames);
   linux_hosts_.push_back(nullptr);
-  devices_.push_back(
-      must(Device::create(std::move(port), device, unused_pool(traits.workers * 1024 + 1024))));
+  devices_.push_back(must(create_device(std::move(port), device, unused_pool(traits.workers * 1024 + 1024))));
   if (traits.workers_apart) {
     for (uint32_t i = 0; i < traits.workers; ++i)
       gates_.push_back(std::make_unique<Gate>(devices_.back()->poller(i), draw_stalls(scenario_, rng),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/api/create_device.hpp"
+#include "port/dpdk/eal.hpp"
 #include "support/ports/frames.hpp"
 #include "wire/headers/aeth.hpp"
 
@@ -70,7 +72,7 @@ LoneHost::LoneHost(const LoneHostOptions& options) : options_(options) {
   config.vlan = options.vlan;
   config.tx_buffers = options.tx_buffers;
   config.window_bytes = options.window_bytes;
-  side.device = must(Device::create(std::move(port), config));
+  side.device = must(create_device(std::move(port), config));
   side.pd = must(side.device->allocate_pd());
   side.cq = must(side.device->create_cq(options.cq_entries));
   side.memory.assign(options.region + 2 * kGuard, kGuardByte);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "device/host/host.hpp"
-#include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/port.hpp"
 #include "roci/device.hpp"
 #include "support/hosts/two_hosts.hpp"

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "device/api/create_device.hpp"
 #include "port/shm/shm_port.hpp"
 #include "port/sim/borrowed_port.hpp"
 #include "support/hosts/two_hosts.hpp"
@@ -43,7 +44,7 @@ template <class PortOfDevice = BorrowedPort>
 void open_shm_host(ShmHost& host, const std::shared_ptr<ShmSegment>& segment, ShmPortConfig port,
                    const DeviceConfig& device, size_t memory) {
   host.shm = must(ShmPort::open(segment, std::move(port)));
-  host.device = must(Device::create(std::make_unique<PortOfDevice>(*host.shm), device));
+  host.device = must(create_device(std::make_unique<PortOfDevice>(*host.shm), device));
   host.pd = must(host.device->allocate_pd());
   host.cq = must(host.device->create_cq(256));
   host.memory.resize(memory);

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "device/api/create_device.hpp"
+#include "port/dpdk/eal.hpp"
 #include "wire/headers/aeth.hpp"
 
 namespace roci::test {
@@ -106,7 +108,7 @@ void TwoHosts::make_side(Side& side, Port& port, const std::string& address, uin
   config.packets_per_ack = options_.packets_per_ack;
   config.check_before_placing = options_.check_before_placing;
   config.extensions = seed == 1 ? options_.extensions_a : options_.extensions_b;
-  side.device = must(Device::create(std::make_unique<BorrowedPort>(port), config));
+  side.device = must(create_device(std::make_unique<BorrowedPort>(port), config));
   side.pd = must(side.device->allocate_pd());
   side.cq = must(side.device->create_cq(options_.cq_entries));
   side.memory.resize(options_.memory);

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/port.hpp"
 #include "support/ports/frames.hpp"
 #include "wire/net/rewrite.hpp"

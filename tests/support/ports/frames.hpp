@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "port/dpdk/eal.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "wire/headers/checksum.hpp"
 #include "wire/icrc/icrc.hpp"
 #include "wire/roce/frame.hpp"

@@ -6,9 +6,10 @@
 #include <span>
 
 #include "base/time/line_clock.hpp"
-#include "base/time/poller.hpp"
-#include "port/dpdk/eal.hpp"
+#include "base/types.hpp"
+#include "port/dpdk/mbuf_pool.hpp"
 #include "port/port.hpp"
+#include "roci/poller.hpp"
 #include "support/ports/frames.hpp"
 #include "wire/net/pause.hpp"
 

@@ -1,7 +1,7 @@
 // Poller with a low poll frequency.
 #pragma once
 
-#include "base/time/poller.hpp"
+#include "roci/poller.hpp"
 
 namespace roci::test {
 
