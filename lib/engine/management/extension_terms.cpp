@@ -101,7 +101,10 @@ void PeerExtensions::make_session(AttachedQueuePair& qp, const PeerKnowledge& kn
   std::unique_ptr<ExtensionSession>& session = qp.core.session;
   const ExtensionTerms terms =
       make_terms(known, config_, telemetry_, qp.core.config, qp.core.attributes, port_mtu_);
-  session.reset(new (qp.core.arena()) ExtensionSession(terms, buffer_budget_));
+  session.reset();  // stores its sequences, which the next session may continue
+  if (!terms.authenticate || auth_history_.prepare())
+    session.reset(new (qp.core.arena())
+                      ExtensionSession(terms, buffer_budget_, terms.authenticate ? &auth_history_ : nullptr));
   qp.session_due = qp.core.extensions_undecided = session == nullptr;
   if (session == nullptr) return;
   if (config_.receive_window != 0) session->set_receiver_window(config_.receive_window);

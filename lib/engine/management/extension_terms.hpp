@@ -69,3 +69,4 @@ class PeerExtensions {
 };
 
 }  // namespace roci
+  AuthHistory auth_history_;    // of all queue pairs of the worker
