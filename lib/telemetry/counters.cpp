@@ -18,6 +18,7 @@ std::string_view counter_name(Counter counter) {
       "rx_wrong_pkey",
       "rx_wrong_transport",
       "rx_bad_state",
+      "rx_unauthenticated",
       "rx_cnp",
       "np_ecn_marked_roce_packets",
       "rx_wrong_qkey",
