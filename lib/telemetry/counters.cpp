@@ -60,6 +60,7 @@ std::string_view counter_name(Counter counter) {
       "writes_placed",
       "cq_overflows",
       "ooo_buffered",
+      "ooo_conflicts",
       "read_acks_sent",
       "read_acks_received",
       "probes_sent",

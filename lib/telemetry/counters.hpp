@@ -68,8 +68,9 @@ enum class Counter : uint8_t {
   kReadsReissued,
   kWritesPlaced,  // by this host, without packets, in memory of a peer's process (port/placement.hpp)
   kCqOverflows,
-  kPacketsKept,   // requests received after a gap and stored (selective repeat)
-  kReadAcksSent,  // CC_RRACK
+  kPacketsKept,         // requests received after a gap and stored (selective repeat)
+  kPacketsConflicting,  // pairs of different requests with one PSN after a gap; both are dropped (selective repeat)
+  kReadAcksSent,        // CC_RRACK
   kReadAcksReceived,
   kProbesSent,         // CC_PROBE
   kProbesAnswered,     // CC_PROBE_RESP sent

@@ -37,7 +37,7 @@ constexpr std::array<const char*, 29> kDrops = {
     "int_malformed",       "int_no_buffer",     "cnms_malformed",      "rx_unauthenticated"};
 constexpr std::array<const char*, 2> kPortDrops = {"port/rx_dropped", "port/tx_dropped"};
 constexpr std::array<const char*, 3> kRingCounters = {"port/marked", "port/wakes", "port/malformed"};
-constexpr std::array<const char*, 12> kTrouble = {"timeouts",
+constexpr std::array<const char*, 13> kTrouble = {"timeouts",
                                                   "tail_probes",
                                                   "rnr_naks_sent",
                                                   "rnr_naks_received",
@@ -47,6 +47,7 @@ constexpr std::array<const char*, 12> kTrouble = {"timeouts",
                                                   "naks_operational_sent",
                                                   "naks_sequence_received",
                                                   "naks_fatal_received",
+                                                  "ooo_conflicts",
                                                   "pauses_received",
                                                   "pauses_sent"};
 

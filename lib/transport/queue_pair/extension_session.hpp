@@ -184,6 +184,9 @@ class ExtensionSession {
   std::unique_ptr<TelemetrySession> telemetry;  // null if not negotiated, or without memory
   std::optional<ReorderBuffer> reorder_buffer;  // responder, with selective repeat: buffered packets
   Psn newest_buffered;
+  // Responder: packets before this PSN were discarded, because two different ones had the same PSN. The sender may have
+  // been informed that they are buffered.
+  std::optional<Psn> discarded_end;
   std::optional<SackBoard> sacked_packets;  // requester, with selective repeat: packets that have arrived
   // Requester, with selective repeat: retransmission of the missing packets from `from` up to `end`. `next` is its
   // cursor.
