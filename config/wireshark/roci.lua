@@ -320,6 +320,10 @@ local offer_fields = fields("capability.", {
   { "peer_incarnation", "Incarnation of the Peer", 72, 8, "hex" },
   { "auth", "Key Material", 80, 16, "bytes" },
 })
+local network_fields = fields("capability.", {
+  { "network_auth", "Key Material with the Network Key", 96, 16, "bytes" },
+  { "mac", "MAC under the Network Key", 112, 8, "hex" },
+})
 local capabilities = fields("capability.", { { "capabilities", "Capabilities", 48, 4, "hex" } })
 local capability_bits = {
   { "data_blocks", "Blocks in Requests and READ Responses", 48, 4, "flag", mask = 0x010000 },
@@ -328,6 +332,7 @@ local capability_bits = {
   { "int_responses", "CC_INT_RESP", 48, 4, "flag", mask = 0x080000 },
   { "window_messages", "CC_RXW", 48, 4, "flag", mask = 0x100000 },
   { "selective_repeat", "Selective Repeat", 48, 4, "flag", mask = 0x200000 },
+  { "network_key", "AUTH with the Network Key", 48, 4, "flag", mask = 0x400000 },
 }
 for bit = 15, 0, -1 do
   local name = TYPES[bit] and TYPES[bit][1]
@@ -337,6 +342,9 @@ for bit = 15, 0, -1 do
   end
 end
 fields("capability.", capability_bits)
+
+-- Whether a datagram is signed with the network key. Version 1 has no such bit.
+local function has_network_key(mad) return mad(44, 1):uint() >= 2 and has_bit(mad(48, 4):uint(), 22) end
 
 local function capability_verdict(mad)
   local function u8(at) return mad(at, 1):uint() end
@@ -349,8 +357,11 @@ local function capability_verdict(mad)
   if mad(6, 2):uint() ~= 0 or mad(18, 2):uint() ~= 0 or u8(36) ~= 0 then return "bad status" end
   if mad(40, 4):uint() ~= 0x43435831 then return "bad magic" end -- "CCX1"
   if lowest == 0 or lowest > version or lowest > 1 then return "bad version" end
-  local reserved = mad(46, 2):uint() ~= 0 or u8(55) ~= 0 or not is_all(mad(96), "0")
-  if version == 1 and reserved then return "reserved bits" end -- newer versions may use them
+  local network = has_network_key(mad)
+  local reserved = mad(46, 2):uint() ~= 0 or u8(55) ~= 0 or not is_all(mad(120), "0")
+    or (not network and not is_all(mad(96, 24), "0"))
+  if version <= 2 and reserved then return "reserved bits" end -- newer versions may use them
+  if network and is_all(mad(96, 16), "0") then return "bad value" end
   local has_auth, has_key = has_bit(mad(48, 4):uint(), 15), not is_all(mad(80, 16), "0")
   local answers = not is_all(mad(72, 8), "0")
   if mad(60, 4):uint() == 0 or is_all(mad(64, 8), "0") or has_auth ~= has_key or response ~= answers then
@@ -372,6 +383,7 @@ local function add_capabilities(tvb, room, pinfo, tree)
     return
   end
   add(item, tvb, offer_fields)
+  if not why and has_network_key(tvb) then add(item, tvb, network_fields) end
   add(add_row(item, tvb, capabilities[1]), tvb, capability_bits)
   local what = has_bit(tvb(3, 1):uint(), 7) and "response" or "request"
   item:append_text(": " .. what)

@@ -2,7 +2,9 @@
 // datagrams on queue pair 1. With a peer that does not answer, packets are standard RoCEv2.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 
 namespace roci {
 
@@ -18,7 +20,8 @@ struct ExtensionConfig {
   // Acknowledgments to peers that accept them always carry counts of marked packets and the byte sequence. Further
   // extensions, which both hosts must enable:
   bool selective_repeat = false;  // a loss costs only the lost packets
-  bool authenticate = false;      // acknowledgments carry a MAC
+  // Acknowledgments carry a MAC with peers that enable it too (`authenticate: prefer`).
+  bool authenticate = false;
   // Further extensions, which the sender enables:
   // On each request, so that each acknowledgment is a round-trip time sample: 12 and 20 bytes.
   bool timestamps = false;
@@ -27,6 +30,14 @@ struct ExtensionConfig {
   // Maximum bytes that a peer may have in flight to a queue pair, advertised in every acknowledgment; 0: not
   // advertised.
   uint32_t receive_window = 0;
+  // Queue pairs work only with peers that hold the same network key and authenticate (`authenticate: require`): RC
+  // queue pairs with other peers enter the error state, and other types are not created. Needs `authenticate`, a
+  // network key, and a mode other than kOff.
+  bool require_authentication = false;
+  // 128-bit secret of the hosts of a network. It signs capability datagrams and is mixed into the keys of AUTH; the
+  // device does not store it anywhere else. Without it, any host that reads the capability exchange can compute the
+  // keys of AUTH. Needs `authenticate`.
+  std::optional<std::array<uint8_t, 16>> network_key{};
 };
 
 }  // namespace roci

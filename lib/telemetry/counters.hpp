@@ -22,10 +22,11 @@ enum class Counter : uint8_t {
   kRxUnknownQp,
   kRxWrongSource,  // the source address is not the queue pair's peer
   kRxWrongPkey,
-  kRxWrongTransport,  // opcode of another transport service, or of the other role of XRC
-  kRxBadState,        // the state of the queue pair does not accept such packets
-  kRxCnp,             // CNPs received
-  kRxCeMarked,        // requests and responses that arrived with CE
+  kRxWrongTransport,   // opcode of another transport service, or of the other role of XRC
+  kRxBadState,         // the state of the queue pair does not accept such packets
+  kRxUnauthenticated,  // RC: authentication is required and not established with the peer
+  kRxCnp,              // CNPs received
+  kRxCeMarked,         // requests and responses that arrived with CE
   kRxWrongQkey,
   kRxUnknownGroup,     // multicast group without an attached queue pair
   kRxNoReceive,        // UC, UD: no receive request for the message
@@ -67,8 +68,9 @@ enum class Counter : uint8_t {
   kReadsReissued,
   kWritesPlaced,  // by this host, without packets, in memory of a peer's process (port/placement.hpp)
   kCqOverflows,
-  kPacketsKept,   // requests received after a gap and stored (selective repeat)
-  kReadAcksSent,  // CC_RRACK
+  kPacketsKept,         // requests received after a gap and stored (selective repeat)
+  kPacketsConflicting,  // pairs of different requests with one PSN after a gap; both are dropped (selective repeat)
+  kReadAcksSent,        // CC_RRACK
   kReadAcksReceived,
   kProbesSent,         // CC_PROBE
   kProbesAnswered,     // CC_PROBE_RESP sent

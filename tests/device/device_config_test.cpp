@@ -2,9 +2,14 @@
 #include "device/config/device_config.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <utility>
+
+#include "device/config/network_key.hpp"
 
 namespace roci {
 namespace {
@@ -47,6 +52,86 @@ TEST(DeviceConfigFile, keys_in_the_comments_of_the_example_are_valid) {
   ASSERT_TRUE(read_keys) << read_keys.error().message;
   EXPECT_EQ(read_keys->device.congestion.cnm_port, 4999);
   EXPECT_EQ(read_keys->device.telemetry.udp_port, 5201);
+}
+
+// A file in the test's folder, removed at the end.
+class KeyFile {
+ public:
+  explicit KeyFile(const std::string& text, mode_t mode = 0600)
+      : path(testing::TempDir() + "network_key_" + std::to_string(getpid())) {
+    std::ofstream(path) << text;
+    chmod(path.c_str(), mode);
+  }
+  ~KeyFile() { unlink(path.c_str()); }
+  KeyFile(const KeyFile&) = delete;
+  KeyFile& operator=(const KeyFile&) = delete;
+  const std::string path;
+};
+constexpr const char* kDigits = "000102030405060708090a0b0c0D0E0F";
+std::string extensions(const std::string& keys) { return "  extensions: {" + keys + "}\n"; }
+
+TEST(DeviceConfigFile, authentication_is_off_preferred_or_required) {
+  EXPECT_FALSE(read("")->device.extensions.authenticate);
+  for (const char* value : {"off", "false", "no"})
+    EXPECT_FALSE(read(extensions(std::string("authenticate: ") + value))->device.extensions.authenticate);
+  for (const char* value : {"prefer", "true", "on"}) {
+    const auto file = read(extensions(std::string("authenticate: ") + value));
+    ASSERT_TRUE(file) << file.error().message;
+    EXPECT_TRUE(file->device.extensions.authenticate) << value;
+    EXPECT_FALSE(file->device.extensions.require_authentication) << value;
+    EXPECT_FALSE(file->device.extensions.network_key);
+  }
+  const KeyFile key(std::string(kDigits) + "\n");
+  const auto file = read(extensions("authenticate: require, network_key: " + key.path));
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_TRUE(file->device.extensions.authenticate);
+  EXPECT_TRUE(file->device.extensions.require_authentication);
+  EXPECT_EQ(file->device.extensions.network_key,
+            (std::array<uint8_t, 16>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}));
+  const auto error_of = [](const std::string& keys) {
+    const auto wrong = read(extensions(keys));
+    return wrong ? "accepted" : wrong.error().message;
+  };
+  EXPECT_NE(error_of("authenticate: sometimes").find("is not one of off, prefer, require"),
+            std::string::npos);
+  EXPECT_NE(error_of("authenticate: require").find("require needs network_key"), std::string::npos);
+  EXPECT_NE(error_of("network_key: " + key.path).find("requires authenticate"), std::string::npos);
+  EXPECT_NE(error_of("mode: off, authenticate: require, network_key: " + key.path).find("mode: off"),
+            std::string::npos);
+}
+
+TEST(NetworkKey, file_must_be_private_and_hold_a_key) {
+  const auto error_of = [](const std::string& file) {
+    const auto key = read_network_key(file);
+    return key ? "accepted" : key.error().message;
+  };
+  {
+    const KeyFile right(kDigits);
+    EXPECT_TRUE(read_network_key(right.path));
+    const KeyFile read_only(kDigits, 0400);
+    EXPECT_TRUE(read_network_key(read_only.path));
+  }
+  for (const mode_t mode : {0640, 0604, 0620, 0602, 0610, 0601, 0644, 0666}) {
+    const KeyFile open_to_others(kDigits, mode);
+    EXPECT_NE(error_of(open_to_others.path).find("chmod 600"), std::string::npos) << std::oct << mode;
+  }
+  for (const char* text : {"", "00", "000102030405060708090a0b0c0d0e0x",
+                           "000102030405060708090a0b0c0d0e0f\n\n", "00000000000000000000000000000000"}) {
+    const KeyFile wrong(text);
+    EXPECT_NE(error_of(wrong.path).find("is invalid: "), std::string::npos) << text;
+  }
+  EXPECT_NE(error_of("network.key").find("is not an absolute path"), std::string::npos);
+  EXPECT_NE(error_of("/nonexistent/key").find("cannot be opened: No such file"), std::string::npos);
+  EXPECT_NE(error_of("/tmp").find("is not a regular file"), std::string::npos);
+  EXPECT_NE(error_of("/dev/null").find("is not a regular file"), std::string::npos);
+  const KeyFile target(kDigits);
+  const std::string link = target.path + ".link";
+  ASSERT_EQ(symlink(target.path.c_str(), link.c_str()), 0);
+  EXPECT_NE(error_of(link).find("is a symbolic link"), std::string::npos);
+  unlink(link.c_str());
+  if (geteuid() != 0) return;
+  ASSERT_EQ(chown(target.path.c_str(), 12345, static_cast<gid_t>(-1)), 0);
+  EXPECT_NE(error_of(target.path).find("belongs to another user"), std::string::npos);
 }
 
 TEST(DeviceConfigFile, telemetry_is_disabled_by_default_and_requires_a_udp_port) {

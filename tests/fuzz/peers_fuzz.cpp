@@ -1,6 +1,7 @@
 // Fuzz target for the capability exchange: requests and responses of peers on queue pair 1, lookups of queue pairs,
-// and passing time. A peer is confirmed only by a valid response to a request; requests and responses are rate
-// limited; all sent datagrams are well-formed.
+// and passing time. A peer is confirmed only by a valid response to a request, which must be signed if authentication is
+// required; requests change no agreement in use; requests and responses are rate limited; all sent datagrams are
+// well-formed.
 #include <rte_mbuf.h>
 
 #include <algorithm>
@@ -25,6 +26,8 @@ constexpr uint32_t kNear = 6;              // number of peer addresses in lookup
 constexpr uint32_t kAnswersAtOnce = 1001;  // the burst of a tenth of a second, and one
 constexpr uint32_t kAnswersPerSecond = 10'000;
 
+constexpr SipKey kNetworkKey{1, 2, 3};
+
 IpAddress host_address() { return IpAddress::from_v4(0x0a000001); }
 // The last two peers have no MAC address.
 IpAddress peer_address(uint32_t n) { return IpAddress::from_v4(0x0a000002U + n); }
@@ -36,6 +39,9 @@ class Session final : public FrameSink, public PacketSink {
     const uint8_t wishes = input.byte();
     config.selective_repeat = (wishes & 1) != 0;
     config.authenticate = (wishes & 2) != 0;
+    if ((wishes & 6) == 6) config.network_key = kNetworkKey;
+    config.require_authentication = (wishes & 0xe) == 0xe;
+    attempts_ = config.require_authentication ? Peers::kMaxAttempts : Peers::kAttempts;
     config.mode = (wishes & 0x30) == 0x30 ? ExtensionMode::kOff : ExtensionMode::kAuto;
     NeighborConfig neighbors;
     neighbors.mac = MacAddress::local(1);
@@ -168,7 +174,7 @@ class Session final : public FrameSink, public PacketSink {
     path.destination_ip = peer_address(n);
     Known& known = known_[path.destination_ip];
     known.has_mac = n + 2 < kNear;
-    known.questions_allowed += Peers::kAttempts;
+    known.questions_allowed += attempts_;
     known.record = peers_->request_capabilities(path, now_);
     require((known.record != nullptr) == peers_->enabled(), "who has extensions knows its peers");
   }
@@ -181,6 +187,11 @@ class Session final : public FrameSink, public PacketSink {
     if ((choice & 4) != 0) {
       offer.version = 3;
       offer.lowest = 2;
+    }
+    if ((choice & 8) != 0) {
+      offer.version = std::max(offer.version, kSignedCapabilityVersion);
+      offer.capabilities |= static_cast<uint32_t>(Capability::kNetworkAuth);
+      offer.network_auth.fill(0xa5);
     }
     offer.window = choice;
     offer.incarnation = 1U + (choice >> 5);
@@ -220,7 +231,17 @@ class Session final : public FrameSink, public PacketSink {
     deliver(mad, n);
   }
 
-  void tell(const CapabilityMessage& message, uint32_t from) { deliver(build_capability_mad(message), from); }
+  void tell(const CapabilityMessage& message, uint32_t from) {
+    CapabilityMad mad = build_capability_mad(message);
+    if (offers_network_key(message.offer))
+      sign_capability_mad(derive_network_keys(kNetworkKey).datagrams, peer_address(from), host_address(),
+                          mad);
+    deliver(mad, from);
+  }
+  static bool offers_network_key(const CapabilityOffer& offer) {
+    return offer.version >= kSignedCapabilityVersion &&
+           (offer.capabilities & static_cast<uint32_t>(Capability::kNetworkAuth)) != 0;
+  }
 
   // Changes some bytes if the input requests it.
   void deliver(CapabilityMad mad, uint32_t from) {
@@ -239,7 +260,11 @@ class Session final : public FrameSink, public PacketSink {
     const ByteVector frame = encode_packet(packet.finish());
     const ParsedMad parsed = parse_capability_mad({bytes, sizeof mad});
     Known& known = known_[packet.source];
-    if (parsed.outcome == MadOutcome::kAccepted && parsed.message.response && known.asked &&
+    const bool is_authentic =
+        attempts_ == Peers::kAttempts ||
+        is_signed(derive_network_keys(kNetworkKey).datagrams, packet.source, host_address(),
+                  std::span<const uint8_t, kMadBytes>(bytes, kMadBytes));
+    if (parsed.outcome == MadOutcome::kAccepted && parsed.message.response && known.asked && is_authentic &&
         answers(parsed.message, *known.asked)) {
       known.right.insert(parsed.message.offer.incarnation);
     }
@@ -247,14 +272,18 @@ class Session final : public FrameSink, public PacketSink {
     if (parsed.outcome == MadOutcome::kAccepted && !parsed.message.response) {
       open.push_back(parsed.message);
       // The host sends requests to a peer that restarted.
-      known.questions_allowed += Peers::kAttempts;
+      known.questions_allowed += attempts_;
     }
+    const PeerKnowledge before = known.record == nullptr ? PeerKnowledge{} : known.record->read();
     rte_mbuf* mbuf = rte_pktmbuf_alloc(pool().get());
     require(mbuf != nullptr, "no buffer is lost");
     std::memcpy(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(frame.size())), frame.data(), frame.size());
     const FrameView view = parse_frame(rte_pktmbuf_mtod(mbuf, const uint8_t*), mbuf->data_len, mbuf->pkt_len);
     management_->handle(view, mbuf, now_);
     rte_pktmbuf_free(mbuf);
+    require(!before.confirmed || parsed.outcome != MadOutcome::kAccepted || parsed.message.response ||
+                known.record->read() == before,
+            "a request changes no agreement in use");
     if (!management_->has_waiting()) open.clear();  // answered at once or never
   }
 
@@ -297,6 +326,7 @@ class Session final : public FrameSink, public PacketSink {
   std::map<IpAddress, Known> known_;
   std::map<IpAddress, std::vector<CapabilityMessage>> open_questions_;  // requests that may still be answered
   uint64_t answers_ = 0;
+  uint32_t attempts_ = Peers::kAttempts;  // requests in a row
   bool no_buffers_ = false;
 };
 

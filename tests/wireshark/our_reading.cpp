@@ -175,6 +175,11 @@ void add_capabilities(OurReading& reading, std::span<const uint8_t> payload) {
   out.number("roci.capability.incarnation", offer.incarnation);
   out.number("roci.capability.peer_incarnation", mad.message.peer_incarnation);
   out.bytes("roci.capability.auth", offer.auth);
+  constexpr auto kNetworkAuth = static_cast<uint32_t>(Capability::kNetworkAuth);
+  if (offer.version >= kSignedCapabilityVersion && (offer.capabilities & kNetworkAuth) != 0) {
+    out.bytes("roci.capability.network_auth", offer.network_auth);
+    out.number("roci.capability.mac", mad.message.mac);
+  }
   out.number("roci.capability.capabilities", offer.capabilities);
   for (const ExtensionInfo& info : extension_table()) {
     std::string name(info.name);
@@ -191,6 +196,7 @@ void add_capabilities(OurReading& reading, std::span<const uint8_t> payload) {
   bit("int_responses", Capability::kIntResponses);
   bit("window_messages", Capability::kWindowMessages);
   bit("selective_repeat", Capability::kSelectiveRepeat);
+  bit("network_key", Capability::kNetworkAuth);
 }
 
 // Whether the BTH of a packet that is too short announces an extension block or private opcode.

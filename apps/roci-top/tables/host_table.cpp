@@ -28,16 +28,16 @@ struct Row {
 
 // kDrops: counters of lost packets and messages; kPortDrops: losses of the port driver; kTrouble: counters of
 // recoveries and anomalies (telemetry/counters.hpp).
-constexpr std::array<const char*, 28> kDrops = {
+constexpr std::array<const char*, 29> kDrops = {
     "rx_hand_over_full",   "rx_malformed",      "rx_unknown_opcode",   "rx_icrc_errors",     "rx_unknown_qp",
     "rx_wrong_source",     "rx_wrong_pkey",     "rx_wrong_transport",  "rx_bad_state",       "rx_wrong_qkey",
     "rx_unknown_group",    "rx_no_receive",     "rx_too_long",         "rx_refused",         "rx_no_message",
     "uc_messages_dropped", "rx_wrong_srq",      "tx_unreachable",      "loopback_lost",      "cq_overflows",
     "extensions_refused",  "feedback_unsigned", "feedback_impossible", "windows_impossible", "events_lost",
-    "int_malformed",       "int_no_buffer",     "cnms_malformed"};
+    "int_malformed",       "int_no_buffer",     "cnms_malformed",      "rx_unauthenticated"};
 constexpr std::array<const char*, 2> kPortDrops = {"port/rx_dropped", "port/tx_dropped"};
 constexpr std::array<const char*, 3> kRingCounters = {"port/marked", "port/wakes", "port/malformed"};
-constexpr std::array<const char*, 12> kTrouble = {"timeouts",
+constexpr std::array<const char*, 13> kTrouble = {"timeouts",
                                                   "tail_probes",
                                                   "rnr_naks_sent",
                                                   "rnr_naks_received",
@@ -47,6 +47,7 @@ constexpr std::array<const char*, 12> kTrouble = {"timeouts",
                                                   "naks_operational_sent",
                                                   "naks_sequence_received",
                                                   "naks_fatal_received",
+                                                  "ooo_conflicts",
                                                   "pauses_received",
                                                   "pauses_sent"};
 

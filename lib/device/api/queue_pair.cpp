@@ -47,6 +47,13 @@ Status check_capabilities(const ibv_qp_init_attr& init) {
   return check_range("max_inline_data", init.cap.max_inline_data, kMaxInline);
 }
 
+// Only RC has feedback that AUTH covers.
+Status check_authentication(const Host& host, ibv_qp_type type) {
+  if (!host.config().extensions.require_authentication || type == IBV_QPT_RC) return {};
+  return fail("queue pair: the device requires authentication (authenticate: require); only RC supports it",
+              EOPNOTSUPP);
+}
+
 // Copies the settings of the device.
 void take_settings(QueuePairConfig& config, Host& host) {
   const DeviceConfig& of = host.config();
@@ -82,6 +89,7 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
                                                                SharedReceiveQueue* srq) {
   ROCI_TRY(check_type(*init, srq != nullptr));
   ROCI_TRY(check_capabilities(*init));
+  ROCI_TRY(check_authentication(*host_, init->qp_type));
   if (send_cq.host_ != host_ || recv_cq.host_ != host_)
     return fail("queue pair: the completion queues and the protection domain must belong to the same device");
   if (srq != nullptr && srq->host_ != host_)
@@ -130,6 +138,7 @@ Result<std::unique_ptr<QueuePair>> XrcDomain::create_target(ibv_qp_init_attr* in
   }
   if (init->srq != nullptr)
     return fail("XRC domain: a target cannot have a shared receive queue; each message specifies one");
+  ROCI_TRY(check_authentication(*host_, init->qp_type));
   QueuePairConfig config;
   config.type = IBV_QPT_XRC_RECV;
   config.context = init->qp_context;
@@ -396,6 +405,7 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       core.to_ready_to_receive((mask & IBV_QP_RQ_PSN) != 0 ? Psn{attr.rq_psn} : Psn{});
       core.extensions_undecided =
           attached_->core.config.type == IBV_QPT_RC && host_->config().extensions.mode != ExtensionMode::kOff;
+      core.refuses_plain = host_->config().extensions.require_authentication;
       attached_->neighbor = NeighborRef();  // of the previous peer
       if (!attached_->worker->control_congestion(*attached_, profile_)) {
         core.to_error();

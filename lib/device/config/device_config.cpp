@@ -7,6 +7,7 @@
 
 #include "base/congestion_point.hpp"
 #include "congestion/profile.hpp"
+#include "device/config/network_key.hpp"
 #include "device/host/limits.hpp"
 #include "wire/cnm/l3_cnm_guard.hpp"
 #include "wire/extensions/extensions.hpp"
@@ -44,6 +45,37 @@ Status read_addresses(ConfigNode& node, DeviceConfig& device) {
   });
 }
 
+// Values of `authenticate`. The booleans are those of earlier versions.
+enum class Authentication : uint8_t { kOff, kPrefer, kRequire };
+
+Result<Authentication> parse_authentication(std::string_view text) {
+  if (const auto enabled = parse_bool(text)) return *enabled ? Authentication::kPrefer : Authentication::kOff;
+  return one_of<Authentication>({{"off", Authentication::kOff},
+                                 {"prefer", Authentication::kPrefer},
+                                 {"require", Authentication::kRequire}})(text);
+}
+
+Status read_authentication(ConfigNode& section, ExtensionConfig& extensions) {
+  Authentication wanted = extensions.require_authentication ? Authentication::kRequire
+                          : extensions.authenticate         ? Authentication::kPrefer
+                                                            : Authentication::kOff;
+  ROCI_TRY(section.optional("authenticate", wanted, parse_authentication));
+  extensions.authenticate = wanted != Authentication::kOff;
+  extensions.require_authentication = wanted == Authentication::kRequire;
+  SipKey key{};
+  ROCI_TRY(section.optional("network_key", key,
+                            [](std::string_view file) { return read_network_key(std::string{file}); }));
+  if (section.has("network_key")) extensions.network_key = key;
+  if (extensions.network_key && !extensions.authenticate)
+    return section.error("network_key", "requires authenticate: prefer or require");
+  if (!extensions.require_authentication) return {};
+  if (!extensions.network_key)
+    return section.error("authenticate", "require needs network_key, a file with the key of the network");
+  if (extensions.mode == ExtensionMode::kOff)
+    return section.error("authenticate", "require is not possible with mode: off");
+  return {};
+}
+
 Status read_extensions(ConfigNode& node, ExtensionConfig& extensions) {
   return node.section("extensions", Need::kOptional, [&](ConfigNode& section) -> Status {
     ROCI_TRY(section.optional(
@@ -51,7 +83,7 @@ Status read_extensions(ConfigNode& node, ExtensionConfig& extensions) {
         one_of<ExtensionMode>(
             {{"auto", ExtensionMode::kAuto}, {"on", ExtensionMode::kOn}, {"off", ExtensionMode::kOff}})));
     ROCI_TRY(section.optional("selective_repeat", extensions.selective_repeat));
-    ROCI_TRY(section.optional("authenticate", extensions.authenticate));
+    ROCI_TRY(read_authentication(section, extensions));
     ROCI_TRY(section.optional("timestamps", extensions.timestamps));
     ROCI_TRY(section.optional("source_qpn", extensions.source_qpn));
     ROCI_TRY(section.optional("data_lsn", extensions.data_lsn));

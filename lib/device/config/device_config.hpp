@@ -23,7 +23,8 @@
 //     extensions:                                  # wire extensions, with peers that support them
 //       mode: auto                                 # auto | on (a peer without them is an error) | off
 //       selective_repeat: false                    # only lost packets are retransmitted, not all packets after them
-//       authenticate: false                        # acknowledgments carry a MAC
+//       authenticate: off                          # MAC in acknowledgments: off | prefer | require
+//       network_key: /etc/rocinante/network.key    # file with the key of authenticated hosts (network_key.hpp)
 //       timestamps: false                          # in every request, for round trip times
 //       source_qpn: false                          # in every request, for switches
 //       data_lsn: false                            # byte sequence number in every request

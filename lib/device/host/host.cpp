@@ -114,6 +114,18 @@ Status check_telemetry(const DeviceConfig& config) {
   return {};
 }
 
+Status check_extensions(const DeviceConfig& config) {
+  const ExtensionConfig& extensions = config.extensions;
+  const std::string where = "device " + config.name + ": extensions: ";
+  if (extensions.require_authentication && extensions.mode == ExtensionMode::kOff)
+    return fail(where + "authenticate: require is not possible with mode: off");
+  if (extensions.require_authentication && !extensions.network_key)
+    return fail(where + "authenticate: require needs a network key (network_key)");
+  if ((extensions.require_authentication || extensions.network_key) && !extensions.authenticate)
+    return fail(where + "a network key is used only with authenticate: prefer or require");
+  return {};
+}
+
 Status check_flow_control(const DeviceConfig& config) {
   const FlowControlConfig& flow = config.flow_control;
   if (flow.xoff > 0 && flow.xon >= flow.xoff) {
@@ -201,6 +213,7 @@ Host::~Host() {
 Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const DeviceConfig& config,
                                            std::shared_ptr<MbufPool> buffers) {
   ROCI_TRY(check_workers(config));
+  ROCI_TRY(check_extensions(config));
   ROCI_TRY(check_telemetry(config));
   ROCI_TRY(check_flow_control(config));
   ROCI_TRY(check_congestion(config));

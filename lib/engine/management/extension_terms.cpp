@@ -40,6 +40,7 @@ ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& conf
   }
   if ((agreed.extensions() & bit_of(kAuth)) != 0) {
     terms.authenticate = true;
+    terms.require_signed = config.require_authentication;
     terms.send_key = derive_auth_key(peer.remote_auth, attributes.remote_qp, qp.number);
     terms.receive_key = derive_auth_key(peer.local_auth, qp.number, attributes.remote_qp);
   }
@@ -73,18 +74,17 @@ void PeerExtensions::adopt(AttachedQueuePair& qp) {
   qp.peer_version = qp.peer->version();
   const PeerKnowledge known = qp.peer->read();
   const std::unique_ptr<ExtensionSession>& session = qp.core.session;
-  qp.core.extensions_undecided = known.status == PeerStatus::kUnknown;
+  const PeerDecision decision = decide(known, config_);
+  qp.core.extensions_undecided = decision == PeerDecision::kUndecided;
   qp.session_due = false;
-  if (known.status != PeerStatus::kAgreed) {
+  if (decision != PeerDecision::kSession) {
     qp.core.session.reset();
     return;
   }
   if (session != nullptr) {
     const ExtensionTerms terms =
         make_terms(known, config_, telemetry_, qp.core.config, qp.core.attributes, port_mtu_);
-    ExtensionTerms but_for_sending = terms;
-    but_for_sending.may_send = session->terms.may_send;
-    if (but_for_sending == session->terms) {
+    if (differs_in_may_send_only(terms, session->terms)) {
       session->terms = terms;
       return;
     }
@@ -92,7 +92,21 @@ void PeerExtensions::adopt(AttachedQueuePair& qp) {
     return;
   }
   qp.session_due = true;
-  if (config_.mode == ExtensionMode::kOn || config_.receive_window != 0) make_session(qp, known);
+  if (needs_extensions(config_) || config_.receive_window != 0) make_session(qp, known);
+}
+
+PeerDecision decide(const PeerKnowledge& known, const ExtensionConfig& config) {
+  if (known.status == PeerStatus::kUnknown) return PeerDecision::kUndecided;
+  if (known.status == PeerStatus::kStandard) return PeerDecision::kStandard;
+  if (!config.require_authentication) return PeerDecision::kSession;
+  if (!known.authenticated || (known.agreement.extensions() & bit_of(ExtensionType::kAuth)) == 0)
+    return PeerDecision::kStandard;
+  return known.confirmed ? PeerDecision::kSession : PeerDecision::kUndecided;
+}
+
+bool differs_in_may_send_only(const ExtensionTerms& terms, ExtensionTerms current) {
+  current.may_send = terms.may_send;
+  return terms == current;
 }
 
 // Without memory for a session, the queue pair refuses packets with extensions as if it
@@ -101,7 +115,10 @@ void PeerExtensions::make_session(AttachedQueuePair& qp, const PeerKnowledge& kn
   std::unique_ptr<ExtensionSession>& session = qp.core.session;
   const ExtensionTerms terms =
       make_terms(known, config_, telemetry_, qp.core.config, qp.core.attributes, port_mtu_);
-  session.reset(new (qp.core.arena()) ExtensionSession(terms, buffer_budget_));
+  session.reset();  // stores its sequences, which the next session may continue
+  if (!terms.authenticate || auth_history_.prepare())
+    session.reset(new (qp.core.arena())
+                      ExtensionSession(terms, buffer_budget_, terms.authenticate ? &auth_history_ : nullptr));
   qp.session_due = qp.core.extensions_undecided = session == nullptr;
   if (session == nullptr) return;
   if (config_.receive_window != 0) session->set_receiver_window(config_.receive_window);
@@ -111,15 +128,19 @@ void PeerExtensions::make_session(AttachedQueuePair& qp, const PeerKnowledge& kn
 }
 
 PeerExtensions::Negotiation PeerExtensions::negotiation_of(const AttachedQueuePair& qp) const {
-  if (config_.mode != ExtensionMode::kOn || qp.peer == nullptr) return Negotiation::kYes;
+  if (!needs_extensions(config_)) return Negotiation::kYes;
   const ibv_qp_state state = qp.core.state();
   if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return Negotiation::kYes;
+  // Only RC queue pairs have a peer, which is set after the transition to RTR.
+  if (qp.peer == nullptr) return qp.core.config.type == IBV_QPT_RC ? Negotiation::kNotYet : Negotiation::kYes;
   if (qp.core.extensions_undecided) return Negotiation::kNotYet;
   if (qp.core.session != nullptr)
     return qp.core.session->terms.may_send ? Negotiation::kYes : Negotiation::kNotYet;
-  log().warn(
-      "device {}: queue pair {:#x}: peer {} does not support extensions, which are required (mode: on)",
-      device_, qp.core.number().value(), qp.core.attributes.path.destination_ip.to_string());
+  log().warn("device {}: queue pair {:#x}: peer {} does not {}", device_, qp.core.number().value(),
+             qp.core.attributes.path.destination_ip.to_string(),
+             config_.require_authentication
+                 ? "authenticate with the network key, which is required (authenticate: require)"
+                 : "support extensions, which are required (mode: on)");
   return Negotiation::kRefused;
 }
 

@@ -23,6 +23,16 @@ ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& conf
 // Number of hops of the longest INT-ECHO that fits into every packet that may carry one, on a port with this MTU.
 uint8_t int_echo_hops(uint16_t port_mtu);
 
+// What a queue pair does about a peer with this knowledge.
+enum class PeerDecision : uint8_t {
+  kUndecided,  // waits; packets with an extension block are dropped
+  kStandard,   // uses standard packets, or fails if it needs extensions
+  kSession,    // has a session, or creates one before the next packet
+};
+PeerDecision decide(const PeerKnowledge& known, const ExtensionConfig& config);
+// Whether a session with the terms `current` continues with the terms `terms`. Otherwise a new session replaces it.
+bool differs_in_may_send_only(const ExtensionTerms& terms, ExtensionTerms current);
+
 // Extension sessions of the queue pairs of one worker, which owns it.
 class PeerExtensions {
  public:
@@ -66,6 +76,7 @@ class PeerExtensions {
   const HostTelemetryConfig telemetry_;
   const uint16_t port_mtu_;
   BufferBudget buffer_budget_;  // of all queue pairs of the worker
+  AuthHistory auth_history_;    // of all queue pairs of the worker
 };
 
 }  // namespace roci

@@ -19,7 +19,8 @@ uint32_t capabilities_of(const ExtensionConfig& config, bool telemetry) {
                  bit_of(kTimestampEcho) | bit_of(kRxWindow) | bit_of(kFlows) | bit(Capability::kDataBlocks) |
                  bit(Capability::kProbes) | bit(Capability::kReadAcks) | bit(Capability::kWindowMessages);
   if (config.selective_repeat) all |= bit_of(kSack) | bit(Capability::kSelectiveRepeat);
-  if (config.authenticate) all |= bit_of(kAuth);
+  if (config.authenticate && !config.require_authentication) all |= bit_of(kAuth);
+  if (config.network_key) all |= bit(Capability::kNetworkAuth);
   if (telemetry) all |= bit_of(kIntEcho) | bit(Capability::kIntResponses);
   return all;
 }
@@ -39,6 +40,7 @@ Peers::Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, uin
   management_.set_class(kCapabilityClass, this);
   incarnation_ = uint64_t{ids_.next32()} << 32 | ids_.next32() | 1;  // never 0
   for (uint8_t& byte : secret_) byte = static_cast<uint8_t>(ids_.next32() >> 24);
+  if (config_.network_key) network_ = derive_network_keys(*config_.network_key);
 }
 
 Peers::~Peers() {
@@ -49,9 +51,22 @@ Peers::~Peers() {
 std::shared_ptr<const PeerRecord> Peers::request_capabilities(const RocePath& path, Nanos now) {
   if (!enabled()) return nullptr;
   Peer* peer = find_or_make(path.destination_ip, now);
-  if (peer == nullptr) return nullptr;
+  if (peer == nullptr) {
+    if (!needs_extensions(config_)) return nullptr;
+    auto standard = std::make_shared<PeerRecord>();  // receives no request, so the queue pair fails
+    PeerKnowledge knowledge;
+    knowledge.status = PeerStatus::kStandard;
+    standard->write(knowledge);
+    return standard;
+  }
   peer->route = {.local = path.source_ip, .remote = path.destination_ip, .hop_limit = path.hop_limit};
-  if (!peer->is_requesting() && now - peer->answered_at >= kFresh) send_request(*peer, now);
+  if (!peer->is_requesting() && now - peer->answered_at >= kFresh) {
+    // The peer may have been absent at the last request. A queue pair that needs extensions waits for the response.
+    if (needs_extensions(config_) && peer->record->read().status == PeerStatus::kStandard)
+      peer->record->write(PeerKnowledge{});
+    send_request(*peer, now);
+    peer->may_lose_authentication = !in_use(*peer) && !config_.require_authentication;
+  }
   return peer->record;
 }
 
@@ -78,23 +93,31 @@ CapabilityOffer Peers::offer_for(const IpAddress& peer) const {
   offer.int_hops = int_hops_;
   offer.window = config_.selective_repeat ? window_ : 0;
   offer.incarnation = incarnation_;
-  if (!config_.authenticate) return offer;
-  for (uint8_t half = 0; half < 2; ++half) {
-    SipHash hash(secret_);
-    hash.update(peer.bytes);
-    hash.update({&half, 1});
-    const uint64_t material = hash.finish();
-    std::memcpy(&offer.auth[8U * half], &material, sizeof material);
+  const auto derive = [&](uint8_t first, AuthMaterial& material) {
+    for (uint8_t half = 0; half < 2; ++half) {
+      const auto number = static_cast<uint8_t>(first + half);
+      SipHash hash(secret_);
+      hash.update(peer.bytes);
+      hash.update({&number, 1});
+      const uint64_t bits = hash.finish();
+      std::memcpy(&material[8U * half], &bits, sizeof bits);
+    }
+  };
+  if (config_.authenticate && !config_.require_authentication) derive(0, offer.auth);
+  if (network_) {
+    offer.version = kSignedCapabilityVersion;
+    derive(2, offer.network_auth);
   }
   return offer;
 }
 
-void Peers::send_request(Peer& peer, Nanos now) {
+void Peers::send_request(Peer& peer, Nanos at) {
   peer.request = {};
   peer.request.transaction = uint64_t{ids_.next32()} << 32 | ids_.next32();
   peer.request.offer = offer_for(peer.route.remote);
   peer.attempts = 0;
-  timers_.schedule(peer, now);
+  peer.may_lose_authentication = false;
+  timers_.schedule(peer, at);
   management_.wake();
 }
 
@@ -103,7 +126,7 @@ void Peers::step(Peer& peer, Nanos now) {
   // A peer that has sent a request is running, and its responses were lost:
   // a queue pair that requires extensions waits for a response.
   const bool waits = knowledge.status == PeerStatus::kAgreed && !knowledge.confirmed &&
-                     config_.mode == ExtensionMode::kOn && peer.record.use_count() > 1;
+                     needs_extensions(config_) && in_use(peer);
   if (peer.attempts >= (waits ? kMaxAttempts : kAttempts)) {
     peer.answered_at = now;  // by time-out
     if (knowledge.status != PeerStatus::kUnknown && !waits) return;
@@ -125,22 +148,25 @@ bool Peers::poll(Nanos now) {
 }
 
 MadSent Peers::send(const MadRoute& route, const CapabilityMessage& message, Nanos now) {
-  return management_.send(route, std::bit_cast<std::array<uint8_t, kMadBytes>>(build_capability_mad(message)),
-                          now);
+  CapabilityMad mad = build_capability_mad(message);
+  if (network_) sign_capability_mad(network_->datagrams, route.local, route.remote, mad);
+  return management_.send(route, std::bit_cast<std::array<uint8_t, kMadBytes>>(mad), now);
 }
 
 void Peers::on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) {
   const ParsedMad parsed = parse_capability_mad(mad);
+  const bool is_signed = network_ && parsed.outcome == MadOutcome::kAccepted &&
+                         roci::is_signed(network_->datagrams, back.remote, back.local, mad);
   if (parsed.outcome == MadOutcome::kAccepted && !parsed.message.response) {
-    on_request(back, parsed.message, now);
+    on_request(back, parsed.message, is_signed, now);
   } else if (parsed.outcome == MadOutcome::kAccepted || parsed.outcome == MadOutcome::kRefused) {
-    on_response(back, parsed, now);
+    on_response(back, parsed, is_signed, now);
   } else {
     counters_.add(Counter::kMadsRefused);
   }
 }
 
-void Peers::on_request(const MadRoute& back, const CapabilityMessage& message, Nanos now) {
+void Peers::on_request(const MadRoute& back, const CapabilityMessage& message, bool is_signed, Nanos now) {
   const IpAddress& address = back.remote;
   Peer* peer = answers_.allow(now) ? find_or_make(address, now) : nullptr;
   if (peer == nullptr) {
@@ -152,14 +178,20 @@ void Peers::on_request(const MadRoute& back, const CapabilityMessage& message, N
   response.transaction = message.transaction;
   response.peer_incarnation = message.offer.incarnation;
   response.offer = offer_for(address);
-  const bool restarted = peer->record->read().incarnation != message.offer.incarnation;
   if (send(back, response, now) != MadSent::kYes) return;  // the peer retries
-  learn(*peer, response.offer, message.offer, false);
-  // A restarted peer has lost its confirmation, and queue pairs to it need a new one.
-  if (restarted && peer->record.use_count() > 1 && !peer->is_requesting()) send_request(*peer, now);
+  const PeerChange change =
+      on_capability_request(peer->record->read(), in_use(*peer),
+                            knowledge_of(response.offer, message.offer, is_signed, network()), config_);
+  if (change.known) {
+    peer->record->write(change.knowledge);
+    peer->answered_at = -kFresh;  // the next queue pair sends a request
+  }
+  if (!change.ask || peer->is_requesting()) return;
+  peer->caused_at = std::max(now, peer->caused_at + kCausedInterval);
+  send_request(*peer, peer->caused_at);
 }
 
-void Peers::on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now) {
+void Peers::on_response(const MadRoute& back, const ParsedMad& parsed, bool is_signed, Nanos now) {
   const auto known = peers_.find(back.remote);
   if (known == peers_.end() || !known->second.is_requesting() ||
       parsed.message.transaction != known->second.request.transaction) {
@@ -167,33 +199,21 @@ void Peers::on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now
     return;
   }
   Peer& peer = known->second;
+  PeerChange change;
   if (parsed.outcome == MadOutcome::kRefused) {
-    PeerKnowledge knowledge;
-    knowledge.status = PeerStatus::kStandard;
-    peer.record->write(knowledge);
+    change = on_capability_refusal(peer.record->read(), peer.may_lose_authentication);
   } else if (answers(parsed.message, peer.request)) {
-    learn(peer, peer.request.offer, parsed.message.offer, true);
-  } else {
+    change = on_capability_response(
+        peer.record->read(), peer.may_lose_authentication,
+        knowledge_of(peer.request.offer, parsed.message.offer, is_signed, network()), config_);
+  }
+  if (!change.known) {
     counters_.add(Counter::kMadsRefused);
     return;
   }
+  peer.record->write(change.knowledge);
   timers_.cancel(peer);
   peer.answered_at = now;
-}
-
-void Peers::learn(Peer& peer, const CapabilityOffer& local, const CapabilityOffer& remote, bool confirmed) {
-  const PeerKnowledge before = peer.record->read();
-  PeerKnowledge now;
-  const auto agreement = agree(local, remote);
-  now.status = agreement ? PeerStatus::kAgreed : PeerStatus::kStandard;
-  now.confirmed = agreement && (confirmed || (before.confirmed && before.incarnation == remote.incarnation));
-  now.agreement = agreement.value_or(CapabilityAgreement{});
-  now.window = remote.window;
-  now.time_unit = remote.time_unit;
-  now.incarnation = remote.incarnation;
-  now.remote_auth = remote.auth;
-  now.local_auth = local.auth;
-  peer.record->write(now);
 }
 
 }  // namespace roci

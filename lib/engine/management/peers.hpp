@@ -8,11 +8,13 @@
 //              └ 20, 40, 80 ms                                   or request
 //
 // A host accepts extensions from a peer after either of their requests was answered. It sends extensions only after its
-// own request was answered, which proves that the peer accepts them.
+// own request was answered, which proves that the peer accepts them. A request never changes an agreement that a queue
+// pair uses (peer_knowledge.hpp).
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -21,27 +23,14 @@
 #include "base/time/rate_limit.hpp"
 #include "base/time/timing_wheel.hpp"
 #include "engine/management/management.hpp"
+#include "engine/management/peer_knowledge.hpp"
 #include "roci/extension_config.hpp"
 #include "telemetry/counters.hpp"
-#include "wire/mad/capability_mad.hpp"
 #include "wire/roce/roce_writer.hpp"
 
 namespace roci {
 
-enum class PeerStatus : uint8_t { kUnknown, kStandard, kAgreed };
-
-// Knowledge about a peer. Written by the first worker, read by all workers. Holders of a copy compare version().
-struct PeerKnowledge {
-  PeerStatus status = PeerStatus::kUnknown;
-  bool confirmed = false;  // the peer accepts extensions from this host
-  CapabilityAgreement agreement;
-  uint32_t window = 0;        // number of packets that the peer buffers beyond a gap
-  uint32_t time_unit = 1000;  // unit of the peer's timestamps, ps
-  uint64_t incarnation = 0;   // of the peer
-  // `remote_auth` derives keys of packets to the peer, `local_auth` keys of packets from it.
-  AuthMaterial remote_auth{}, local_auth{};
-};
-
+// Holders of a copy of the knowledge compare version().
 class PeerRecord {
  public:
   [[nodiscard]] uint32_t version() const { return version_.load(std::memory_order_acquire); }
@@ -71,7 +60,9 @@ class Peers final : private ManagementClass {
   // 4.8 s; if the peer has sent a request and extensions are required.
   static constexpr uint32_t kMaxAttempts = 32;
   static constexpr Nanos kFresh{1'000'000'000};  // validity of a response
-  static constexpr size_t kMax = 65536;          // maximum number of peers; unused ones are removed first
+  // Minimum interval of requests to a peer that are caused by its requests, which may be forged.
+  static constexpr Nanos kCausedInterval{20'000'000};
+  static constexpr size_t kMax = 65536;  // maximum number of peers; unused ones are removed first
 
   // `window`: packets that are buffered beyond a gap, 0 without selective repeat. `extra`: bytes that the port accepts
   // beyond the largest path MTU. `int_hops`: hops of the longest INT-ECHO that is accepted, 0 without telemetry.
@@ -83,7 +74,7 @@ class Peers final : private ManagementClass {
   [[nodiscard]] const ExtensionConfig& config() const { return config_; }
 
   // Called before a queue pair sends to the remote host of `path`. Sends a request unless the host has recently
-  // responded. Null if extensions are disabled.
+  // responded. Null if extensions are disabled, or if the table is full and no extensions are needed.
   std::shared_ptr<const PeerRecord> request_capabilities(const RocePath& path, Nanos now);
   [[nodiscard]] size_t size() const { return peers_.size(); }
 
@@ -94,12 +85,15 @@ class Peers final : private ManagementClass {
     CapabilityMessage request;  // the outstanding request, or the last
     uint32_t attempts = 0;      // of the request
     Nanos answered_at{-kFresh};
+    Nanos caused_at{-kFresh};              // when a request of the peer caused the last request
+    bool may_lose_authentication = false;  // of the outstanding request: no queue pair used the record
     [[nodiscard]] bool is_requesting() const { return is_scheduled(); }
   };
+  [[nodiscard]] static bool in_use(const Peer& peer) { return peer.record.use_count() > 1; }
   // Null if the maximum number of peers is in use.
   Peer* find_or_make(const IpAddress& address, Nanos now);
   [[nodiscard]] CapabilityOffer offer_for(const IpAddress& peer) const;
-  void send_request(Peer& peer, Nanos now);
+  void send_request(Peer& peer, Nanos at);
   void step(Peer& peer, Nanos now);
   void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;
   [[nodiscard]] bool is_from_unknown_peer(const MadHeader& mad) const override {
@@ -108,10 +102,9 @@ class Peers final : private ManagementClass {
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override { return timers_.next_deadline(); }
   MadSent send(const MadRoute& route, const CapabilityMessage& message, Nanos now);
-  void on_request(const MadRoute& back, const CapabilityMessage& message, Nanos now);
-  void on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now);
-  // Stores the peer's offer in the record. Another incarnation means another host.
-  static void learn(Peer& peer, const CapabilityOffer& local, const CapabilityOffer& remote, bool confirmed);
+  void on_request(const MadRoute& back, const CapabilityMessage& message, bool is_signed, Nanos now);
+  void on_response(const MadRoute& back, const ParsedMad& parsed, bool is_signed, Nanos now);
+  [[nodiscard]] const NetworkKeys* network() const { return network_ ? &*network_ : nullptr; }
 
   ExtensionConfig config_;
   uint32_t window_;
@@ -119,6 +112,7 @@ class Peers final : private ManagementClass {
   uint8_t int_hops_;
   uint64_t incarnation_;
   SipKey secret_{};
+  std::optional<NetworkKeys> network_;
   IdSource& ids_;
   Management& management_;
   Counters& counters_;

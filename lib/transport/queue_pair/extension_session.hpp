@@ -12,6 +12,7 @@
 #include "base/types.hpp"
 #include "transport/packet_sink.hpp"
 #include "transport/peer_silence.hpp"
+#include "transport/queue_pair/auth_history.hpp"
 #include "transport/queue_pair/flow.hpp"
 #include "transport/queue_pair/reorder_buffer.hpp"
 #include "transport/queue_pair/send_gate.hpp"
@@ -33,6 +34,7 @@ struct ExtensionTerms {
   uint32_t peer_reorder_window = 0;  // the same of the peer
   uint32_t peer_time_unit = 1000;    // unit of the times in packets of the peer, ps
   bool authenticate = false;         // feedback carries a MAC in both directions
+  bool require_signed = false;       // unsigned feedback is never accepted
   uint8_t int_hops = 0;              // maximum in an INT-ECHO; 0 without telemetry
   uint32_t longest_int = 0;          // maximum IP packet in which telemetry starts, bytes
   SipKey send_key{};
@@ -84,11 +86,20 @@ RefusedFeedback take_feedback(const ExtensionView& block, Nanos now, uint32_t ti
 // Extension state of one queue pair. Owned by the queue pair, with the same thread rules.
 class ExtensionSession {
  public:
-  ExtensionSession(const ExtensionTerms& agreed, BufferBudget& budget)
-      : terms(agreed), receiver_(agreed.receive_key) {
+  // `history`: continues the sequences of earlier sessions with the same keys; null without authentication. It must
+  // have been prepared, and outlives the session.
+  ExtensionSession(const ExtensionTerms& agreed, BufferBudget& budget, AuthHistory* history = nullptr)
+      : terms(agreed),
+        history_(history),
+        auth_(agreed.send_key, agreed.receive_key, agreed.require_signed, history) {
     if (agreed.reorder_window > 0) reorder_buffer.emplace(agreed.reorder_window, budget);
     if (agreed.peer_reorder_window > 0) sacked_packets.emplace(agreed.peer_reorder_window);
   }
+  ~ExtensionSession() {
+    if (history_ != nullptr) auth_.store(terms.send_key, *history_);
+  }
+  ExtensionSession(const ExtensionSession&) = delete;
+  ExtensionSession& operator=(const ExtensionSession&) = delete;
   // A session is allocated in the arena of its queue pair; null when there is no memory.
   static void* operator new(size_t bytes, SparseArena& arena) noexcept { return arena.take(bytes); }
   static void operator delete(void* session, SparseArena&) noexcept {
@@ -109,16 +120,12 @@ class ExtensionSession {
     view.payload_length = split.payload_length;
     return true;
   }
-  // Whether feedback is accepted. Until the first signed packet of the peer, unsigned feedback is accepted, since the
-  // peer may not have finished the negotiation. Afterwards unsigned feedback is rejected.
+  // Whether feedback is accepted (AuthState::accepts()).
   bool accepts_feedback(const FrameView& view, const ExtensionView& block) {
-    if (!terms.authenticate) return true;
-    const AuthOutcome outcome = receiver_.check(view, block);
-    if (outcome == AuthOutcome::kRight) peer_signs_ = true;
-    return outcome == AuthOutcome::kRight || (outcome == AuthOutcome::kMissing && !peer_signs_);
+    return !terms.authenticate || auth_.accepts(auth_.receiver().check(view, block));
   }
   void sign_feedback(const FrameView& view, const ExtensionView& block) {
-    if (block.has(ExtensionType::kAuth)) sign(terms.send_key, view, block, send_sequence_++);
+    if (block.has(ExtensionType::kAuth)) sign(terms.send_key, view, block, auth_.take_sequence());
   }
 
   // Types of the next feedback packet about this direction. `has_buffered`: the responder buffers packets after a gap
@@ -177,6 +184,9 @@ class ExtensionSession {
   std::unique_ptr<TelemetrySession> telemetry;  // null if not negotiated, or without memory
   std::optional<ReorderBuffer> reorder_buffer;  // responder, with selective repeat: buffered packets
   Psn newest_buffered;
+  // Responder: packets before this PSN were discarded, because two different ones had the same PSN. The sender may have
+  // been informed that they are buffered.
+  std::optional<Psn> discarded_end;
   std::optional<SackBoard> sacked_packets;  // requester, with selective repeat: packets that have arrived
   // Requester, with selective repeat: retransmission of the missing packets from `from` up to `end`. `next` is its
   // cursor.
@@ -226,9 +236,8 @@ class ExtensionSession {
     uint64_t time;
     Nanos arrived;
   };
-  AuthReceiver receiver_;
-  uint64_t send_sequence_ = 0;
-  bool peer_signs_ = false;
+  AuthHistory* history_;
+  AuthState auth_;
   static constexpr size_t index(Direction d) { return static_cast<size_t>(d); }
   std::array<std::optional<Echo>, 2> echo_;
   std::array<EchoedCounts, 2> echoed_;

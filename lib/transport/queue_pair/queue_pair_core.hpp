@@ -225,6 +225,7 @@ class alignas(64) QueuePairCore {
   RoceWriter writer;
   // The negotiation is in progress: packets with an extension block cannot be parsed.
   bool extensions_undecided = false;
+  bool refuses_plain = false;    // authentication is required: packets are accepted only with a session
   bool granted = false;          // the peer may place WRITEs (port/placement.hpp)
   const TransportClass service;  // class of its opcodes
   uint16_t cn_flow = 0;          // in the CN-TAG of requests and READ responses; 0: no CN-TAG

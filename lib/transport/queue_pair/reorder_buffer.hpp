@@ -39,19 +39,29 @@ class ReorderBuffer {
   [[nodiscard]] bool has(Psn psn) const {
     return count_ > 0 && at(psn).frame != nullptr && at(psn).psn == psn;
   }
-  // False when the budget is used up, there is no memory, or the slot is occupied.
+  // False when the budget is used up, there is no memory, the slot is occupied, or the PSN is refused.
   bool insert(Psn psn, rte_mbuf* frame) {
     if (budget_.kept >= budget_.most) return false;
     if (slots_ == nullptr) slots_.reset(new (std::nothrow) Slot[window_]);
     if (slots_ == nullptr) return false;
     Slot& slot = at(psn);
-    if (slot.frame != nullptr) return false;
+    if (slot.frame != nullptr || (slot.refused && slot.psn == psn)) return false;
     rte_mbuf* const held = hold(frame);
     if (held == nullptr) return false;
-    slot = {held, psn};
+    slot = {held, psn, false};
     ++count_;
     ++budget_.kept;
     return true;
+  }
+  // The buffered frame of this PSN, which must be present.
+  [[nodiscard]] const rte_mbuf* get(Psn psn) const { return at(psn).frame; }
+  // Frees the frame of this PSN, which must be present. No other one is buffered for the PSN.
+  void refuse(Psn psn) {
+    Slot& slot = at(psn);
+    rte_pktmbuf_free(std::exchange(slot.frame, nullptr));
+    slot.refused = true;
+    --count_;
+    --budget_.kept;
   }
   // Returns the frame of this PSN and its ownership; null when there is none. A frame in the slot from before a jump of
   // the expected PSN is freed.
@@ -85,6 +95,7 @@ class ReorderBuffer {
   struct Slot {
     rte_mbuf* frame = nullptr;
     Psn psn;
+    bool refused = false;  // two different packets with this PSN arrived
   };
   [[nodiscard]] Slot& at(Psn psn) const { return slots_[psn.value() & (window_ - 1)]; }
 

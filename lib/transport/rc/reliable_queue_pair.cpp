@@ -17,21 +17,27 @@ void ReliableQueuePair::on_packet(TransportContext& context, const FrameView& vi
     return;
   }
   if (!is_from_peer(context, view, is_private ? TransportClass::kPrivate : TransportClass::kRc)) return;
-  note_communication(context);
   if (session != nullptr) {
+    note_communication(context);
     FrameView plain = view;  // without its extension block
     ExtensionView block;
     if (open_extensions(context, plain, frame, block)) dispatch(context, plain, frame, block);
-  } else if (extensions_undecided && view.bth().has_extensions()) {
-    context.counters.add(Counter::kExtensionsRefused);
+  } else if (refuses_plain) [[unlikely]] {
+    context.counters.add(Counter::kRxUnauthenticated);
   } else {
+    note_communication(context);
     // Without extensions, the bit that marks a block is a reserved bit, which receivers ignore (IBTA 9.2).
-    dispatch(context, view, frame, kNoExtensions);
+    if (extensions_undecided && view.bth().has_extensions()) {
+      context.counters.add(Counter::kExtensionsRefused);
+    } else {
+      dispatch(context, view, frame, kNoExtensions);
+    }
   }
 }
 
 uint8_t* ReliableQueuePair::payload_target(const MemoryTable& memory, const FrameView& view) {
   if (!receives(state()) || !may_be_from_peer(view, TransportClass::kRc)) return nullptr;
+  if (refuses_plain && session == nullptr) return nullptr;
   if (view.bth().has_extensions() && (session != nullptr || extensions_undecided)) return nullptr;
   if (view.opcode->is_request()) return responder.payload_target(memory, view);
   return view.opcode->operation == Operation::kReadResponse ? requester.payload_target(memory, view)

@@ -1,12 +1,45 @@
 // Receive half of the responder: checks the sequence of requests, validates and executes them (IBTA 9.7.4).
 #include "transport/rc/responder.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+
 #include "base/trace_points.hpp"
 #include "transport/messages/receive_completion.hpp"
 #include "transport/messages/scatter.hpp"
 #include "transport/queue_pair/queue_pair_core.hpp"
 
 namespace roci {
+namespace {
+
+// Frames may consist of several segments.
+bool has_same_bytes(const rte_mbuf& a, uint32_t at_a, const rte_mbuf& b, uint32_t at_b, uint32_t length) {
+  std::array<uint8_t, 256> of_a, of_b;
+  for (uint32_t done = 0; done < length;) {
+    const uint32_t some = std::min<uint32_t>(length - done, of_a.size());
+    const void* in_a = rte_pktmbuf_read(&a, at_a + done, some, of_a.data());
+    const void* in_b = rte_pktmbuf_read(&b, at_b + done, some, of_b.data());
+    if (in_a == nullptr || in_b == nullptr || std::memcmp(in_a, in_b, some) != 0) return false;
+    done += some;
+  }
+  return true;
+}
+
+// Whether two requests are copies of one: the same operation, extended headers and payload. AckReq, marks of switches
+// and the values of extension blocks may differ in a retransmission.
+bool is_same_request(const FrameView& a, const rte_mbuf& frame_a, const FrameView& b,
+                     const rte_mbuf& frame_b) {
+  constexpr auto kBthBytes = static_cast<uint32_t>(sizeof(Bth));
+  const auto headers = [](const FrameView& view) { return view.bth_offset + kBthBytes; };
+  const uint32_t extended = a.opcode->header_bytes - kBthBytes;
+  return a.opcode == b.opcode && a.bth().solicited() == b.bth().solicited() && a.pad == b.pad &&
+         a.payload_length == b.payload_length &&
+         has_same_bytes(frame_a, headers(a), frame_b, headers(b), extended) &&
+         has_same_bytes(frame_a, a.payload_offset, frame_b, b.payload_offset, a.payload_length);
+}
+
+}  // namespace
 
 void Responder::reset(Psn expected, uint32_t reads) {
   expected_ = expected;
@@ -111,9 +144,11 @@ void Responder::on_gap(TransportContext& context, const FrameView& view, const r
   ExtensionSession* extras = session();
   bool repeat_nak = false;
   if (extras != nullptr && extras->reorder_buffer &&
-      static_cast<uint32_t>(ahead) < extras->reorder_buffer->window() &&
-      !extras->reorder_buffer->has(view.psn())) {
-    if (extras->reorder_buffer->insert(view.psn(), const_cast<rte_mbuf*>(frame))) {
+      static_cast<uint32_t>(ahead) < extras->reorder_buffer->window()) {
+    ReorderBuffer& kept = *extras->reorder_buffer;
+    if (kept.has(view.psn())) {
+      repeat_nak = discard_if_different(context, view, frame) && extras->terms.may_send;
+    } else if (kept.insert(view.psn(), const_cast<rte_mbuf*>(frame))) {
       context.counters.add(Counter::kPacketsKept);
       extras->newest_buffered = view.psn();
       repeat_nak = extras->terms.may_send;
@@ -122,6 +157,25 @@ void Responder::on_gap(TransportContext& context, const FrameView& view, const r
   if (nak_sent_ && !repeat_nak) return;
   if (pending_ == Pending::kRetry && aeth_kind(pending_syndrome_) == AethKind::kRnrNak) return;
   set_pending_nak(nak_syndrome(NakCode::kPsnSequenceError));
+}
+
+// One of two different packets with the same PSN was not sent by the peer. Neither is executed: the PSN is accepted only
+// when it is the expected one, as without selective repeat, and is requested then.
+bool Responder::discard_if_different(TransportContext& context, const FrameView& view,
+                                     const rte_mbuf* frame) {
+  ReorderBuffer& kept = *session()->reorder_buffer;
+  const rte_mbuf* const earlier = kept.get(view.psn());
+  FrameView earlier_view;
+  ExtensionView block;
+  parse_frame(earlier_view, rte_pktmbuf_mtod(earlier, const uint8_t*), rte_pktmbuf_data_len(earlier),
+              rte_pktmbuf_pkt_len(earlier));
+  session()->open_block(earlier_view, earlier, block);
+  if (is_same_request(earlier_view, *earlier, view, *frame)) return false;
+  kept.refuse(view.psn());
+  context.counters.add(Counter::kPacketsConflicting);
+  std::optional<Psn>& end = session()->discarded_end;
+  if (!end || is_before(*end, view.psn() + 1)) end = view.psn() + 1;
+  return true;
 }
 
 // The gap is closed: the packets buffered after it are executed in order, as if they arrived now.
@@ -141,7 +195,10 @@ void Responder::execute_buffered(TransportContext& context) {
     if (verdict == Verdict::kNotReady) kept.insert(psn, frame);
     rte_pktmbuf_free(frame);
   }
-  if (!kept.empty() && verdict == Verdict::kExecuted && session()->terms.may_send)  // there is another gap
+  std::optional<Psn>& discarded = session()->discarded_end;
+  if (discarded && !is_before(expected_, *discarded)) discarded.reset();
+  // There is another gap.
+  if ((!kept.empty() || discarded) && verdict == Verdict::kExecuted && session()->terms.may_send)
     set_pending_nak(nak_syndrome(NakCode::kPsnSequenceError));
   if (qp_.state() == IBV_QPS_ERR) kept.clear();
 }

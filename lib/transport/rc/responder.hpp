@@ -122,6 +122,8 @@ class Responder {
   Verdict take(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   void execute_buffered(TransportContext& context);
   void on_gap(TransportContext& context, const FrameView& view, const rte_mbuf* frame, int32_t ahead);
+  // Compares a request with the buffered one of the same PSN, and discards both if they differ.
+  bool discard_if_different(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   [[nodiscard]] bool must_acknowledge_first(const FrameView& view) const;
   void send_acknowledgment_now(TransportContext& context);
   // The checks, in the order of IBTA 9.7.4.1.

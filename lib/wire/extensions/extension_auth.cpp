@@ -12,9 +12,8 @@ std::span<const uint8_t> bytes_of(const T& value) {
   return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
 }
 
-// Returns the lowest sequence that is not below `next` and has the low half `wire`.
-uint64_t sequence_from(uint32_t wire, uint64_t next) {
-  return next + static_cast<uint32_t>(wire - static_cast<uint32_t>(next));
+void put_le64(uint8_t* at, uint64_t value) {
+  for (unsigned i = 0; i < 8; ++i) at[i] = static_cast<uint8_t>(value >> (8 * i));
 }
 
 }  // namespace
@@ -32,9 +31,38 @@ SipKey derive_auth_key(const AuthMaterial& of_receiver, Qpn receiver, Qpn sender
     input.sender.set(sender.value());
     static_assert(sizeof input == 15);
     const uint64_t bits = siphash(of_receiver, bytes_of(input));
-    for (unsigned i = 0; i < 8; ++i) key[8U * half + i] = static_cast<uint8_t>(bits >> (8 * i));
+    put_le64(&key[8U * half], bits);
   }
   return key;
+}
+
+NetworkKeys derive_network_keys(const SipKey& network_key) {
+  NetworkKeys keys;
+  const auto derive = [&](const std::array<char, 8>& purpose, SipKey& key) {
+    for (uint8_t half = 0; half < 2; ++half) {
+      SipHash hash(network_key);
+      hash.update(bytes_of(purpose));
+      hash.update({&half, 1});
+      put_le64(&key[8U * half], hash.finish());
+    }
+  };
+  derive({'c', 'c', 'x', '-', 'm', 'a', 'd', 's'}, keys.datagrams);
+  derive({'c', 'c', 'x', '-', 's', 'e', 's', 's'}, keys.sessions);
+  return keys;
+}
+
+AuthMaterial mix_network_key(const NetworkKeys& keys, const AuthMaterial& of_receiver, uint64_t receiver,
+                             uint64_t sender) {
+  AuthMaterial mixed;
+  for (uint8_t half = 0; half < 2; ++half) {
+    SipHash hash(keys.sessions);
+    hash.update(of_receiver);
+    hash.update(bytes_of(Be64{receiver}));
+    hash.update(bytes_of(Be64{sender}));
+    hash.update({&half, 1});
+    put_le64(&mixed[8U * half], hash.finish());
+  }
+  return mixed;
 }
 
 uint64_t compute_auth(const SipKey& key, const FrameView& view, const ExtensionView& block,
@@ -66,16 +94,9 @@ std::string_view auth_outcome_name(AuthOutcome outcome) {
 
 AuthOutcome AuthReceiver::check(const FrameView& view, const ExtensionView& block) {
   if (!block.accepted() || !block.has(ExtensionType::kAuth)) return AuthOutcome::kMissing;
-  const uint64_t sequence = sequence_from(block.auth().sequence.get(), next_);
-  if (is_same_mac(compute_auth(key_, view, block, sequence), block.auth().mac.get())) {
-    next_ = sequence + 1;
-    return AuthOutcome::kRight;
-  }
-  // Distinguishes an old sequence with a correct MAC from a wrong MAC. Only the counters use the difference.
-  const auto behind = static_cast<uint32_t>(static_cast<uint32_t>(next_) - block.auth().sequence.get());
-  const bool is_old = behind != 0 && behind <= next_ &&
-                      is_same_mac(compute_auth(key_, view, block, next_ - behind), block.auth().mac.get());
-  return is_old ? AuthOutcome::kReplayed : AuthOutcome::kWrongMac;
+  return check(
+      block.auth().sequence.get(), block.auth().mac.get(),
+      [&](const SipKey& key, uint64_t sequence) { return compute_auth(key, view, block, sequence); });
 }
 
 }  // namespace roci

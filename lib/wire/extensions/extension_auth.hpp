@@ -25,6 +25,17 @@ using AuthMaterial = std::array<uint8_t, 16>;
 // host.
 SipKey derive_auth_key(const AuthMaterial& of_receiver, Qpn receiver, Qpn sender);
 
+// Keys of a network whose hosts share a secret, the network key (ExtensionConfig::network_key).
+struct NetworkKeys {
+  SipKey datagrams{};  // signs capability datagrams
+  SipKey sessions{};   // mixed into the key material of AUTH
+};
+NetworkKeys derive_network_keys(const SipKey& network_key);
+// Key material of a direction that only holders of the network key can compute: from the material that the receiver
+// sent, and from the incarnations of both hosts, so that no key outlives one of them.
+AuthMaterial mix_network_key(const NetworkKeys& keys, const AuthMaterial& of_receiver, uint64_t receiver,
+                             uint64_t sender);
+
 // Computes the correct MAC of a packet. The packet must be contiguous up to the end of its block, which must contain
 // AUTH.
 uint64_t compute_auth(const SipKey& key, const FrameView& view, const ExtensionView& block,
@@ -47,9 +58,26 @@ std::string_view auth_outcome_name(AuthOutcome outcome);
 // before: feedback that was overtaken is stale, and repeated feedback is a replay. A rejected packet changes nothing.
 class AuthReceiver {
  public:
-  explicit AuthReceiver(const SipKey& key) : key_(key) {}
+  // `next`: the lowest sequence that is accepted.
+  explicit AuthReceiver(const SipKey& key, uint64_t next = 0) : key_(key), next_(next) {}
   AuthOutcome check(const FrameView& view, const ExtensionView& block);
-  [[nodiscard]] uint64_t next() const { return next_; }  // the lowest sequence that is accepted
+  // The same for any representation of a packet. `sequence` and `mac` are those in the packet; mac_of(key, sequence)
+  // computes its correct MAC for a 64-bit sequence.
+  template <class MacOf>
+  AuthOutcome check(uint32_t sequence, uint64_t mac, MacOf&& mac_of) {
+    // The lowest sequence that is not below next_ and has this low half.
+    const uint64_t whole = next_ + static_cast<uint32_t>(sequence - static_cast<uint32_t>(next_));
+    if (is_same_mac(mac_of(key_, whole), mac)) {
+      next_ = whole + 1;
+      return AuthOutcome::kRight;
+    }
+    // Distinguishes an old sequence with a correct MAC from a wrong MAC. Only the counters use the difference.
+    const auto behind = static_cast<uint32_t>(static_cast<uint32_t>(next_) - sequence);
+    const bool is_old = behind != 0 && behind <= next_ && is_same_mac(mac_of(key_, next_ - behind), mac);
+    return is_old ? AuthOutcome::kReplayed : AuthOutcome::kWrongMac;
+  }
+  [[nodiscard]] uint64_t next() const { return next_; }
+  [[nodiscard]] const SipKey& key() const { return key_; }
 
  private:
   SipKey key_;

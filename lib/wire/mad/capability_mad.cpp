@@ -1,6 +1,8 @@
 #include "wire/mad/capability_mad.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 namespace roci {
 namespace {
@@ -11,6 +13,14 @@ bool is_zero(const Bytes& bytes) {
 }
 
 constexpr uint32_t kAuthBit = bit_of(ExtensionType::kAuth);
+constexpr auto kNetworkAuthBit = static_cast<uint32_t>(Capability::kNetworkAuth);
+
+bool has_network_auth(const CapabilityBody& body) {
+  return body.version >= kSignedCapabilityVersion && (body.capabilities.get() & kNetworkAuthBit) != 0;
+}
+bool has_network_auth(const CapabilityOffer& offer) {
+  return offer.version >= kSignedCapabilityVersion && (offer.capabilities & kNetworkAuthBit) != 0;
+}
 
 MadOutcome check_headers(const CapabilityMad& m) {
   using enum MadOutcome;
@@ -34,9 +44,13 @@ MadOutcome check_body(const CapabilityMad& m) {
   if (b.lowest == 0 || b.lowest > b.version || b.lowest > kCapabilityVersion) return kBadVersion;
   // A newer version may have values there, which this version ignores.
   const bool reserved_is_zero = b.reserved0.get() == 0 && b.reserved1 == 0 && is_zero(m.reserved);
-  if (b.version == kCapabilityVersion && !reserved_is_zero) return kReservedBits;
+  if (b.version <= kSignedCapabilityVersion && !reserved_is_zero) return kReservedBits;
+  const bool unsigned_is_zero = is_zero(m.network_auth) && m.mac.get() == 0;
+  if (b.version <= kSignedCapabilityVersion && !has_network_auth(b) && !unsigned_is_zero)
+    return kReservedBits;
   const bool has_auth = (b.capabilities.get() & kAuthBit) != 0;
   if (b.time_unit.get() == 0 || b.incarnation.get() == 0 || has_auth == is_zero(b.auth)) return kBadValue;
+  if (has_network_auth(b) && is_zero(m.network_auth)) return kBadValue;
   const bool response = m.mad.method == MadHeader::kGetResponse;
   if (response != (b.peer_incarnation.get() != 0)) return kBadValue;
   return kAccepted;
@@ -74,6 +88,10 @@ ParsedMad parse_capability_mad(std::span<const uint8_t> payload) {
                        .time_unit = b.time_unit.get(),
                        .incarnation = b.incarnation.get(),
                        .auth = b.auth};
+  if (has_network_auth(b)) {
+    out.message.offer.network_auth = m.network_auth;
+    out.message.mac = m.mac.get();
+  }
   return out;
 }
 
@@ -98,7 +116,36 @@ CapabilityMad build_capability_mad(const CapabilityMessage& message) {
   m.body.incarnation.set(offer.incarnation);
   m.body.peer_incarnation.set(message.peer_incarnation);
   m.body.auth = offer.auth;
+  m.network_auth = offer.network_auth;
+  m.mac.set(message.mac);
   return m;
+}
+
+uint64_t compute_capability_mac(const SipKey& key, const IpAddress& source, const IpAddress& destination,
+                                std::span<const uint8_t, kMadBytes> mad) {
+  constexpr size_t kMacAt = offsetof(CapabilityMad, mac);
+  constexpr std::array<uint8_t, sizeof(Be64)> kNoMac{};
+  SipHash hash(key);
+  hash.update(source.bytes);
+  hash.update(destination.bytes);
+  hash.update(mad.first<kMacAt>());
+  hash.update(kNoMac);
+  hash.update(mad.subspan<kMacAt + sizeof(Be64)>());
+  return hash.finish();
+}
+
+void sign_capability_mad(const SipKey& key, const IpAddress& source, const IpAddress& destination,
+                         CapabilityMad& mad) {
+  std::array<uint8_t, kMadBytes> bytes;
+  std::memcpy(bytes.data(), &mad, sizeof bytes);
+  mad.mac.set(compute_capability_mac(key, source, destination, bytes));
+}
+
+bool is_signed(const SipKey& key, const IpAddress& source, const IpAddress& destination,
+               std::span<const uint8_t, kMadBytes> mad) {
+  const auto& m = *reinterpret_cast<const CapabilityMad*>(mad.data());
+  return has_network_auth(m.body) &&
+         is_same_mac(m.mac.get(), compute_capability_mac(key, source, destination, mad));
 }
 
 bool answers(const CapabilityMessage& response, const CapabilityMessage& request) {
@@ -115,6 +162,7 @@ std::optional<CapabilityAgreement> agree(const CapabilityOffer& one, const Capab
   out.int_hops = std::min({one.int_hops, other.int_hops, kMaxIntHops});
   const auto bit = [](Capability c) { return static_cast<uint32_t>(c); };
   uint32_t both = one.capabilities & other.capabilities & (kAllCapabilities | known_extensions());
+  if (has_network_auth(one) && has_network_auth(other)) both |= kNetworkAuthBit | kAuthBit;
   // Removes capabilities that depend on a missing one.
   const auto needs = [&](uint32_t what, uint32_t other_half) {
     if ((both & other_half) != other_half) both &= ~what;

@@ -15,6 +15,7 @@
 
 #include "base/types.hpp"
 #include "wire/extensions/extension_auth.hpp"
+#include "wire/headers/address.hpp"
 #include "wire/headers/endian.hpp"
 #include "wire/mad/mad.hpp"
 
@@ -50,7 +51,10 @@ struct CapabilityMad {
   MadHeader mad;
   VendorMadHeader vendor;
   CapabilityBody body;
-  std::array<uint8_t, kMadBytes - 24 - 16 - 56> reserved{};
+  // Version 2 only: key material that is used together with the network key, and a MAC under the network key.
+  AuthMaterial network_auth{};
+  Be64 mac;
+  std::array<uint8_t, kMadBytes - 24 - 16 - 56 - 24> reserved{};
 };
 static_assert(sizeof(CapabilityMad) == kMadBytes);
 
@@ -62,6 +66,8 @@ inline constexpr std::array<uint8_t, 3> kCapabilityOui = {0x52, 0x6f, 0x63};
 inline constexpr uint16_t kCapabilityAttribute = 0x0101;
 inline constexpr std::array<uint8_t, 4> kCapabilityMagic = {'C', 'C', 'X', '1'};
 inline constexpr uint8_t kCapabilityVersion = 1;
+// Highest version of hosts with a network key. Its datagrams carry a MAC; hosts without the key ignore it.
+inline constexpr uint8_t kSignedCapabilityVersion = 2;
 
 // Capability bits. The low 16 bits are the extension types that the sender of the datagram supports (extensions.hpp).
 enum class Capability : uint32_t {
@@ -71,8 +77,9 @@ enum class Capability : uint32_t {
   kIntResponses = 1U << 19,     // CC_INT_RESP
   kWindowMessages = 1U << 20,   // CC_RXW
   kSelectiveRepeat = 1U << 21,  // the responder keeps packets that arrive after a gap
+  kNetworkAuth = 1U << 22,      // AUTH with keys that are derived from the network key; from version 2
 };
-inline constexpr uint32_t kAllCapabilities = 0x003f'0000;  // all bits of Capability
+inline constexpr uint32_t kAllCapabilities = 0x003f'0000;  // all bits of Capability except kNetworkAuth
 
 // Capabilities and parameters that a host advertises.
 struct CapabilityOffer {
@@ -86,7 +93,8 @@ struct CapabilityOffer {
   uint32_t time_unit = 1000;  // unit of the times in packets of this host, in ps; 1000 is a nanosecond
   // Random and new with each start, so that a restarted peer is distinguished from the cached one.
   uint64_t incarnation = 0;
-  AuthMaterial auth{};  // key material for packets to this host if it supports AUTH, otherwise 0
+  AuthMaterial auth{};          // key material for packets to this host if it supports AUTH, otherwise 0
+  AuthMaterial network_auth{};  // the same for kNetworkAuth
   friend bool operator==(const CapabilityOffer&, const CapabilityOffer&) = default;
 };
 
@@ -95,6 +103,7 @@ struct CapabilityMessage {
   uint64_t transaction = 0;
   uint64_t peer_incarnation = 0;  // response: incarnation of the sender of the request; request: 0
   CapabilityOffer offer;
+  uint64_t mac = 0;  // see compute_capability_mac(); 0 in version 1
   friend bool operator==(const CapabilityMessage&, const CapabilityMessage&) = default;
 };
 
@@ -132,10 +141,22 @@ ParsedMad parse_capability_mad(std::span<const uint8_t> payload);
 
 CapabilityMad build_capability_mad(const CapabilityMessage& message);
 
+// Computes the MAC of a datagram between two addresses: SipHash-2-4 over the source and destination IP address (16 bytes
+// each, IPv4 in the mapped form) and the 256 bytes of the datagram with the MAC as 0. `key`: NetworkKeys::datagrams.
+uint64_t compute_capability_mac(const SipKey& key, const IpAddress& source, const IpAddress& destination,
+                                std::span<const uint8_t, kMadBytes> mad);
+// Writes the MAC into the datagram.
+void sign_capability_mad(const SipKey& key, const IpAddress& source, const IpAddress& destination,
+                         CapabilityMad& mad);
+// Whether the datagram offers kNetworkAuth and its MAC is correct.
+bool is_signed(const SipKey& key, const IpAddress& source, const IpAddress& destination,
+               std::span<const uint8_t, kMadBytes> mad);
+
 // Returns true if the response repeats the transaction ID and the incarnation of the request.
 bool answers(const CapabilityMessage& response, const CapabilityMessage& request);
 
 // Extensions that two hosts use with each other: the capabilities of both, without those that require a missing one.
+// With kNetworkAuth, AUTH is one of them even if a host does not offer AUTH without the network key.
 struct CapabilityAgreement {
   uint8_t version = 0;
   uint32_t capabilities = 0;

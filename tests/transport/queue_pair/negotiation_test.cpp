@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "support/hosts/lone_host.hpp"
+#include "support/hosts/capability_exchange.hpp"
 #include "support/hosts/two_hosts.hpp"
 #include "wire/mad/capability_mad.hpp"
 
@@ -18,16 +18,9 @@ constexpr ExtensionConfig kEverything{.mode = ExtensionMode::kAuto,
                                       .source_qpn = true,
                                       .data_lsn = false};
 
-bool is_mad(const Packet& packet) { return packet.bth.destination_qp == kManagementQp; }
 bool is_standard(const Packet& packet) {
   return packet.bth.reserved7 == 0 && !packet.extensions && !opcode_info(packet.bth.opcode).is_private();
 }
-
-const ExtensionSession* session(const Side& side) {
-  TwoHosts::wake(side);
-  return TwoHosts::core(side).session.get();
-}
-bool is_confirmed(const Side& side) { return session(side) != nullptr && session(side)->terms.may_send; }
 
 ExtensionBlock lsn_block() {
   ExtensionBlock block;
@@ -243,77 +236,7 @@ TEST(Negotiation, mode_on_raises_an_event_when_an_idle_queue_pair_fails) {
   EXPECT_EQ(error_events(net.a), 1U);
 }
 
-// A host whose peer is the test.
-class CapabilityExchange : public testing::Test {
- protected:
-  static LoneHostOptions options(bool authenticate = false) {
-    LoneHostOptions o;
-    o.extensions = {.mode = ExtensionMode::kAuto, .selective_repeat = true, .authenticate = authenticate};
-    return o;
-  }
-  static Packet mad(const CapabilityMessage& message) {
-    Packet packet = make_packet(Opcode::kUdSendOnly);
-    packet.between(MacAddress::local(2), IpAddress::from_v4(0x0a000002), MacAddress::local(1),
-                   IpAddress::from_v4(0x0a000001));
-    packet.to(kManagementQp, Psn{0});
-    packet.deth = DethValues{kManagementQKey, 0, kManagementQp};
-    const CapabilityMad bytes = build_capability_mad(message);
-    packet.with_payload({reinterpret_cast<const uint8_t*>(&bytes), sizeof bytes});
-    return packet;
-  }
-  static CapabilityOffer offer(uint64_t incarnation = 7) {
-    CapabilityOffer o;
-    o.capabilities = bit_of(ExtensionType::kCeEcho) | bit_of(ExtensionType::kLsn) |
-                     bit_of(ExtensionType::kSack) | static_cast<uint32_t>(Capability::kSelectiveRepeat);
-    o.window = 64;
-    o.incarnation = incarnation;
-    return o;
-  }
-  static CapabilityMessage request(uint64_t incarnation = 7) {
-    CapabilityMessage m;
-    m.transaction = 99;
-    m.offer = offer(incarnation);
-    return m;
-  }
-  // Sends the packet and returns the management datagrams that the host sends in response.
-  std::vector<CapabilityMessage> tell(Packet packet) {
-    host.port().put(encode_packet(packet.finish()));
-    return datagrams();
-  }
-  std::vector<CapabilityMessage> datagrams() {
-    std::vector<CapabilityMessage> out;
-    for (const Packet& sent : host.work_for_packets()) {
-      if (!is_mad(sent)) continue;
-      const ParsedMad parsed = parse_capability_mad(sent.payload);
-      EXPECT_EQ(parsed.outcome, MadOutcome::kAccepted);
-      EXPECT_EQ(sent.deth->qkey, kManagementQKey);
-      EXPECT_EQ(sent.deth->source_qp, kManagementQp);
-      out.push_back(parsed.message);
-    }
-    return out;
-  }
-  // Returns the host's own request, which the host repeats until it is answered.
-  CapabilityMessage its_request() {
-    host.port().sent.clear();
-    host.now += 200ms;
-    const auto asked = datagrams();
-    EXPECT_EQ(asked.size(), 1U);
-    EXPECT_FALSE(asked.at(0).response);
-    return asked.at(0);
-  }
-  void answer_its_request(const CapabilityOffer& with = offer()) {
-    const CapabilityMessage asked = its_request();
-    CapabilityMessage response;
-    response.response = true;
-    response.transaction = asked.transaction;
-    response.peer_incarnation = asked.offer.incarnation;
-    response.offer = with;
-    tell(mad(response));
-  }
-  uint64_t counter(const std::string& name) { return host.side.counter(name); }
-
-  LoneHost host{options()};
-};
+class CapabilityExchange : public CapabilityPeer {};
 
 TEST_F(CapabilityExchange, request_is_answered_and_its_extensions_are_received_but_not_sent) {
   const auto back = tell(mad(request()));
@@ -389,19 +312,41 @@ TEST_F(CapabilityExchange, unexpected_feedback_is_counted_and_dropped) {
   EXPECT_EQ(host.work().size(), 1U);
 }
 
-TEST_F(CapabilityExchange, restarted_peer_is_queried_again_before_extensions_are_sent) {
+// The request may be forged. A restarted peer answers the host's own request.
+TEST_F(CapabilityExchange, restarted_peer_is_queried_and_used_with_its_response) {
   answer_its_request();
   ASSERT_TRUE(is_confirmed(host.side));
-  const auto back = tell(mad(request(8)));
-  host.work();
+  const ExtensionTerms before = session(host.side)->terms;
+  const auto back = tell(mad(request_with(signing_offer(8))));
   ASSERT_EQ(back.size(), 2U);
   EXPECT_TRUE(back[0].response);
   EXPECT_FALSE(back[1].response) << "and asks for itself";
   EXPECT_NE(back[1].transaction, back[0].transaction);
-  ASSERT_EQ(host.side.receive(1, LoneHost::kGuard, 100), 0);
-  host.receive(host.request(Opcode::kRcSendOnly, 0, 8));
-  ASSERT_NE(session(host.side), nullptr);
-  EXPECT_FALSE(is_confirmed(host.side));
+  EXPECT_TRUE(is_confirmed(host.side));
+  EXPECT_EQ(session(host.side)->terms, before) << "the request itself changes nothing";
+  CapabilityOffer restarted = offer(8);
+  restarted.capabilities &= ~static_cast<uint32_t>(Capability::kSelectiveRepeat);
+  tell(mad(response_to(back[1], restarted)));
+  EXPECT_TRUE(is_confirmed(host.side));
+  EXPECT_FALSE(session(host.side)->terms.has(Capability::kSelectiveRepeat)) << "the terms of the response";
+}
+
+// The sender of the requests may be any host that spoofs the peer's address.
+TEST_F(CapabilityExchange, forged_requests_cause_a_limited_number_of_queries) {
+  answer_its_request();
+  size_t questions = 0;
+  const Nanos begin = host.now;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    host.now += 100us;
+    for (const CapabilityMessage& sent : tell(mad(request(100 + i)))) {
+      if (sent.response) continue;
+      ++questions;
+      tell(mad(response_to(sent, offer())));
+    }
+  }
+  EXPECT_GE(questions, 2U);
+  EXPECT_LE(questions, static_cast<size_t>((host.now - begin) / Peers::kCausedInterval) + 1);
+  EXPECT_TRUE(is_confirmed(host.side));
 }
 
 TEST_F(CapabilityExchange, response_without_a_matching_request_is_rejected) {

@@ -86,6 +86,22 @@ TEST(ExtensionAuth, keys_differ_per_connection_and_direction) {
   EXPECT_EQ(keys.size(), 18U);
 }
 
+TEST(ExtensionAuth, network_key_and_incarnations_change_the_material) {
+  const SipKey network = example_key();
+  const NetworkKeys keys = derive_network_keys(network);
+  const AuthMaterial material{9, 8, 7};
+  std::set<SipKey> all{network, keys.datagrams, keys.sessions, material};
+  EXPECT_EQ(all.size(), 4U);
+  all.insert(mix_network_key(keys, material, 1, 2));
+  all.insert(mix_network_key(keys, material, 2, 1));
+  all.insert(mix_network_key(keys, material, 1, 3));
+  all.insert(mix_network_key(keys, material, 3, 2));
+  all.insert(mix_network_key(keys, AuthMaterial{9, 8, 6}, 1, 2));
+  all.insert(mix_network_key(derive_network_keys(SipKey{1}), material, 1, 2));
+  EXPECT_EQ(all.size(), 10U);
+  EXPECT_EQ(mix_network_key(keys, material, 1, 2), mix_network_key(keys, material, 1, 2));
+}
+
 // Flips each bit of the packet. It is accepted if and only if switches may change the bit, or it is payload.
 TEST(ExtensionAuth, mac_covers_all_immutable_bits_of_headers_and_block) {
   for (const bool ipv6 : {false, true}) {

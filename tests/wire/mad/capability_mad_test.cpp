@@ -204,6 +204,72 @@ TEST(CapabilityMad, compatible_newer_version_may_set_reserved_bits) {
   EXPECT_EQ(parsed.message, m);
 }
 
+const SipKey kNetworkKey{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+
+CapabilityMessage signed_request() {
+  CapabilityMessage m = example_request();
+  m.offer.version = kSignedCapabilityVersion;
+  m.offer.capabilities |= bit(Capability::kNetworkAuth);
+  for (size_t i = 0; i < 16; ++i) m.offer.network_auth[i] = static_cast<uint8_t>(0x30 + i);
+  return m;
+}
+
+TEST(CapabilityMad, datagram_with_network_key_has_material_and_mac_after_the_first_version) {
+  CapabilityMad mad = build_capability_mad(signed_request());
+  const SipKey key = derive_network_keys(kNetworkKey).datagrams;
+  const IpAddress source = IpAddress::from_v4(0x0a000001), destination = IpAddress::from_v4(0x0a000002);
+  sign_capability_mad(key, source, destination, mad);
+  const ByteVector bytes = bytes_of(mad);
+  EXPECT_EQ(hex_text(std::span(bytes).subspan(44, 2)), "0201") << "version 2, compatible with 1";
+  EXPECT_EQ(hex_text(std::span(bytes).subspan(96, 16)), "303132333435363738393a3b3c3d3e3f");
+  ByteVector covered = from_hex("00000000000000000000ffff0a000001 00000000000000000000ffff0a000002");
+  covered.insert(covered.end(), bytes.begin(), bytes.end());
+  std::fill_n(covered.begin() + 32 + 112, 8, 0);
+  EXPECT_EQ(mad.mac.get(), siphash(key, covered));
+  const ParsedMad parsed = parse_exact(bytes);
+  ASSERT_EQ(parsed.outcome, MadOutcome::kAccepted);
+  EXPECT_EQ(parsed.message.mac, mad.mac.get());
+  EXPECT_EQ(parsed.message.offer, signed_request().offer);
+  EXPECT_EQ(bytes_of(build_capability_mad(parsed.message)), bytes);
+}
+
+TEST(CapabilityMad, mac_covers_every_byte_and_both_addresses) {
+  CapabilityMad mad = build_capability_mad(signed_request());
+  const NetworkKeys keys = derive_network_keys(kNetworkKey);
+  const IpAddress source = IpAddress::from_v4(0x0a000001), destination = IpAddress::from_v4(0x0a000002);
+  sign_capability_mad(keys.datagrams, source, destination, mad);
+  const ByteVector right = bytes_of(mad);
+  const auto accepted = [&](const ByteVector& bytes, const IpAddress& from, const IpAddress& to,
+                            const SipKey& key) {
+    return is_signed(key, from, to, std::span<const uint8_t, kMadBytes>(bytes.data(), kMadBytes));
+  };
+  EXPECT_TRUE(accepted(right, source, destination, keys.datagrams));
+  EXPECT_FALSE(accepted(right, destination, source, keys.datagrams)) << "sent back to its sender";
+  EXPECT_FALSE(accepted(right, source, IpAddress::from_v4(0x0a000003), keys.datagrams));
+  EXPECT_FALSE(accepted(right, source, destination, keys.sessions));
+  EXPECT_FALSE(accepted(right, source, destination, kNetworkKey));
+  for (size_t at = 0; at < kMadBytes; ++at) {
+    ByteVector changed = right;
+    changed[at] ^= 1;
+    EXPECT_FALSE(accepted(changed, source, destination, keys.datagrams)) << at;
+  }
+}
+
+TEST(CapabilityMad, network_key_fields_require_their_version_and_capability) {
+  const auto outcome = [](const std::function<void(ByteVector&)>& change) {
+    ByteVector bytes = bytes_of(build_capability_mad(signed_request()));
+    change(bytes);
+    return parse_exact(bytes).outcome;
+  };
+  EXPECT_EQ(outcome([](auto&) {}), MadOutcome::kAccepted);
+  EXPECT_EQ(outcome([](auto& b) { b[44] = 1; }), MadOutcome::kReservedBits)
+      << "fields of version 2 in version 1";
+  EXPECT_EQ(outcome([](auto& b) { b[49] = 0; }), MadOutcome::kReservedBits) << "without the capability";
+  EXPECT_EQ(outcome([](auto& b) { std::fill_n(b.begin() + 96, 16, 0); }), MadOutcome::kBadValue);
+  EXPECT_EQ(outcome([](auto& b) { b[120] = 1; }), MadOutcome::kReservedBits);
+  EXPECT_EQ(outcome([](auto& b) { b[255] = 1; }), MadOutcome::kReservedBits);
+}
+
 TEST(CapabilityMad, only_the_matching_response_answers_a_request) {
   const CapabilityMessage request = example_request();
   CapabilityMessage response = example_request();
@@ -266,6 +332,16 @@ TEST(CapabilityAgreement, omits_capabilities_without_their_counterpart) {
             bit(Capability::kSelectiveRepeat) | bit_of(ExtensionType::kIntEcho));
   EXPECT_FALSE(agree(all, none)->has(Capability::kSelectiveRepeat));
   EXPECT_TRUE(agree(all, none)->has(Capability::kReadAcks));
+}
+
+TEST(CapabilityAgreement, network_key_adds_auth_if_both_hosts_offer_it) {
+  CapabilityOffer keyed = signed_request().offer;
+  keyed.capabilities = bit(Capability::kNetworkAuth);
+  ASSERT_TRUE(agree(keyed, keyed));
+  EXPECT_EQ(agree(keyed, keyed)->capabilities, bit(Capability::kNetworkAuth) | bit_of(ExtensionType::kAuth));
+  CapabilityOffer plain;
+  plain.capabilities = bit_of(ExtensionType::kAuth) | bit(Capability::kNetworkAuth);
+  EXPECT_EQ(agree(keyed, plain)->capabilities, 0U) << "the bit has no meaning in version 1";
 }
 
 TEST(CapabilityAgreement, fails_without_common_version) {
