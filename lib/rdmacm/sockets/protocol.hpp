@@ -102,6 +102,15 @@ struct DatagramSource {
 inline constexpr size_t kV4DatagramHeader = 8, kV6DatagramHeader = 24;
 inline constexpr size_t kDatagramBuffer = 2048;  // buffer of each receiver, including the header
 
+// Addresses in the network header of a received datagram, which the receiver of its packet has validated.
+struct DatagramRoute {
+  IpAddress source, destination;
+};
+inline constexpr size_t kNetworkHeader = 40;
+// Reads the bytes before the datagram: an IPv6 header, or an IPv4 header in the last 20 bytes with the first 20 undefined
+// (IBTA A17.4.5.1). Returns null for a header of the other IP version.
+std::optional<DatagramRoute> read_datagram_route(std::span<const uint8_t, kNetworkHeader> header, bool v4);
+
 size_t datagram_header_length(const DatagramSource& source);
 void write_datagram_header(const DatagramSource& source, std::span<uint8_t> out);
 // Returns null without a valid header.
