@@ -48,6 +48,145 @@ class HostileSockets : public testing::Test {
   fake::Device& device = fake::Device::instance();
 };
 
+// ---- Streams.
+
+struct Connected {
+  std::shared_ptr<Socket> socket;
+  fake::QueuePair* pair = nullptr;
+  ConnectionData local{};  // what the peer got in the REP
+
+  [[nodiscard]] Area& grant(uint32_t index) const {
+    return reinterpret_cast<Area*>(local.grants.address)[index];
+  }
+};
+
+class HostileStream : public HostileSockets {
+ protected:
+  std::shared_ptr<Socket> listener(int backlog) {
+    auto socket = make_stream(AF_INET);
+    port = bind(*socket);
+    EXPECT_EQ(socket->listen(backlog), 0);
+    return socket;
+  }
+  // A peer that exists: it confirms the reply.
+  Connected connect(Socket& listening, fake::StreamRequest request) {
+    request.port = port;
+    device.receive(request.from, fake::request_of(request));
+    EXPECT_EQ(listening.poll_events(POLLIN), POLLIN);
+    Connected out{.socket = listening.accept()};
+    if (out.socket == nullptr) {
+      ADD_FAILURE() << "no stream";
+      return out;
+    }
+    const auto& reply = std::get<CmReply>(device.messages.back().mad.message);
+    out.local = from_wire(reply.private_data).value_or(ConnectionData{});
+    out.pair = device.made.back();
+    device.receive(request.from, CmReady{.local_id = request.id, .remote_id = reply.local_id});
+    EXPECT_EQ(out.socket->poll_events(POLLOUT), POLLOUT);
+    return out;
+  }
+  static ssize_t send(Socket& socket, size_t bytes) {
+    std::vector<uint8_t> content(bytes);
+    const iovec piece{content.data(), content.size()};
+    return socket.send({&piece, 1}, 0, nullptr, 0);
+  }
+
+  uint16_t port = 0;
+};
+
+// A request costs its sender one frame, with any source address.
+TEST_F(HostileStream, requests_make_at_most_16_streams_before_they_are_accepted) {
+  const auto listening = listener(64);
+  const uint64_t dropped_before = device.agent().counts().overflowed;
+  for (uint32_t i = 1; i <= 300; ++i) {
+    device.receive(host(i), fake::request_of({.from = host(i), .port = port, .id = i, .qpn = i}));
+    listening->poll_events(POLLIN);
+  }
+  EXPECT_EQ(device.queue_pairs.size(), 16U);
+  EXPECT_EQ(device.channels, 16);
+  EXPECT_EQ(device.agent().unanswered(), 64U) << "the backlog";
+  EXPECT_EQ(device.agent().counts().overflowed - dropped_before, 300U - 64 - 16);
+  // The requesters do not confirm the replies. Their streams end, and the program gets none of them.
+  for (int i = 0; i < 6; ++i) {
+    device.pass(100s);
+    EXPECT_LE(device.queue_pairs.size(), 16U);
+    listening->poll_events(POLLIN);
+  }
+  EXPECT_EQ(listening->poll_events(POLLIN), 0);
+  EXPECT_EQ(listening->accept(), nullptr);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_TRUE(device.queue_pairs.empty());
+  const Connected real = connect(*listening, {.id = 1000});
+  EXPECT_EQ(send(*real.socket, 10), 10);
+}
+
+TEST_F(HostileStream, small_backlog_also_limits_the_streams_before_they_are_accepted) {
+  const auto listening = listener(2);
+  for (uint32_t i = 1; i <= 5; ++i)
+    device.receive(host(i), fake::request_of({.from = host(i), .port = port, .id = i, .qpn = i}));
+  EXPECT_EQ(listening->poll_events(POLLIN), POLLIN);
+  EXPECT_EQ(device.queue_pairs.size(), 2U);
+  // The others are answered as the program accepts.
+  std::vector<std::shared_ptr<Socket>> accepted;
+  while (auto stream = listening->accept()) accepted.push_back(std::move(stream));
+  EXPECT_EQ(accepted.size(), 5U);
+}
+
+TEST_F(HostileStream, request_whose_sender_has_given_up_is_not_answered) {
+  const auto listening = listener(1);
+  for (const uint32_t i : {1U, 2U})
+    device.receive(host(i), fake::request_of({.from = host(i), .port = port, .id = i, .qpn = i}));
+  EXPECT_EQ(listening->poll_events(POLLIN), POLLIN);
+  EXPECT_EQ(device.agent().unanswered(), 1U);
+  device.receive(host(2), CmRejected{.local_id = 2, .reason = CmRejected::kTimeout});
+  EXPECT_NE(listening->accept(), nullptr);
+  EXPECT_EQ(listening->accept(), nullptr);
+  EXPECT_EQ(device.agent().connections(), 0U);
+}
+
+TEST_F(HostileStream, request_of_another_protocol_is_rejected_without_a_stream) {
+  const auto listening = listener(4);
+  CmRequest request = fake::request_of({.port = port});
+  request.private_data[CmIpHeader::kBytes] = 9;  // version
+  device.receive(kPeer, request);
+  EXPECT_EQ(listening->poll_events(POLLIN), 0);
+  EXPECT_TRUE(device.queue_pairs.empty());
+  ASSERT_EQ(device.messages.size(), 1U);
+  EXPECT_EQ(std::get<CmRejected>(device.messages[0].mad.message).reason, CmRejected::kConsumer);
+}
+
+TEST_F(HostileStream, listener_that_is_closed_rejects_its_requests) {
+  auto listening = listener(1);
+  for (const uint32_t i : {1U, 2U})
+    device.receive(host(i), fake::request_of({.from = host(i), .port = port, .id = i, .qpn = i}));
+  EXPECT_EQ(listening->poll_events(POLLIN), POLLIN);
+  EXPECT_EQ(listening->close(), 0);
+  listening.reset();
+  ASSERT_EQ(device.messages.size(), 3U);
+  EXPECT_EQ(cm_message_name(device.messages[1].mad.message), "REJ");
+  EXPECT_EQ(cm_message_name(device.messages[2].mad.message), "REJ");
+}
+
+TEST_F(HostileStream, more_data_than_granted_is_an_error) {
+  const auto listening = listener(4);
+  const Connected peer = connect(*listening, {});
+  ASSERT_TRUE(peer.pair->receive_immediate(word(Operation::kData, 1U << 17)));  // the whole ring
+  EXPECT_EQ(peer.socket->poll_events(POLLIN), POLLIN);
+  ASSERT_TRUE(peer.pair->receive_immediate(word(Operation::kData, 1)));
+  EXPECT_NE(peer.socket->poll_events(POLLIN) & POLLERR, 0);
+}
+
+TEST_F(HostileStream, more_messages_than_credits_are_an_error) {
+  const auto listening = listener(4);
+  const Connected peer = connect(*listening, {});
+  for (uint32_t i = 0; i < peer.local.credits; ++i) {
+    ASSERT_TRUE(peer.pair->receive_immediate(word(Operation::kData, 1)));
+    EXPECT_EQ(peer.socket->poll_events(POLLIN), POLLIN);
+  }
+  ASSERT_TRUE(peer.pair->receive_immediate(word(Operation::kData, 1)));
+  EXPECT_NE(peer.socket->poll_events(POLLIN) & POLLERR, 0);
+}
+
 // ---- Datagrams.
 
 class HostileDatagrams : public HostileSockets {

@@ -24,6 +24,7 @@ Clock::time_point deadline(Clock::duration timeout) {
 
 void Stream::progress() {
   if (stage_ == Stage::kListening || opening()) take_connection_events();
+  if (stage_ == Stage::kListening) answer_requests();
   if (link_ == nullptr || (stage_ != Stage::kOpen && stage_ != Stage::kAccepting)) return;
   const bool any = link_->progress();
   const auto time = Clock::now();
