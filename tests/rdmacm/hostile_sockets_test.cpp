@@ -167,6 +167,26 @@ TEST_F(HostileStream, listener_that_is_closed_rejects_its_requests) {
   EXPECT_EQ(cm_message_name(device.messages[2].mad.message), "REJ");
 }
 
+// A credit message may bring a grant. A peer that grants without end must not fill the memory.
+TEST_F(HostileStream, more_grants_than_the_list_of_a_peer_has_are_an_error) {
+  const auto listening = listener(4);
+  const Connected peer = connect(*listening, {});
+  uint32_t messages = 0;
+  const auto grant = [&](uint32_t length) {
+    peer.grant((1 + messages++) % kGrants) = {.address = 0x30000, .key = 2, .length = length};
+    EXPECT_TRUE(peer.pair->receive_immediate(word(Operation::kCredits, 384)));
+    return peer.socket->poll_events(POLLOUT);
+  };
+  EXPECT_EQ(grant(65536), POLLOUT);
+  EXPECT_EQ(grant(65536), POLLOUT) << "one more than an honest peer has";
+  // When one is used up, the peer grants again.
+  EXPECT_EQ(send(*peer.socket, 65536), 65536);
+  EXPECT_EQ(grant(1), POLLOUT);
+  EXPECT_NE(grant(1) & POLLERR, 0);
+  EXPECT_EQ(send(*peer.socket, 1), -1);
+  EXPECT_EQ(errno, EPROTO);
+}
+
 TEST_F(HostileStream, more_data_than_granted_is_an_error) {
   const auto listening = listener(4);
   const Connected peer = connect(*listening, {});

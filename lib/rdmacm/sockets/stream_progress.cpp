@@ -139,7 +139,8 @@ void StreamLink::on_sent(const ibv_wc& completion) {
 }
 
 // A credit message does not specify whether the list has changed, so the list is read. A nonzero length is a grant that
-// was not taken yet. The peer reuses an entry only after its grant is used up.
+// was not taken yet. The peer reuses an entry only after its grant is used up, so more grants than its list and the
+// connection data contain are a violation of the protocol.
 void StreamLink::take_grants() {
   struct KeyAndLength {
     uint32_t key, length;
@@ -149,6 +150,7 @@ void StreamLink::take_grants() {
     std::atomic_ref<uint64_t> last(place[1]);
     const auto rest = std::bit_cast<KeyAndLength>(last.load(std::memory_order_acquire));
     if (rest.length == 0) return;
+    if (grants_.size() > kGrants) return fail(EPROTO);
     grants_.push_back(
         {std::atomic_ref<uint64_t>(place[0]).load(std::memory_order_relaxed), rest.key, rest.length});
     last.store(0, std::memory_order_relaxed);
