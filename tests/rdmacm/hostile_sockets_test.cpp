@@ -4,10 +4,12 @@
 #include <poll.h>
 #include <rdma/rdma_cma.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "rdmacm/addresses.hpp"
@@ -205,6 +207,29 @@ TEST_F(HostileStream, more_messages_than_credits_are_an_error) {
   }
   ASSERT_TRUE(peer.pair->receive_immediate(word(Operation::kData, 1)));
   EXPECT_NE(peer.socket->poll_events(POLLIN) & POLLERR, 0);
+}
+
+// The peer changes the table of mappings while it is searched.
+TEST(SocketMappings, found_mapping_contains_the_offset_while_the_peer_changes_the_table) {
+  std::vector<uint64_t> table(3);
+  std::atomic<bool> done = false;
+  std::thread peer([&] {
+    constexpr uint64_t kLength = uint64_t{1000} << 32;  // in the high half of the word, after the key
+    const std::atomic_ref<uint64_t> length(table[2]);
+    while (!done) {
+      length.store(kLength, std::memory_order_relaxed);
+      length.store(0, std::memory_order_relaxed);
+    }
+  });
+  uint64_t found = 0, missed = 0, wrong = 0;
+  while (found < 100'000 || missed < 100'000) {
+    const auto mapping = find_mapping(table, 500);
+    ++(mapping ? found : missed);
+    if (mapping && mapping->area.length != 1000) ++wrong;
+  }
+  done = true;
+  peer.join();
+  EXPECT_EQ(wrong, 0U);
 }
 
 // ---- Datagrams.

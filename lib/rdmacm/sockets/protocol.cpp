@@ -1,6 +1,7 @@
 #include "rdmacm/sockets/protocol.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "wire/headers/checksum.hpp"
@@ -51,6 +52,17 @@ std::optional<ConnectionData> from_wire(std::span<const uint8_t> data) {
                      .ring = area_of(wire.ring)};
   if ((wire.flags & WireConnectionData::kHasMappings) != 0) out.mappings = unscaled(wire.mappings);
   return out;
+}
+
+std::optional<Mapping> find_mapping(std::span<uint64_t> table, uint64_t offset) {
+  std::array<uint64_t, sizeof(Mapping) / sizeof(uint64_t)> words;
+  for (; table.size() >= words.size(); table = table.subspan(words.size())) {
+    for (size_t i = 0; i < words.size(); ++i)
+      words[i] = std::atomic_ref<uint64_t>(table[i]).load(std::memory_order_relaxed);
+    const auto one = std::bit_cast<Mapping>(words);
+    if (offset >= one.offset && offset - one.offset < one.area.length) return one;
+  }
+  return std::nullopt;
 }
 
 std::optional<DatagramRoute> read_datagram_route(std::span<const uint8_t, kNetworkHeader> header, bool v4) {

@@ -84,6 +84,10 @@ WireConnectionData to_wire(const ConnectionData& data);
 // Returns null for another protocol.
 std::optional<ConnectionData> from_wire(std::span<const uint8_t> data);
 
+// Returns the mapping with this offset from a table in memory that the peer writes at any time, or null. The result is a
+// copy that was checked after it was read.
+std::optional<Mapping> find_mapping(std::span<uint64_t> table, uint64_t offset);
+
 // Values written into the memory of a peer with the other byte order.
 constexpr Area swapped(const Area& area) {
   return {__builtin_bswap64(area.address), __builtin_bswap32(area.key), __builtin_bswap32(area.length)};

@@ -192,13 +192,8 @@ void StreamLink::consume(size_t bytes) {
   if (open_ && !is_disconnected()) give_credits();
 }
 
-const Mapping* StreamLink::mapping_at(uint64_t offset) const {
-  const auto* const first =
-      reinterpret_cast<const Mapping*>(peer_written_.data() + kGrants * sizeof(Area) / sizeof(uint64_t));
-  const std::span all(first, sizes_.mappings);
-  const auto found = std::ranges::find_if(
-      all, [&](const Mapping& one) { return offset >= one.offset && offset - one.offset < one.area.length; });
-  return found == all.end() ? nullptr : &*found;
+std::optional<Mapping> StreamLink::mapping_at(uint64_t offset) {
+  return find_mapping(std::span(peer_written_).subspan(kGrants * sizeof(Area) / sizeof(uint64_t)), offset);
 }
 
 bool StreamLink::map(void* address, size_t length, bool writable, uint64_t offset) {
