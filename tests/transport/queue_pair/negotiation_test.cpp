@@ -501,6 +501,25 @@ TEST_F(CapabilityExchange, peers_with_one_unkeyed_hash_do_not_share_a_chain) {
   EXPECT_LE(peers.longest_chain(), 16U);
 }
 
+// The answer contains the key material for the host with the source address. Another host of the link, which sees only
+// frames to its own MAC address, must not get it.
+TEST_F(CapabilityExchange, answer_goes_to_the_known_neighbor_and_not_to_the_source_mac) {
+  const auto destinations = [&](const IpAddress& source) {
+    Packet asked = mad(request());
+    asked.source = source;
+    asked.source_mac = MacAddress::local(9);
+    host.port().put(encode_packet(asked.finish()));
+    std::vector<MacAddress> out;
+    for (const Packet& sent : host.work_for_packets()) {
+      if (is_mad(sent) && sent.destination == source) out.push_back(sent.destination_mac);
+    }
+    return out;
+  };
+  EXPECT_EQ(destinations(IpAddress::from_v4(0x0a000002)), std::vector{MacAddress::local(2)});
+  // An unknown host gets the answer without address resolution, so that requests cannot fill the neighbor table.
+  EXPECT_EQ(destinations(IpAddress::from_v4(0x0a000007)), std::vector{MacAddress::local(9)});
+}
+
 TEST_F(CapabilityExchange, rejected_request_makes_the_peer_standard_at_once) {
   Packet refusal = mad(its_request());  // the response of kernels without an agent
   refusal.payload[3] = 0x81;
