@@ -61,7 +61,8 @@ Agent::Agent(Sender& sender, IdSource& ids, uint64_t ca_guid, const Limits& limi
       by_remote_id_(0, hash_),
       by_remote_qp_(0, hash_),
       services_(0, hash_),
-      answers_(limits.answers_per_second) {}
+      answers_(limits.answers_per_second),
+      reply_repetitions_(limits.reply_repetitions_per_second) {}
 
 Agent::~Agent() {
   by_id_.for_each([&](uint32_t, Connection& connection) {
@@ -231,11 +232,10 @@ bool Agent::send(Connection& connection, Nanos now) {
 }
 
 void Agent::send_until_answered(Connection& connection, uint8_t tries, Nanos now) {
-  const Nanos whole = connection.response_time();
-  connection.give_up_ = now + (tries + 1) * whole;
+  connection.give_up_ = now + (tries + 1) * connection.response_time();
   connection.final_deadline_ = connection.give_up_ + kMaxDelay;
   connection.resumes_ = now;
-  connection.wait_ = std::min(limits_.first_retry, whole);
+  connection.wait_ = std::min(limits_.first_retry, longest_wait(connection));
   timers_.schedule(connection, send(connection, now) ? now + connection.wait_ : now + kSendRetryDelay);
 }
 
@@ -261,10 +261,14 @@ void Agent::on_timer(Connection& connection, Nanos now) {
   if (connection.state_ == State::kServiceReplySent)
     return connection.orphan_ ? free(connection) : set_state(connection, State::kIdle);
   if (now < connection.give_up_) {
-    if (!send(connection, now)) return timers_.schedule(connection, now + kSendRetryDelay);
-    ++counts_.retries;
-    const Nanos whole = connection.response_time();
-    connection.wait_ = std::min(2 * connection.wait_, whole);
+    const bool is_reply = connection.state_ == State::kReplySent;
+    const bool is_limited = is_reply && connection.repetitions_ == kFreeReplyRepetitions;
+    if (!is_limited || reply_repetitions_.allow(now)) {
+      if (!send(connection, now)) return timers_.schedule(connection, now + kSendRetryDelay);
+      ++counts_.retries;
+      if (is_reply && !is_limited) ++connection.repetitions_;
+    }
+    connection.wait_ = std::min(2 * connection.wait_, longest_wait(connection));
     return timers_.schedule(connection, std::min(now + connection.wait_, connection.give_up_));
   }
   switch (connection.state_) {

@@ -110,6 +110,8 @@ struct Limits {
   uint32_t answers_per_second = 10'000;  // to messages without a connection
   // Doubles with each retransmission, up to the response time of the message.
   Nanos first_retry{128'000'000};
+  // Of all connections without RTU together, after the first three repetitions of each REP.
+  uint32_t reply_repetitions_per_second = 100;
 };
 
 // Duration of a time code: 4.096 us x 2^code.
@@ -121,6 +123,11 @@ constexpr Nanos duration_of(uint8_t code) {
 // Limits of the times that a peer can specify.
 inline constexpr Nanos kMinResponseTime{10'000'000}, kMaxResponseTime{60'000'000'000};
 inline constexpr Nanos kMaxDelay{600'000'000'000};  // sum of the delays by MRAs of a REQ or a REP
+// Repetitions of each REP that Limits::reply_repetitions_per_second does not count. Until RTU arrives the REQ may be forged,
+// and its times and number of retries must not make the agent an amplifier.
+inline constexpr uint8_t kFreeReplyRepetitions = 3;
+inline constexpr Nanos kMaxReplyWait =
+    duration_of(20);  // 4.3 s between two REPs, or the response time of a slower peer
 
 class Agent;
 
@@ -154,6 +161,7 @@ class Connection final : private Timer {
   bool xrc_ = false;              // its REP contains the queue pair as EE context number
   bool orphan_ = false;           // destroyed by its user; the agent frees it after the disconnection
   uint8_t tries_ = 0;             // retransmissions of a message
+  uint8_t repetitions_ = 0;       // of the REP
   uint8_t lifetime_ = 0;          // packet lifetime, a time code
   uint8_t response_timeout_ = 0;  // of the peer, a time code
   uint32_t local_id_ = 0, remote_id_ = 0;  // of a SIDR: request ID
@@ -278,6 +286,11 @@ class Agent {
   bool send(Connection& connection, Nanos now);
   // Sends the message set by set_message(), and retransmits it until a response or the timeout.
   void send_until_answered(Connection& connection, uint8_t tries, Nanos now);
+  // Longest time between two transmissions of a message.
+  static Nanos longest_wait(const Connection& connection) {
+    return connection.state_ == State::kReplySent ? std::max(connection.response_time(), kMaxReplyWait)
+                                                  : connection.response_time();
+  }
   void send_once(Connection& connection, const CmMessage& message, Nanos now);
   void reply_unknown_peer(const Route& route, uint64_t transaction, const CmMessage& message, Nanos now);
   void on_timer(Connection& connection, Nanos now);
@@ -318,7 +331,7 @@ class Agent {
   RemoteTable services_;                                    // of received SIDR_REQs, by request ID
   std::unordered_multimap<uint64_t, Listener*> listeners_;  // by service ID
   uint32_t unanswered_ = 0, unready_ = 0;
-  RateLimit answers_;
+  RateLimit answers_, reply_repetitions_;
 };
 
 }  // namespace roci::cm

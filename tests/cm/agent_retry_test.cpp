@@ -109,5 +109,38 @@ TEST_F(CmAgent, limits_timeouts_requested_by_peer) {
   EXPECT_TRUE(server.was_told(EventKind::kReplyTimeout));
 }
 
+// The REQ specifies the shortest times and the most retries. The agent must not send its sender, whose address may be
+// forged, a REP every 10 ms.
+TEST_F(CmAgent, request_with_the_shortest_times_obtains_two_replies) {
+  CmRequest request{.local_id = 77, .service_id = kService, .queue_pair = Qpn{5}};
+  request.max_cm_retries = 15;
+  network.forge({.local = kClient, .remote = kServer}, {1, 0, request});
+  network.run_to_the_end();
+  EXPECT_EQ(network.said(), (Names{"REP", "REP", "REJ"}));
+  EXPECT_EQ(network.sent[1].at - network.sent[0].at, Nanos{128'000'000});
+  EXPECT_EQ(server_agent.connections(), 0U);
+}
+
+TEST_F(CmAgent, repeated_replies_of_all_connections_without_rtu_are_rate_limited) {
+  constexpr uint32_t kRequests = 1000;
+  listener.backlog = kRequests;
+  CmRequest request{.service_id = kService};
+  request.local_response_timeout = request.remote_response_timeout = 20;
+  request.max_cm_retries = 15;
+  const Nanos begun = network.now;
+  for (uint32_t i = 1; i <= kRequests; ++i) {
+    request.local_id = i;
+    request.queue_pair = Qpn{i};
+    network.forge({.local = IpAddress::from_v4(0x0b000000 + i), .remote = kServer}, {i, 0, request});
+  }
+  network.run_to_the_end();
+  const auto said = network.said();
+  const auto replies = std::count(said.begin(), said.end(), "REP");
+  const auto seconds = (network.now - begun) / Nanos{1'000'000'000};
+  EXPECT_GE(replies, 4 * kRequests) << "three repetitions of each are sent in any case";
+  EXPECT_LE(replies, 4 * kRequests + 100 * (seconds + 1));
+  EXPECT_EQ(std::count(said.begin(), said.end(), "REJ"), kRequests);
+}
+
 }  // namespace
 }  // namespace roci::cm::agents

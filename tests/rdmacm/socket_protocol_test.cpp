@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -109,6 +111,34 @@ TEST(DatagramHeader, rejects_invalid_headers) {
   // An IPv4-mapped address: its length would be taken for that of the IPv4 header, and the rest of the header for data.
   EXPECT_FALSE(read_datagram_header(
       std::vector<uint8_t>{6, 24, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 0, 1}));
+}
+
+// IBTA A17.4.5.1: an IPv4 header is in the last 20 bytes, and the first 20 are undefined.
+TEST(DatagramRoute, is_that_of_the_network_header_of_the_requested_version) {
+  std::array<uint8_t, kNetworkHeader> v4{};
+  const std::array<uint8_t, 20> header{0x45, 0,    0,  0, 0, 0, 0,  0, 64, 17,
+                                       0x66, 0xeb, 10, 0, 0, 2, 10, 0, 0,  1};
+  std::ranges::copy(header, v4.begin() + 20);
+  for (const uint8_t undefined : {uint8_t{0}, uint8_t{0x60}, uint8_t{0x45}, uint8_t{0xff}}) {
+    v4[0] = undefined;
+    const auto route = read_datagram_route(v4, true);
+    ASSERT_TRUE(route) << int{undefined};
+    EXPECT_EQ(route->source.to_string(), "10.0.0.2");
+    EXPECT_EQ(route->destination.to_string(), "10.0.0.1");
+    EXPECT_FALSE(read_datagram_route(v4, false));
+  }
+  std::array<uint8_t, kNetworkHeader> v6{};
+  v6[0] = 0x60;
+  v6[8] = v6[24] = 0xfd;
+  v6[23] = 2;
+  v6[39] = 1;
+  v6[20] = 0x45;  // a part of the source address; without a correct checksum behind it, it is no IPv4 header
+  const auto route = read_datagram_route(v6, false);
+  ASSERT_TRUE(route);
+  EXPECT_EQ(route->source.to_string(), "fd00::4500:2");
+  EXPECT_EQ(route->destination.to_string(), "fd00::1");
+  EXPECT_FALSE(read_datagram_route(v6, true));
+  EXPECT_FALSE(read_datagram_route(std::array<uint8_t, kNetworkHeader>{}, true));
 }
 
 }  // namespace

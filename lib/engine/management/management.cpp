@@ -62,7 +62,12 @@ Resolution Management::find_path(const MadRoute& route, RocePath& path, Nanos no
   path.vlan_id = vlan_id_;
   path.traffic_class = route.traffic_class;
   path.hop_limit = route.hop_limit;
-  if (!route.next_hop.is_zero()) return Resolution::kResolved;
+  if (!route.next_hop.is_zero()) {
+    // An answer. The source MAC address of the request is used only for an unknown neighbor: otherwise a host of the link
+    // could obtain the answers to requests that it sends with the IP address of another one.
+    if (const auto known = neighbors_.known_mac(route.remote, now)) path.destination_mac = *known;
+    return Resolution::kResolved;
+  }
   const Lookup next_hop = neighbors_.resolve(route.remote, now);
   if (next_hop.result == Resolution::kResolved) path.destination_mac = next_hop.entry->mac;
   return next_hop.result;

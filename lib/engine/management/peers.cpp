@@ -85,6 +85,13 @@ Peers::Peer* Peers::find_or_make(const IpAddress& address, Nanos now) {
   return &peers_.try_emplace(address).first->second;
 }
 
+size_t Peers::longest_chain() const {
+  size_t longest = 0;
+  for (size_t bucket = 0; bucket < peers_.bucket_count(); ++bucket)
+    longest = std::max(longest, peers_.bucket_size(bucket));
+  return longest;
+}
+
 // The key material differs per peer, so that a peer cannot forge packets of another peer.
 CapabilityOffer Peers::offer_for(const IpAddress& peer) const {
   CapabilityOffer offer;

@@ -26,6 +26,7 @@
 #include "engine/management/peer_knowledge.hpp"
 #include "roci/extension_config.hpp"
 #include "telemetry/counters.hpp"
+#include "wire/headers/address_hash.hpp"
 #include "wire/roce/roce_writer.hpp"
 
 namespace roci {
@@ -77,6 +78,8 @@ class Peers final : private ManagementClass {
   // responded. Null if extensions are disabled, or if the table is full and no extensions are needed.
   std::shared_ptr<const PeerRecord> request_capabilities(const RocePath& path, Nanos now);
   [[nodiscard]] size_t size() const { return peers_.size(); }
+  // Peers that a look-up compares in the worst case.
+  [[nodiscard]] size_t longest_chain() const;
 
  private:
   struct Peer : Timer {
@@ -116,7 +119,7 @@ class Peers final : private ManagementClass {
   IdSource& ids_;
   Management& management_;
   Counters& counters_;
-  std::unordered_map<IpAddress, Peer> peers_;
+  std::unordered_map<IpAddress, Peer, AddressHash> peers_;
   TimingWheel timers_;  // requests that wait for a response; destroyed before the peers whose timers it holds
   RateLimit answers_{10'000};
   Nanos swept_at_{-kFresh};  // when unused peers were last removed

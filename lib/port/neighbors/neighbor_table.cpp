@@ -74,9 +74,18 @@ void NeighborTable::release(Neighbor& entry) {
   if (--entry.holders == 0 && !entry.pinned) link_newest(entry);
 }
 
-uint32_t& NeighborTable::bucket_of(const IpAddress& address) {
-  const uint64_t hash = std::hash<IpAddress>{}(address);
-  return buckets_[(hash ^ hash >> 32) & (buckets_.size() - 1)];
+size_t NeighborTable::bucket_index(const IpAddress& address) const {
+  return hash_(address) & (buckets_.size() - 1);
+}
+
+uint32_t NeighborTable::longest_chain() const {
+  uint32_t longest = 0;
+  for (const uint32_t first : buckets_) {
+    uint32_t length = 0;
+    for (uint32_t i = first; i != kNone; i = slots_[i].next_in_bucket_) ++length;
+    longest = std::max(longest, length);
+  }
+  return longest;
 }
 
 void NeighborTable::link_newest(Neighbor& entry) {

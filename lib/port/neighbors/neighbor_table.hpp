@@ -10,6 +10,7 @@
 
 #include "base/types.hpp"
 #include "wire/headers/address.hpp"
+#include "wire/headers/address_hash.hpp"
 
 namespace roci {
 
@@ -73,6 +74,8 @@ class NeighborTable {
   void release(Neighbor& entry);
 
   [[nodiscard]] uint32_t size() const { return size_; }
+  // Entries that find() compares in the worst case.
+  [[nodiscard]] uint32_t longest_chain() const;
   [[nodiscard]] uint32_t capacity() const { return static_cast<uint32_t>(slots_.size()) - 1; }
   template <class Visit>
   void for_each(Visit visit) {
@@ -84,11 +87,13 @@ class NeighborTable {
  private:
   static constexpr uint32_t kNone = 0;  // slot 0 is the head of the list of entries that may be evicted
 
-  uint32_t& bucket_of(const IpAddress& address);
+  [[nodiscard]] size_t bucket_index(const IpAddress& address) const;
+  uint32_t& bucket_of(const IpAddress& address) { return buckets_[bucket_index(address)]; }
   void link_newest(Neighbor& entry);
   void unlink(Neighbor& entry);
   void remove_from_bucket(const Neighbor& entry);
 
+  const AddressHash hash_;
   std::deque<Neighbor> slots_;
   std::vector<uint32_t> buckets_;  // first slot of each chain; a power of two
   uint32_t used_ = 0;              // slots 1 to used_ have been used

@@ -116,6 +116,17 @@ Lookup Neighbors::resolve(const IpAddress& destination, Nanos now) {
   return {Resolution::kPending, entry};
 }
 
+std::optional<MacAddress> Neighbors::known_mac(const IpAddress& destination, Nanos now) {
+  Neighbor* entry = table_.find(destination);
+  if (entry == nullptr) {
+    const auto hop = next_hop(destination);
+    entry = hop ? table_.find(*hop) : nullptr;
+  }
+  if (entry == nullptr || !entry->has_mac()) return std::nullopt;
+  use(*entry, now);
+  return entry->mac;
+}
+
 // If every entry is held, the peers in use fill the table, and it grows.
 Neighbor* Neighbors::insert_requested(const IpAddress& address) {
   Neighbor* entry = table_.insert(address);

@@ -97,7 +97,10 @@ class Neighbors {
   // Returns the neighbor for `destination`: the destination itself, the gateway, or for multicast and broadcast an
   // entry with the group's MAC address. Sends solicitations if needed.
   Lookup resolve(const IpAddress& destination, Nanos now);
-  // The same for an entry that the caller holds; must be called before frames are sent. Probes a stale entry, which
+  // Returns the MAC address of the next hop to `destination`, if the table has it. Neither adds an entry nor solicits for an
+  // unknown one, so it is safe for destinations that an unauthenticated sender chooses.
+  std::optional<MacAddress> known_mac(const IpAddress& destination, Nanos now);
+  // The same as resolve() for an entry that the caller holds; must be called before frames are sent. Probes a stale entry, which
   // stays resolved meanwhile, and solicits again for a failed entry whose hold time has ended.
   Resolution use(Neighbor& entry, Nanos now);
   [[nodiscard]] NeighborRef hold(Neighbor& entry) { return {table_, entry}; }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "rdmacm/addresses.hpp"
@@ -21,7 +22,9 @@ constexpr int kQueryTimeout = 2000;  // ms, for the address of the next hop
 constexpr std::chrono::seconds kTrust{3};
 constexpr std::chrono::seconds kCloseTimeout{2};  // time for which close() waits for unsent datagrams
 constexpr size_t kMaxWaiting = 64;                // datagrams for one peer
-constexpr size_t kMaxLearned = 4096;              // limit of peers learned from received datagrams
+constexpr size_t kMaxAllWaiting = 1024;           // datagrams for all peers
+constexpr size_t kMaxPeers = 4096;
+constexpr int kEvictionAttempts = 16;
 constexpr int kDatagramFlags = MSG_DONTWAIT | MSG_NOSIGNAL | MSG_WAITALL | MSG_PEEK | MSG_TRUNC;
 
 rdma_conn_param with_queue_pair(uint32_t qpn) {
@@ -43,7 +46,7 @@ bool Datagrams::set_up() {
 
 Datagrams::~Datagrams() {
   queues_.reset();
-  for (auto& [address, peer] : peers_) {
+  for (const Peer& peer : peers_) {
     if (peer.resolution_id != nullptr) rdma_destroy_id(peer.resolution_id);
     if (peer.address_handle != nullptr) ibv_destroy_ah(peer.address_handle);
   }
@@ -122,15 +125,14 @@ int Datagrams::name(bool of_peer, sockaddr* address, socklen_t* length) {
 
 // ---- Resolution of queue pairs.
 
-// Each request and each response has its own identifier.
+// Each request and each response has its own identifier. Those of responses have their peer as context.
 bool Datagrams::on_connection_event(const rdma_cm_event& event) {
   if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
     accept_query(event);
     return true;
   }
-  const auto queried =
-      std::ranges::find_if(peers_, [&](const auto& entry) { return entry.second.resolution_id == event.id; });
-  return queried != peers_.end() && on_response(queried->second, event);
+  auto* const peer = static_cast<Peer*>(event.id->context);
+  return peer != nullptr && on_response(*peer, event);
 }
 
 void Datagrams::accept_query(const rdma_cm_event& request) {
@@ -144,7 +146,7 @@ void Datagrams::send_query(const DatagramSource& destination, Peer& peer) {
   sockaddr_storage from{}, to{};
   write_address(peer.local.address, 0, domain_ == AF_INET6, from);
   write_address(destination.address, destination.port, domain_ == AF_INET6, to);
-  if (rdma_create_id(channel_, &peer.resolution_id, nullptr, RDMA_PS_UDP) != 0) return;
+  if (rdma_create_id(channel_, &peer.resolution_id, &peer, RDMA_PS_UDP) != 0) return;
   if (rdma_resolve_addr(peer.resolution_id, reinterpret_cast<sockaddr*>(&from),
                         reinterpret_cast<sockaddr*>(&to), kQueryTimeout) == 0)
     return;
@@ -162,13 +164,15 @@ bool Datagrams::on_response(Peer& peer, const rdma_cm_event& event) {
       break;
     case RDMA_CM_EVENT_ESTABLISHED: {
       ibv_ah_attr attr = event.param.ud.ah_attr;
+      if (const auto source = ip_of(event.id->route.addr.src_addr)) peer.local.address = *source;
       set_address_handle(peer, ibv_create_ah(default_pd(), &attr), event.param.ud.qp_num);
       break;
     }
     default:
       // The port or the address has no owner. The program gets an error as for a closed port.
-      if (connected_ && &peers_[*connected_] == &peer) pending_error_ = ECONNREFUSED;
-      peer.waiting.clear();
+      if (connected_ && *connected_ == peer.address) pending_error_ = ECONNREFUSED;
+      drop_waiting(peer);
+      peer.doubted = false;
       if (peer.address_handle != nullptr) ibv_destroy_ah(std::exchange(peer.address_handle, nullptr));
   }
   peer.resolution_id = nullptr;
@@ -181,12 +185,48 @@ void Datagrams::set_address_handle(Peer& peer, ibv_ah* handle, uint32_t qpn) {
   peer.address_handle = handle;
   peer.qpn = qpn;
   peer.known = Clock::now();
+  peer.doubted = false;
   while (!peer.waiting.empty() && queues_->can_send()) {
     Content& content = peer.waiting.front();
     const iovec piece{content.data(), content.size()};
     if (send_to(peer, std::span(&piece, 1)) != 0) pending_error_ = errno;
     peer.waiting.pop_front();
+    --waiting_;
   }
+}
+
+void Datagrams::drop_waiting(Peer& peer) {
+  waiting_ -= peer.waiting.size();
+  peer.waiting.clear();
+}
+
+// ---- Table of peers.
+
+Datagrams::Peer* Datagrams::find_or_make(const DatagramSource& address) {
+  if (const auto known = by_address_.find(address); known != by_address_.end()) {
+    peers_.splice(peers_.end(), peers_, known->second);
+    return &*known->second;
+  }
+  if (peers_.size() >= kMaxPeers && !evict_one()) return nullptr;
+  Peer& peer = peers_.emplace_back();
+  peer.address = address;
+  by_address_.emplace(address, std::prev(peers_.end()));
+  return &peer;
+}
+
+bool Datagrams::evict_one() {
+  for (int attempt = 0; attempt < kEvictionAttempts; ++attempt) {
+    const auto oldest = peers_.begin();
+    if (oldest->resolution_id != nullptr || !oldest->waiting.empty()) {
+      peers_.splice(peers_.end(), peers_, oldest);
+      continue;
+    }
+    if (oldest->address_handle != nullptr) ibv_destroy_ah(oldest->address_handle);
+    by_address_.erase(oldest->address);
+    peers_.erase(oldest);
+    return true;
+  }
+  return false;
 }
 
 // ---- Reception.
@@ -203,26 +243,28 @@ void Datagrams::on_received(const DatagramQueues::Received& received, ibv_wc& co
   const auto from = read_datagram_header(received.data);
   const bool wanted = from && receives_ && from->address.is_v4() == (domain_ == AF_INET) &&
                       (!connected_ || *from == *connected_);
-  if (!wanted) {
+  const std::span<const uint8_t, kNetworkHeader> header(reinterpret_cast<const uint8_t*>(&grh), sizeof grh);
+  const auto route = read_datagram_route(header, domain_ == AF_INET);
+  if (!wanted || !route || route->source != from->address) {
     if (!queues_->release(received.slot)) pending_error_ = errno;
     return;
   }
-  learn(*from, completion, grh);
+  learn(*from, route->destination, completion, grh);
   arrived_.push_back({received, *from});
 }
 
-void Datagrams::learn(const DatagramSource& from, ibv_wc& completion, ibv_grh& grh) {
-  auto found = peers_.find(from);
-  if (found == peers_.end()) {
-    const auto local = local_address_for(from.address);
-    if (!local || peers_.size() >= kMaxLearned) return;
-    found = peers_.emplace(from, Peer{}).first;
-    found->second.local = *local;
+void Datagrams::learn(const DatagramSource& from, const IpAddress& local, ibv_wc& completion, ibv_grh& grh) {
+  Peer* const peer = find_or_make(from);
+  if (peer == nullptr) return;
+  if (peer->address_handle == nullptr) {
+    peer->local = {local, port_of(listener_->route.addr.src_addr)};
+    set_address_handle(*peer, ibv_create_ah_from_wc(default_pd(), &completion, &grh, 1), completion.src_qp);
+  } else if (peer->qpn != completion.src_qp) {
+    // Either a new socket of the peer, or a sender that forges its address.
+    peer->doubted = true;
+  } else if (!peer->doubted) {
+    peer->known = Clock::now();
   }
-  Peer& peer = found->second;
-  peer.known = Clock::now();
-  if (peer.address_handle != nullptr && peer.qpn == completion.src_qp) return;
-  set_address_handle(peer, ibv_create_ah_from_wc(default_pd(), &completion, &grh, 1), completion.src_qp);
 }
 
 ssize_t Datagrams::receive(std::span<const iovec> to, int flags, sockaddr* from, socklen_t* length) {
@@ -267,15 +309,19 @@ ssize_t Datagrams::send(std::span<const iovec> from, int flags, const sockaddr* 
   if (wait(lock, waits(flags), Clock::time_point::max(), [&] { return queues_->can_send(); }) != 0) return -1;
   if (pending_error_ != 0) return failed(std::exchange(pending_error_, 0));
 
-  Peer& peer = peers_[*target];
-  peer.local = *local;
-  if (peer.address_handle == nullptr || Clock::now() - peer.known > kTrust) send_query(*target, peer);
-  if (peer.address_handle != nullptr) return send_to(peer, from) == 0 ? static_cast<ssize_t>(bytes) : -1;
+  Peer* const found = find_or_make(*target);
+  if (found == nullptr) return failed(ENOBUFS);
+  Peer& peer = *found;
+  const bool usable = peer.address_handle != nullptr && !peer.doubted;
+  if (peer.address_handle == nullptr && peer.resolution_id == nullptr) peer.local = *local;
+  if (!usable || Clock::now() - peer.known > kTrust) send_query(*target, peer);
+  if (usable) return send_to(peer, from) == 0 ? static_cast<ssize_t>(bytes) : -1;
   if (peer.resolution_id == nullptr) return failed(EHOSTUNREACH);
-  if (peer.waiting.size() < kMaxWaiting) {
+  if (peer.waiting.size() < kMaxWaiting && waiting_ < kMaxAllWaiting) {
     Content content(bytes);
     Cursor(from).copy_out(content);
     peer.waiting.push_back(std::move(content));
+    ++waiting_;
   }
   return static_cast<ssize_t>(bytes);
 }
@@ -300,11 +346,7 @@ int Datagrams::shutdown(int how) {
 
 int Datagrams::close() {
   Lock lock(mutex_);
-  const auto queues_empty = [&] {
-    return queues_ == nullptr || (queues_->all_sent() && std::ranges::all_of(peers_, [](const auto& entry) {
-                                    return entry.second.waiting.empty();
-                                  }));
-  };
+  const auto queues_empty = [&] { return queues_ == nullptr || (queues_->all_sent() && waiting_ == 0); };
   // Datagrams that were not sent by then are dropped.
   static_cast<void>(wait(lock, true, Clock::now() + kCloseTimeout, queues_empty));
   closed_ = true;

@@ -1,9 +1,12 @@
 // SOCK_DGRAM sockets: datagrams of a queue pair, with a header that contains the source address and port.
 //
 // The queue pair of an address and port is resolved by a service request of the connection manager (SIDR) for that
-// port, and learned from received datagrams. Datagrams wait for the resolution; their number per receiver is limited.
+// port, and learned from the first datagram that is received from them. A datagram from another queue pair does not
+// replace a known one: the next datagram to the peer waits for a new resolution. A datagram whose header has another
+// address than its packet is dropped. The numbers of peers and of datagrams that wait for a resolution are limited.
 #pragma once
 
+#include <list>
 #include <map>
 
 #include "rdmacm/sockets/datagram_queues.hpp"
@@ -32,13 +35,17 @@ class Datagrams final : public Socket {
   using Content = std::vector<uint8_t>;
   // Destination of datagrams.
   struct Peer {
-    DatagramSource local;  // local address and port in datagrams to this peer
+    DatagramSource address;
+    // Local address and port in datagrams to this peer: those of the address handle, which its receiver compares.
+    DatagramSource local;
     ibv_ah* address_handle = nullptr;
     uint32_t qpn = 0;
     rdma_cm_id* resolution_id = nullptr;  // pending resolution
     Clock::time_point known{};            // time of the last confirmation of qpn
+    bool doubted = false;                 // a datagram from another queue pair arrived since
     std::deque<Content> waiting;
   };
+  using Peers = std::list<Peer>;
   struct Arrived {
     DatagramQueues::Received received;
     DatagramSource from;
@@ -62,14 +69,20 @@ class Datagrams final : public Socket {
   bool on_response(Peer& peer, const rdma_cm_event& event);
   void send_query(const DatagramSource& destination, Peer& peer);
   void on_received(const DatagramQueues::Received& received, ibv_wc& completion, ibv_grh& grh);
-  void learn(const DatagramSource& from, ibv_wc& completion, ibv_grh& grh);
+  void learn(const DatagramSource& from, const IpAddress& local, ibv_wc& completion, ibv_grh& grh);
+  // Returns null if the table is full of peers that are being resolved.
+  Peer* find_or_make(const DatagramSource& address);
+  bool evict_one();
+  void drop_waiting(Peer& peer);
   void set_address_handle(Peer& peer, ibv_ah* handle, uint32_t qpn);
   int send_to(Peer& peer, std::span<const iovec> from);
 
   Sizes sizes_;
   rdma_cm_id* listener_ = nullptr;
   std::unique_ptr<DatagramQueues> queues_;
-  std::map<DatagramSource, Peer> peers_;
+  Peers peers_;  // the least recently used first
+  std::map<DatagramSource, Peers::iterator> by_address_;
+  size_t waiting_ = 0;  // datagrams of all peers
   std::optional<DatagramSource> connected_;
   std::deque<Arrived> arrived_;
   bool receives_ = true, sends_ = true;

@@ -1,13 +1,32 @@
 #include "rdmacm/sockets/protocol.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+
+#include "wire/headers/checksum.hpp"
 
 namespace roci::rdmacm::sockets {
 namespace {
 
 WireArea wire_area(const Area& area) { return {Be64{area.address}, Be32{area.key}, Be32{area.length}}; }
 Area area_of(const WireArea& wire) { return {wire.address.get(), wire.key.get(), wire.length.get()}; }
+
+constexpr size_t kIpv4At = 20, kIpv4Source = 32, kIpv4Destination = 36;
+constexpr size_t kIpv6Source = 8, kIpv6Destination = 24;
+constexpr uint8_t kIpv4WithoutOptions = 0x45;
+
+IpAddress v4_at(std::span<const uint8_t> bytes, size_t at) {
+  Be32 address;
+  std::memcpy(&address, &bytes[at], sizeof address);
+  return IpAddress::from_v4(address.get());
+}
+
+IpAddress v6_at(std::span<const uint8_t> bytes, size_t at) {
+  IpAddress out;
+  std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(at), out.bytes.size(), out.bytes.begin());
+  return out;
+}
 
 }  // namespace
 
@@ -33,6 +52,27 @@ std::optional<ConnectionData> from_wire(std::span<const uint8_t> data) {
                      .ring = area_of(wire.ring)};
   if ((wire.flags & WireConnectionData::kHasMappings) != 0) out.mappings = unscaled(wire.mappings);
   return out;
+}
+
+std::optional<Mapping> find_mapping(std::span<uint64_t> table, uint64_t offset) {
+  std::array<uint64_t, sizeof(Mapping) / sizeof(uint64_t)> words;
+  for (; table.size() >= words.size(); table = table.subspan(words.size())) {
+    for (size_t i = 0; i < words.size(); ++i)
+      words[i] = std::atomic_ref<uint64_t>(table[i]).load(std::memory_order_relaxed);
+    const auto one = std::bit_cast<Mapping>(words);
+    if (offset >= one.offset && offset - one.offset < one.area.length) return one;
+  }
+  return std::nullopt;
+}
+
+std::optional<DatagramRoute> read_datagram_route(std::span<const uint8_t, kNetworkHeader> header, bool v4) {
+  const bool like_v6 = header[0] >> 4 == 6;
+  // The undefined bytes before an IPv4 header may look like the start of an IPv6 header.
+  const bool is_v4 = header[kIpv4At] == kIpv4WithoutOptions &&
+                     (!like_v6 || inet_checksum(&header[kIpv4At], header.size() - kIpv4At) == 0);
+  if (v4 != is_v4 || (!is_v4 && !like_v6)) return std::nullopt;
+  if (v4) return DatagramRoute{v4_at(header, kIpv4Source), v4_at(header, kIpv4Destination)};
+  return DatagramRoute{v6_at(header, kIpv6Source), v6_at(header, kIpv6Destination)};
 }
 
 size_t datagram_header_length(const DatagramSource& source) {

@@ -84,6 +84,10 @@ WireConnectionData to_wire(const ConnectionData& data);
 // Returns null for another protocol.
 std::optional<ConnectionData> from_wire(std::span<const uint8_t> data);
 
+// Returns the mapping with this offset from a table in memory that the peer writes at any time, or null. The result is a
+// copy that was checked after it was read.
+std::optional<Mapping> find_mapping(std::span<uint64_t> table, uint64_t offset);
+
 // Values written into the memory of a peer with the other byte order.
 constexpr Area swapped(const Area& area) {
   return {__builtin_bswap64(area.address), __builtin_bswap32(area.key), __builtin_bswap32(area.length)};
@@ -101,6 +105,15 @@ struct DatagramSource {
 };
 inline constexpr size_t kV4DatagramHeader = 8, kV6DatagramHeader = 24;
 inline constexpr size_t kDatagramBuffer = 2048;  // buffer of each receiver, including the header
+
+// Addresses in the network header of a received datagram, which the receiver of its packet has validated.
+struct DatagramRoute {
+  IpAddress source, destination;
+};
+inline constexpr size_t kNetworkHeader = 40;
+// Reads the bytes before the datagram: an IPv6 header, or an IPv4 header in the last 20 bytes with the first 20 undefined
+// (IBTA A17.4.5.1). Returns null for a header of the other IP version.
+std::optional<DatagramRoute> read_datagram_route(std::span<const uint8_t, kNetworkHeader> header, bool v4);
 
 size_t datagram_header_length(const DatagramSource& source);
 void write_datagram_header(const DatagramSource& source, std::span<uint8_t> out);

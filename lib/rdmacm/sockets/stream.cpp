@@ -15,6 +15,8 @@ namespace {
 constexpr int kFindTimeout = 5000;  // ms, for the address of the next hop
 // Time for which close() waits until the peer's device has received all data, unless SO_LINGER specifies another one.
 constexpr std::chrono::seconds kLinger{20};
+// Streams of a listener that accept() did not fetch. Each has two rings, a queue pair and four descriptors.
+constexpr int kMaxAccepted = 16;
 
 int connect_error(const rdma_cm_event& event) {
   switch (event.event) {
@@ -59,6 +61,7 @@ bool Stream::make_id() { return id_ != nullptr || rdma_create_id(channel_, &id_,
 
 Stream::~Stream() {
   accepted_.clear();
+  for (const Request& request : requests_) rdma_destroy_id(request.id);
   link_.reset();
   if (id_ != nullptr) rdma_destroy_id(id_);
 }
@@ -94,6 +97,7 @@ int Stream::listen(int backlog) {
   }
   if (stage_ != Stage::kBound) return failed(EINVAL);
   if (rdma_listen(id_, backlog) != 0) return -1;
+  most_accepted_ = static_cast<size_t>(backlog > 0 ? std::min(backlog, kMaxAccepted) : kMaxAccepted);
   stage_ = Stage::kListening;
   return 0;
 }
@@ -137,8 +141,10 @@ int Stream::connect(const sockaddr& address, socklen_t length) {
   return status;
 }
 
-// Never the last event: the identifier is destroyed with its stream.
+// Except for requests, never the last event: the identifier is destroyed with its stream.
 bool Stream::on_connection_event(const rdma_cm_event& event) {
+  if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) return on_request(event);
+  if (stage_ == Stage::kListening) return on_end_of_request(event.id);
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       stage_ = Stage::kRouting;
@@ -149,9 +155,6 @@ bool Stream::on_connection_event(const rdma_cm_event& event) {
       break;
     case RDMA_CM_EVENT_ESTABLISHED:
       open_with(event);
-      break;
-    case RDMA_CM_EVENT_CONNECT_REQUEST:
-      if (auto fresh = answer(event)) accepted_.push_back(std::move(fresh));
       break;
     case RDMA_CM_EVENT_DISCONNECTED:
       on_disconnected();
@@ -206,7 +209,38 @@ void Stream::disconnect() {
 }
 
 // Peers with another protocol are rejected. The program is not notified.
-std::shared_ptr<Stream> Stream::answer(const rdma_cm_event& request) {
+bool Stream::on_request(const rdma_cm_event& event) {
+  if (const auto remote = connection_data_in(event)) {
+    requests_.push_back({event.id, *remote});
+    return false;
+  }
+  // If no rejection can be sent, the peer detects it by timeout.
+  static_cast<void>(rdma_reject(event.id, nullptr, 0));
+  return true;
+}
+
+// The requester has given up.
+bool Stream::on_end_of_request(const rdma_cm_id* id) {
+  return std::erase_if(requests_, [&](const Request& request) { return request.id == id; }) > 0;
+}
+
+// Streams whose requester did not confirm the reply in time are removed before the program sees them.
+void Stream::answer_requests() {
+  std::erase_if(accepted_, [](const std::shared_ptr<Stream>& stream) { return stream->has_failed(); });
+  while (!requests_.empty() && accepted_.size() < most_accepted_) {
+    const Request request = requests_.front();
+    requests_.pop_front();
+    if (auto fresh = answer(request)) accepted_.push_back(std::move(fresh));
+  }
+}
+
+bool Stream::has_failed() {
+  const Lock guard(mutex_);
+  if (opening()) progress();
+  return stage_ == Stage::kFailed;
+}
+
+std::shared_ptr<Stream> Stream::answer(const Request& request) {
   auto fresh = std::make_shared<Stream>(domain_);
   fresh->sizes_ = sizes_;
   fresh->options_ = options_;
@@ -217,14 +251,12 @@ std::shared_ptr<Stream> Stream::answer(const rdma_cm_event& request) {
   return nullptr;
 }
 
-int Stream::answer_with(Stream& fresh, const rdma_cm_event& request) {
+int Stream::answer_with(Stream& fresh, const Request& request) {
   if (rdma_migrate_id(request.id, fresh.channel_) != 0) return -1;
   fresh.id_ = request.id;
-  const auto remote = connection_data_in(request);
-  if (!remote) return failed(EPROTO);
   fresh.link_ = StreamLink::make(fresh.id_, fresh.sizes_);
   if (fresh.link_ == nullptr || !fresh.wait_point_.watch(fresh.link_->event_fd())) return -1;
-  fresh.link_->agree(*remote);
+  fresh.link_->agree(request.remote);
   const WireConnectionData local = to_wire(fresh.link_->connection_data());
   rdma_conn_param param = parameters(local);
   fresh.stage_ = Stage::kAccepting;

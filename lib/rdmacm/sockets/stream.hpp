@@ -49,6 +49,11 @@ class Stream final : public Socket {
     kOpen,
     kFailed,
   };
+  // Request for a connection that was not answered yet.
+  struct Request {
+    rdma_cm_id* id = nullptr;
+    ConnectionData remote;
+  };
   struct Options {
     bool reuse_address = false, keep_alive = false, oob_inline = false, no_delay = false, v6_only = false;
     int keep_idle = 7200;  // s
@@ -64,8 +69,13 @@ class Stream final : public Socket {
   void begin_connection();
   void open_with(const rdma_cm_event& event);
   void on_disconnected();
-  std::shared_ptr<Stream> answer(const rdma_cm_event& request);
-  int answer_with(Stream& fresh, const rdma_cm_event& request);
+  // Of a listener. Both return true if the event was the last one of its identifier.
+  bool on_request(const rdma_cm_event& event);
+  bool on_end_of_request(const rdma_cm_id* id);
+  void answer_requests();
+  bool has_failed();
+  std::shared_ptr<Stream> answer(const Request& request);
+  int answer_with(Stream& fresh, const Request& request);
   void disconnect();
 
   int set_socket_option(int option, int number, const void* value, socklen_t length);
@@ -90,7 +100,11 @@ class Stream final : public Socket {
   Sizes sizes_;
   rdma_cm_id* id_ = nullptr;
   std::unique_ptr<StreamLink> link_;
-  std::deque<std::shared_ptr<Stream>> accepted_;      // of a listener, not fetched by accept()
+  // Of a listener. A request costs its sender one frame. It waits in requests_, whose length the backlog limits, until the
+  // number of streams that accept() did not fetch is below most_accepted_.
+  std::deque<Request> requests_;
+  std::deque<std::shared_ptr<Stream>> accepted_;
+  size_t most_accepted_ = 0;
   Clock::time_point last_completion_ = Clock::now();  // time of the last completion
 };
 

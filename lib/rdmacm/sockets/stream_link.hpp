@@ -72,7 +72,7 @@ class StreamLink {
   bool write_at(uint32_t bytes, uint64_t address, uint32_t key);
   // As send_space(), without the limit of a grant.
   [[nodiscard]] uint32_t direct_space() const;
-  [[nodiscard]] const Mapping* mapping_at(uint64_t offset) const;
+  [[nodiscard]] std::optional<Mapping> mapping_at(uint64_t offset);
 
   [[nodiscard]] size_t unread() const { return unread_; }
   Pieces incoming(size_t skip, size_t bytes);

@@ -139,7 +139,8 @@ void StreamLink::on_sent(const ibv_wc& completion) {
 }
 
 // A credit message does not specify whether the list has changed, so the list is read. A nonzero length is a grant that
-// was not taken yet. The peer reuses an entry only after its grant is used up.
+// was not taken yet. The peer reuses an entry only after its grant is used up, so more grants than its list and the
+// connection data contain are a violation of the protocol.
 void StreamLink::take_grants() {
   struct KeyAndLength {
     uint32_t key, length;
@@ -149,6 +150,7 @@ void StreamLink::take_grants() {
     std::atomic_ref<uint64_t> last(place[1]);
     const auto rest = std::bit_cast<KeyAndLength>(last.load(std::memory_order_acquire));
     if (rest.length == 0) return;
+    if (grants_.size() > kGrants) return fail(EPROTO);
     grants_.push_back(
         {std::atomic_ref<uint64_t>(place[0]).load(std::memory_order_relaxed), rest.key, rest.length});
     last.store(0, std::memory_order_relaxed);
@@ -190,13 +192,8 @@ void StreamLink::consume(size_t bytes) {
   if (open_ && !is_disconnected()) give_credits();
 }
 
-const Mapping* StreamLink::mapping_at(uint64_t offset) const {
-  const auto* const first =
-      reinterpret_cast<const Mapping*>(peer_written_.data() + kGrants * sizeof(Area) / sizeof(uint64_t));
-  const std::span all(first, sizes_.mappings);
-  const auto found = std::ranges::find_if(
-      all, [&](const Mapping& one) { return offset >= one.offset && offset - one.offset < one.area.length; });
-  return found == all.end() ? nullptr : &*found;
+std::optional<Mapping> StreamLink::mapping_at(uint64_t offset) {
+  return find_mapping(std::span(peer_written_).subspan(kGrants * sizeof(Area) / sizeof(uint64_t)), offset);
 }
 
 bool StreamLink::map(void* address, size_t length, bool writable, uint64_t offset) {

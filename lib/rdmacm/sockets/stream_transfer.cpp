@@ -24,6 +24,7 @@ Clock::time_point deadline(Clock::duration timeout) {
 
 void Stream::progress() {
   if (stage_ == Stage::kListening || opening()) take_connection_events();
+  if (stage_ == Stage::kListening) answer_requests();
   if (link_ == nullptr || (stage_ != Stage::kOpen && stage_ != Stage::kAccepting)) return;
   const bool any = link_->progress();
   const auto time = Clock::now();
@@ -150,16 +151,15 @@ ssize_t Stream::write_mapped(const void* from, size_t length, off_t offset, int 
       errno = link_->error() != 0 ? link_->error() : ECONNRESET;
       return moved_or(written);
     }
-    const Mapping* const found = link_->mapping_at(at);
-    if (found == nullptr) {
+    const auto mapping = link_->mapping_at(at);
+    if (!mapping) {
       errno = EFAULT;
       return moved_or(written);
     }
-    const Mapping mapping = *found;
     const auto some = static_cast<uint32_t>(std::min<uint64_t>(
-        {length - written, link_->direct_space(), mapping.area.length - (at - mapping.offset)}));
+        {length - written, link_->direct_space(), mapping->area.length - (at - mapping->offset)}));
     for (const std::span<uint8_t> piece : link_->outgoing(some)) cursor.copy_out(piece);
-    if (!link_->write_at(some, mapping.area.address + (at - mapping.offset), mapping.area.key))
+    if (!link_->write_at(some, mapping->area.address + (at - mapping->offset), mapping->area.key))
       return moved_or(written);
     written += some;
     at += some;

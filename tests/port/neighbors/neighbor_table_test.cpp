@@ -114,6 +114,20 @@ TEST(NeighborTable, reference_prevents_eviction_until_it_is_released) {
   EXPECT_EQ(table.find(ip(1)), nullptr);
 }
 
+// Senders of ARP requests choose their addresses. These have one bucket with the unkeyed hash.
+TEST(NeighborTable, addresses_with_one_unkeyed_hash_do_not_share_a_chain) {
+  constexpr uint32_t kEntries = 1000, kBuckets = 2048;
+  NeighborTable table(1024);
+  uint32_t inserted = 0;
+  for (uint64_t n = 0; inserted < kEntries; ++n) {
+    const uint64_t hash = std::hash<IpAddress>{}(ip(n));
+    if (((hash ^ hash >> 32) & (kBuckets - 1)) != 0) continue;
+    ASSERT_NE(table.insert(ip(n)), nullptr);
+    ++inserted;
+  }
+  EXPECT_LE(table.longest_chain(), 16U);
+}
+
 TEST(NeighborTable, entry_in_a_reused_slot_has_a_new_version) {
   NeighborTable table(1);
   const uint32_t before = table.insert(ip(1))->version;

@@ -216,6 +216,29 @@ TEST_F(NeighborsTest, resolves_other_subnets_through_the_gateway_or_fails_withou
   EXPECT_EQ(host().resolve(*IpAddress::parse("fe80::9"), 0s).entry->address, *IpAddress::parse("fe80::9"));
 }
 
+// For answers to unauthenticated requests.
+TEST_F(NeighborsTest, known_mac_is_that_of_the_next_hop_and_unknown_hosts_get_no_entry) {
+  config_.gateway_v4 = *IpAddress::parse("10.0.0.254");
+  const IpAddress far = *IpAddress::parse("192.0.2.9");
+  EXPECT_EQ(host().known_mac(kPeer, 0s), std::nullopt);
+  EXPECT_EQ(host().known_mac(far, 0s), std::nullopt);
+  EXPECT_TRUE(sink_->frames.empty());
+  EXPECT_EQ(host().table().size(), 2U) << "the own addresses";
+
+  host().resolve(kPeer, 0s);
+  EXPECT_EQ(host().known_mac(kPeer, 0s), std::nullopt) << "asked, not answered";
+  arp_reply(0s);
+  EXPECT_EQ(host().known_mac(kPeer, 0s), kPeerMac);
+  EXPECT_EQ(host().known_mac(kIp, 0s), kMac);
+  host().resolve(far, 0s);
+  receive_arp({ArpOperation::kReply, kOtherMac, *config_.gateway_v4, kMac, kIp}, 0s, kMac);
+  EXPECT_EQ(host().known_mac(far, 0s), kOtherMac);
+  // A stale entry is probed, as with every use.
+  sink_->clear();
+  EXPECT_EQ(host().known_mac(kPeer, 31s), kPeerMac);
+  EXPECT_EQ(sink_->frames.size(), 1U);
+}
+
 TEST_F(NeighborsTest, full_table_evicts_the_oldest_entry_except_held_and_static_ones) {
   config_.capacity = 4;
   config_.static_entries = {{kPeer, kPeerMac}};

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "support/hosts/capability_exchange.hpp"
 #include "support/hosts/two_hosts.hpp"
@@ -421,6 +422,47 @@ TEST_F(CapabilityExchange, unknown_peers_are_limited_and_never_evict_one_in_use)
   EXPECT_EQ(most, Peers::kMax);
   EXPECT_LE(peers.size(), 1002U);  // the oldest were evicted together
   EXPECT_TRUE(is_confirmed(host.side));
+}
+
+// A look-up of a peer must not cost more for addresses that a sender has chosen.
+TEST_F(CapabilityExchange, peers_with_one_unkeyed_hash_do_not_share_a_chain) {
+  constexpr uint32_t kPeers = 1000;
+  std::unordered_set<IpAddress> unkeyed;
+  while (unkeyed.size() <= kPeers)
+    unkeyed.insert(IpAddress::from_v4(0x0a000002 + static_cast<uint32_t>(unkeyed.size())));
+  const size_t buckets = unkeyed.bucket_count();
+  const Peers& peers = host.side.device->host().worker(0).peers();
+  uint32_t sent = 0;
+  for (uint32_t n = 0; sent < kPeers; ++n) {
+    const IpAddress source = IpAddress::from_v4(0x0b000000 + n);
+    if (std::hash<IpAddress>{}(source) % buckets != 0) continue;
+    host.now += 150us;  // below the limit of the response rate
+    Packet packet = mad(request());
+    packet.source = source;
+    tell(packet);
+    ++sent;
+  }
+  EXPECT_EQ(peers.size(), kPeers + 1);
+  EXPECT_LE(peers.longest_chain(), 16U);
+}
+
+// The answer contains the key material for the host with the source address. Another host of the link, which sees only
+// frames to its own MAC address, must not get it.
+TEST_F(CapabilityExchange, answer_goes_to_the_known_neighbor_and_not_to_the_source_mac) {
+  const auto destinations = [&](const IpAddress& source) {
+    Packet asked = mad(request());
+    asked.source = source;
+    asked.source_mac = MacAddress::local(9);
+    host.port().put(encode_packet(asked.finish()));
+    std::vector<MacAddress> out;
+    for (const Packet& sent : host.work_for_packets()) {
+      if (is_mad(sent) && sent.destination == source) out.push_back(sent.destination_mac);
+    }
+    return out;
+  };
+  EXPECT_EQ(destinations(IpAddress::from_v4(0x0a000002)), std::vector{MacAddress::local(2)});
+  // An unknown host gets the answer without address resolution, so that requests cannot fill the neighbor table.
+  EXPECT_EQ(destinations(IpAddress::from_v4(0x0a000007)), std::vector{MacAddress::local(9)});
 }
 
 TEST_F(CapabilityExchange, rejected_request_makes_the_peer_standard_at_once) {
