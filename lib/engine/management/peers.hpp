@@ -27,6 +27,7 @@
 #include "roci/extension_config.hpp"
 #include "telemetry/counters.hpp"
 #include "wire/headers/address_hash.hpp"
+#include "wire/mad/capability_mad.hpp"
 #include "wire/roce/roce_writer.hpp"
 
 namespace roci {
