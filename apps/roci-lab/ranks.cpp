@@ -15,7 +15,7 @@ namespace {
 // Environment variables by which Open MPI and the launchers of the PMI family mark a process as one of several.
 bool started_by_launcher() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
-    if (std::getenv(name) != nullptr) return true;
+    if (secure_getenv(name) != nullptr) return true;
   return false;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -111,7 +112,10 @@ Ranks::Bytes packed(size_t job, const Outcome& outcome, const Json& files) {
 // Other ranks: executes jobs until rank 0 has no more.
 void help(const RunOptions& options, Ranks& ranks) {
   ProgressLine line(1, false);
-  const fs::path folder = fs::temp_directory_path() / ("roci-lab-" + std::to_string(::getpid()));
+  // A new folder: another user could have created one with a known name.
+  std::string parent = (fs::temp_directory_path() / "roci-lab-XXXXXX").string();
+  const bool has_folder = ::mkdtemp(parent.data()) != nullptr;
+  const fs::path folder = fs::path{parent} / "results";
   std::optional<Result<Plan>> plan;
   for (Ranks::Bytes answer = ranks.request_job({}); !answer.empty();) {
     if (!plan) plan = plan_jobs(options);
@@ -120,6 +124,8 @@ void help(const RunOptions& options, Ranks& ranks) {
     Json files = Json::object();
     if (!*plan) {
       outcome.error = (*plan).error().message + " (at a rank other than the first)";
+    } else if (!has_folder) {
+      outcome.error = "'" + parent + "' cannot be created (at a rank other than the first)";
     } else {
       outcome = run(options, (*plan)->jobs[job], job, folder, line);
     }
@@ -133,7 +139,7 @@ void help(const RunOptions& options, Ranks& ranks) {
     answer = ranks.request_job(packed(job, outcome, files));
   }
   std::error_code ignored;
-  fs::remove_all(folder, ignored);
+  if (has_folder) fs::remove_all(parent, ignored);
 }
 
 // Ends the other ranks without a job.

@@ -17,7 +17,7 @@ constexpr const char* kShim = "libroci-paths.so";
 constexpr unsigned kGids = 16;
 
 std::string variable(const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = secure_getenv(name);
   return value == nullptr ? "" : value;
 }
 

@@ -58,7 +58,7 @@ Status add_faults(const Options& options, NetConfig& net) {
 
 // Validates the congestion control profile before the program starts: --cc or ROCI_CC, otherwise that of the file.
 Status check_congestion_control(CongestionControlConfig control) {
-  if (const char* chosen = std::getenv("ROCI_CC"); chosen != nullptr && *chosen != '\0')
+  if (const char* chosen = secure_getenv("ROCI_CC"); chosen != nullptr && *chosen != '\0')
     control.profile = chosen;
   if (const auto profiles = Profiles::create(control); !profiles)
     return fail(profiles.error().within("congestion control"));

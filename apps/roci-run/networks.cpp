@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "base/os/private_folder.hpp"
 #include "net/net_control.hpp"
 #include "net/net_slot.hpp"
 #include "net/runtime_folder.hpp"
@@ -22,10 +23,16 @@ std::string slots_text(const std::vector<TakenSlot>& taken) {
   return text.empty() ? "-" : text;
 }
 
+Result<NetConfig> net_in(const std::filesystem::path& path) {
+  const auto folder = PrivateFolder::open(path);
+  if (!folder) return fail(folder.error());
+  return read_net(*folder);
+}
+
 Result<std::string> row(const std::string& name) {
   const auto folder = find_net(name);
   if (!folder) return fail(folder.error());
-  const auto net = read_net_file((*folder / kNetFile).string());
+  const auto net = net_in(*folder);
   if (!net) return fail(net.error());
   const auto taken = taken_slots(*folder, net->slots);
   if (!taken) return fail(taken.error());
@@ -60,7 +67,7 @@ Result<std::string> stop_network(const std::string& name) {
   constexpr Nanos kStopTimeout = 5s;
   const auto folder = find_net(name);
   if (!folder) return fail(folder.error());
-  const auto net = read_net_file((*folder / kNetFile).string());
+  const auto net = net_in(*folder);
   if (net && !net->needs_switch() && !net_switch_state(*folder).running)
     return "network '" + name + "' has no switch; it ends with its last process\n";
   const auto ended = stop_switch(*folder, kStopTimeout);

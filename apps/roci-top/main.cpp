@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/os/private_folder.hpp"
 #include "roci-top/output/json_lines.hpp"
 #include "roci-top/output/live.hpp"
 #include "roci-top/output/terminal.hpp"
@@ -59,6 +60,9 @@ bool has_more_queue_pairs(const Snapshot& snapshot) {
 
 Status run(const Options& options) {
   const std::filesystem::path folder = dpdk_runtime_folder();
+  // In a folder of another user, the sockets may be that user's.
+  if (const auto opened = PrivateFolder::open(folder); !opened && opened.error().code != ENOENT)
+    return fail("the folder " + opened.error().message, opened.error().code);
   Processes processes{folder, options.prefix,
                       options.queue_pairs.value_or(options.json ? kMaxLookedAt : kShownQueuePairs)};
   Snapshot before = processes.look();

@@ -263,6 +263,8 @@ std::optional<ConfigNode::Piece> ConfigNode::piece(std::string_view key) {
   return Piece{YAML::Dump((*found)->node), (*found)->where(path_of(key))};
 }
 
+std::filesystem::path ConfigNode::folder() const { return std::filesystem::path{yaml_->file}.parent_path(); }
+
 tl::unexpected<Error> ConfigNode::error(const std::string& message) const {
   return fail(Error{message}.within(yaml_->where(path_)));
 }

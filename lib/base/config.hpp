@@ -16,6 +16,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -132,6 +133,8 @@ class ConfigNode {
   Status each(std::string_view key, Need need, const Reader& read);
 
   [[nodiscard]] bool has(std::string_view key) const;
+  // Folder of the document's file; empty if the name of the document has none.
+  [[nodiscard]] std::filesystem::path folder() const;
   // All keys of this map, for maps with keys chosen by the user.
   [[nodiscard]] std::vector<std::string> keys() const;
   // YAML text and position of a key's value ("s.yaml:7: variants[0].set"), for documents that change other documents.

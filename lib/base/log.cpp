@@ -28,7 +28,7 @@ spdlog::logger* make_logger() {
   auto* logger = new spdlog::logger("roci", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_pattern("%n: %l: %v");
   logger->set_level(spdlog::level::warn);
-  if (const char* wanted = std::getenv("ROCI_LOG"); wanted != nullptr) {
+  if (const char* wanted = secure_getenv("ROCI_LOG"); wanted != nullptr) {
     if (const auto level = find_level(wanted)) {
       logger->set_level(*level);
     } else {

@@ -170,9 +170,10 @@ MacAddress NetConfig::mac(uint32_t slot) const {
   return mac;
 }
 
-Result<RunFile> read_run_file(const std::string& path) {
-  RunFile file;
-  const Status status = read_config(path, [&](ConfigNode& root) -> Status {
+namespace {
+
+ConfigNode::Reader reader_of(RunFile& file, const std::string& path) {
+  return [&file, path](ConfigNode& root) -> Status {
     if (root.has("device") && root.has("net"))
       return root.error("contains both a section 'net' and a section 'device'; only one is allowed");
     if (root.has("device")) return read_device_section(root, file.device.emplace());
@@ -180,8 +181,14 @@ Result<RunFile> read_run_file(const std::string& path) {
     net.name = std::filesystem::path{path}.stem().string();
     return root.section("net", Need::kRequired,
                         [&](ConfigNode& node) { return read_net_section(node, net); });
-  });
-  if (!status) return fail(status.error());
+  };
+}
+
+}  // namespace
+
+Result<RunFile> read_run_file(const std::string& path) {
+  RunFile file;
+  ROCI_TRY(read_config(path, reader_of(file, path)));
   return file;
 }
 
@@ -190,6 +197,16 @@ Result<NetConfig> read_net_file(const std::string& path) {
   if (!file) return fail(file.error());
   if (!file->net) return fail("'" + path + "' describes a device, not a network");
   return std::move(*file->net);
+}
+
+Result<NetConfig> read_net(const PrivateFolder& folder) {
+  const std::string path = (folder.path() / kNetFile).string();
+  const auto text = folder.read(kNetFile);
+  if (!text) return fail(text.error());
+  RunFile file;
+  ROCI_TRY(parse_config(*text, path, reader_of(file, path)));
+  if (!file.net) return fail("'" + path + "' describes a device, not a network");
+  return std::move(*file.net);
 }
 
 std::string description_id(const NetConfig& config) {

@@ -32,6 +32,7 @@
 #include <string>
 #include <vector>
 
+#include "base/os/private_folder.hpp"
 #include "base/types.hpp"
 #include "device/config/device_config.hpp"
 #include "port/dpdk/ethdev_port.hpp"
@@ -118,6 +119,8 @@ Result<RunFile> read_run_file(const std::string& path);
 
 // Reads a file that must describe a network.
 Result<NetConfig> read_net_file(const std::string& path);
+// Reads the description in the folder of a network. Does not follow a symbolic link.
+Result<NetConfig> read_net(const PrivateFolder& folder);
 // Writes text from which read_net_file() reads the same network.
 std::string net_text(const NetConfig& config);
 // Short hash of that text, different for each description. roci-run passes it to the program in

@@ -2,19 +2,19 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <sstream>
 #include <thread>
 
 #include "base/os/file_lock.hpp"
+#include "base/os/private_folder.hpp"
 #include "net/net_slot.hpp"
 #include "net/net_switch.hpp"
 #include "net/runtime_folder.hpp"
@@ -25,41 +25,36 @@ namespace {
 
 constexpr Nanos kStep = 5ms;
 
-std::string content_of(const std::filesystem::path& file) {
-  std::ifstream in{file};
-  return {std::istreambuf_iterator<char>{in}, {}};
+// Creates the network's folder and the folder of its slots.
+Result<PrivateFolder> make_folders(const std::filesystem::path& path) {
+  auto folder = PrivateFolder::create(path);
+  if (!folder) return folder;
+  ROCI_TRY(folder->make_folder(kShmSlotFolder));
+  return folder;
 }
 
-// Replaces the file atomically: a process that reads it gets the complete old or new text.
-Status write_file(const std::filesystem::path& file, const std::string& text) {
-  const std::string next = file.string() + "." + std::to_string(getpid());
-  std::ofstream out{next, std::ios::trunc};
-  out << text << std::flush;
-  out.close();
-  if (out && std::rename(next.c_str(), file.c_str()) == 0) return {};
-  const int code = errno;
-  unlink(next.c_str());
-  return fail("'" + file.string() + "' cannot be written: " + std::strerror(code), code);
-}
-
-Status make_folders(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder / kShmSlotFolder, error);
-  if (error) return fail("'" + folder.string() + "' cannot be created: " + error.message(), error.value());
-  return {};
+bool has_description(const PrivateFolder& folder, const NetConfig& net) {
+  const auto text = folder.read(kNetFile);
+  return text && *text == net_text(net);
 }
 
 // Called between fork() and exec(): async-signal-safe calls only.
 [[noreturn]] void become_switch(int lock, int log, const std::vector<const char*>& arguments) {
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  // A duplicate above the standard descriptors, without FD_CLOEXEC. The loop below does not close it.
+  // A duplicate above the standard descriptors, without FD_CLOEXEC.
   const int kept = fcntl(lock, F_DUPFD, 3);
   dup2(null, 0);
   dup2(log, 1);
   dup2(log, 2);
-  const long most = sysconf(_SC_OPEN_MAX);
-  for (int fd = 3; fd < (most > 0 && most < 65536 ? static_cast<int>(most) : 65536); ++fd) {
-    if (fd != kept) close(fd);
+  // All other descriptors, also those above the present limit of descriptors.
+  if (kept < 3) _exit(127);
+  const auto lock_fd = static_cast<unsigned>(kept);
+  if ((lock_fd > 3 && close_range(3, lock_fd - 1, 0) != 0) || close_range(lock_fd + 1, ~0U, 0) != 0) {
+    // Before Linux 5.9.
+    const long most = sysconf(_SC_OPEN_MAX);
+    for (int fd = 3; fd < (most > 0 && most < 65536 ? static_cast<int>(most) : 65536); ++fd) {
+      if (fd != kept) close(fd);
+    }
   }
   sigset_t none;
   sigemptyset(&none);
@@ -71,28 +66,25 @@ Status make_folders(const std::filesystem::path& folder) {
 }
 
 // Starts the switch with a double fork(), so that the program has no child process that it did not create.
-Status spawn(const std::filesystem::path& folder, const SwitchStart& start, int lock) {
-  const std::string program = start.program.string(), config = (folder / kNetSwitchFile).string(),
-                    ready = (folder / kNetSwitchPid).string(),
+Status spawn(const PrivateFolder& folder, const SwitchStart& start, int lock) {
+  const std::string program = start.program.string(), config = (folder.path() / kNetSwitchFile).string(),
+                    ready = (folder.path() / kNetSwitchPid).string(),
                     linger = std::to_string(start.net.linger.count()) + "ns";
   std::vector<const char*> arguments{program.c_str(), "--config", config.c_str(), "--ready-file",
                                      ready.c_str()};
   if (start.net.linger != kNever) arguments.insert(arguments.end(), {"--linger", linger.c_str()});
   arguments.push_back(nullptr);
   // The output of the previous switch is kept for diagnosis.
-  const std::filesystem::path log_file = folder / kNetSwitchLog;
-  std::error_code ignored;
-  std::filesystem::rename(log_file, log_file.string() + ".1", ignored);
-  const int log = open(log_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (log < 0) return fail((folder / kNetSwitchLog).string() + ": " + std::strerror(errno), errno);
+  folder.rename(kNetSwitchLog, std::string{kNetSwitchLog} + ".1");
+  const auto log = folder.open_file(kNetSwitchLog, O_WRONLY | O_CREAT | O_EXCL);
+  if (!log) return fail(log.error());
   const pid_t child = fork();
   if (child == 0) {
     setsid();
-    if (fork() == 0) become_switch(lock, log, arguments);
+    if (fork() == 0) become_switch(lock, log->get(), arguments);
     _exit(0);
   }
   const int code = errno;
-  close(log);
   if (child < 0)
     return fail(std::string{"the switch process cannot be created: "} + std::strerror(code), code);
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
@@ -100,8 +92,8 @@ Status spawn(const std::filesystem::path& folder, const SwitchStart& start, int 
   return {};
 }
 
-std::string last_line(const std::filesystem::path& file) {
-  std::ifstream in{file};
+std::string last_line(const PrivateFolder& folder, const std::string& name) {
+  std::istringstream in{folder.read(name).value_or("")};
   std::string line, last;
   while (std::getline(in, line)) {
     if (!line.empty()) last = line;
@@ -109,39 +101,68 @@ std::string last_line(const std::filesystem::path& file) {
   return last;
 }
 
-Status start_switch(const std::filesystem::path& folder, const SwitchStart& start, SharedLock lock) {
-  std::error_code ignored;
+Status start_switch(const PrivateFolder& folder, const SwitchStart& start, SharedLock lock) {
   // Of a killed switch. Removed first, so that no process mistakes it for that of the new switch.
-  std::filesystem::remove(folder / kNetSwitchPid, ignored);
-  ROCI_TRY(write_file(folder / kNetFile, net_text(start.net)));
-  ROCI_TRY(write_file(folder / kNetSwitchFile, net_switch_text(start.net, folder)));
+  folder.remove(kNetSwitchPid);
+  ROCI_TRY(folder.replace(kNetFile, net_text(start.net)));
+  ROCI_TRY(folder.replace(kNetSwitchFile, net_switch_text(start.net, folder.path())));
   return spawn(folder, start, lock.fd());
 }
 
 // Checks that the switch is ready. The new time stamp announces a process that is about to join, so the switch lingers.
-bool is_ready(const std::filesystem::path& folder) {
-  return utimensat(AT_FDCWD, (folder / kNetSwitchPid).c_str(), nullptr, 0) == 0;
+bool is_ready(const PrivateFolder& folder) {
+  return utimensat(folder.fd(), kNetSwitchPid, nullptr, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+// Process that holds the switch's slot, which the switch takes before it is ready and holds until it exits. 0: none, or
+// a process of another PID namespace.
+Result<pid_t> slot_holder(const std::filesystem::path& folder) {
+  return ProcessLock::holder(shm_slot_file(folder, kShmSwitchSlot));
+}
+
+int send_signal(const FileDescriptor& pidfd, int signal) {
+  return static_cast<int>(syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0));
+}
+
+// Sends a signal to the switch. The process id of a file may be that of another process in the meantime, or may belong
+// to another PID namespace. Therefore the id is that of the holder of a lock, and the lock is checked again after the
+// process was opened.
+Status signal_switch(const std::filesystem::path& folder, pid_t announced, int signal) {
+  const auto cannot = [&](const std::string& why, int code) {
+    return fail("the switch (process " + std::to_string(announced) + ") cannot be stopped: " + why, code);
+  };
+  const auto holder = slot_holder(folder);
+  if (!holder) return cannot(holder.error().message, holder.error().code);
+  if (*holder == 0) return {};  // it exits, or belongs to another PID namespace
+  if (*holder != announced)
+    return cannot("it does not hold the lock of the switch in '" + folder.string() + "'", EPERM);
+  const FileDescriptor pidfd{static_cast<int>(syscall(SYS_pidfd_open, *holder, 0))};
+  if (pidfd.get() < 0) return errno == ESRCH ? Status{} : cannot(std::strerror(errno), errno);
+  const auto again = slot_holder(folder);
+  if (!again || *again != *holder) return {};  // it exits
+  if (send_signal(pidfd, signal) != 0 && errno != ESRCH) return cannot(std::strerror(errno), errno);
+  return {};
 }
 
 }  // namespace
 
 Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
-  auto found = net_folder(start.net.name);
-  if (!found) return found;
-  const std::filesystem::path folder = *found;
+  const auto path = net_folder(start.net.name);
+  if (!path) return path;
+  const auto folder = make_folders(*path);
+  if (!folder) return fail(folder.error());
   // A name without a description accepts an existing network of this name, with or without a switch.
-  const auto known = read_net_file((folder / kNetFile).string());
-  const bool has_switch = net_switch_state(folder).running;
+  const auto known = read_net(*folder);
+  const bool has_switch = net_switch_state(*path).running;
   if (has_switch && (start.exactly || (known && known->needs_switch()))) return ensure_switch(start);
-  ROCI_TRY(make_folders(folder));
   SwitchStart wanted = start;
   {
-    const auto joining = SharedLock::wait(folder / kShmJoinLock, start.timeout);
+    const auto joining = SharedLock::wait(*path / kShmJoinLock, start.timeout);
     if (!joining) return fail(joining.error().within("network '" + start.net.name + "'"));
-    const auto taken = taken_slots(folder, kMaxSlots);
+    const auto taken = taken_slots(*path, kMaxSlots);
     if (!taken) return fail(taken.error());
     const bool in_use = !taken->empty();
-    if (in_use && start.exactly && content_of(folder / kNetFile) != net_text(start.net)) {
+    if (in_use && start.exactly && !has_description(*folder, start.net)) {
       return fail("the network '" + start.net.name +
                       "' is in use with another description; use another name, or wait until its programs "
                       "have exited",
@@ -150,44 +171,44 @@ Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
     // Processes in the network keep its description. A switch that has exited is restarted.
     if (in_use && known) wanted.net = *known;
     if (!wanted.net.needs_switch()) {
-      if (!in_use) ROCI_TRY(write_file(folder / kNetFile, net_text(start.net)));
-      return folder;
+      if (!in_use) ROCI_TRY(folder->replace(kNetFile, net_text(start.net)));
+      return *path;
     }
   }
   return ensure_switch(wanted);
 }
 
 Result<std::filesystem::path> ensure_switch(const SwitchStart& start) {
-  auto found = net_folder(start.net.name);
-  if (!found) return found;
-  const std::filesystem::path folder = *found;
-  ROCI_TRY(make_folders(folder));
+  const auto path = net_folder(start.net.name);
+  if (!path) return path;
+  const auto folder = make_folders(*path);
+  if (!folder) return fail(folder.error());
   bool started = false;
   for (Nanos waited{0}; waited < start.timeout; waited += kStep) {
-    auto lock = SharedLock::take(folder / kNetSwitchLock);
+    auto lock = SharedLock::take(*path / kNetSwitchLock);
     if (!lock) return fail(lock.error());
     if (*lock) {
       if (started) {
-        const std::string reason = last_line(folder / kNetSwitchLog);
+        const std::string reason = last_line(*folder, kNetSwitchLog);
         return fail("the switch of the network '" + start.net.name + "' did not start: " +
                     (reason.empty() ? "'" + start.program.string() + "' cannot be run" : reason));
       }
-      ROCI_TRY(start_switch(folder, start, std::move(**lock)));
+      ROCI_TRY(start_switch(*folder, start, std::move(**lock)));
       started = true;
-    } else if (is_ready(folder)) {
-      if (!started && start.exactly && content_of(folder / kNetFile) != net_text(start.net)) {
+    } else if (is_ready(*folder)) {
+      if (!started && start.exactly && !has_description(*folder, start.net)) {
         return fail(
             "the network '" + start.net.name +
                 "' is in use with another description; use another name, or stop it: roci-run --stop " +
                 start.net.name,
             EBUSY);
       }
-      return folder;
+      return *path;
     }
     std::this_thread::sleep_for(kStep);
   }
   return fail("the switch of the network '" + start.net.name + "' is not ready after " +
-                  std::to_string(start.timeout / Nanos{1s}) + " s; " + (folder / kNetSwitchLog).string() +
+                  std::to_string(start.timeout / Nanos{1s}) + " s; " + (*path / kNetSwitchLog).string() +
                   " contains the errors",
               ETIMEDOUT);
 }
@@ -201,14 +222,14 @@ Result<bool> stop_switch(const std::filesystem::path& folder, Nanos timeout) {
     if (state.pid > 0 && (!running || (signal == SIGTERM && waited >= timeout))) {
       if (running) signal = SIGKILL;
       running = true;
-      if (kill(state.pid, signal) != 0 && errno != ESRCH)
-        return fail("the switch (process " + std::to_string(state.pid) +
-                        ") cannot be stopped: " + std::strerror(errno),
-                    errno);
+      ROCI_TRY(signal_switch(folder, state.pid, signal));
     }
     std::this_thread::sleep_for(kStep);
   }
-  return fail("the switch did not exit", ETIMEDOUT);
+  const auto holder = slot_holder(folder);
+  return fail(holder && *holder == 0 ? "the switch did not exit; it may run in another PID namespace"
+                                     : "the switch did not exit",
+              ETIMEDOUT);
 }
 
 }  // namespace roci

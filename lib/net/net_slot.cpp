@@ -4,8 +4,9 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 
+#include "base/os/private_folder.hpp"
 #include "congestion/algorithms.hpp"
 #include "congestion/profile.hpp"
 #include "net/net_switch.hpp"
@@ -23,7 +24,7 @@ constexpr uint32_t kShmReceiveBuffers = 2048;
 
 // Congestion control profile of the process. ROCI_CC overrides the network.
 std::string chosen_profile(const NetConfig& net) {
-  const char* chosen = std::getenv("ROCI_CC");
+  const char* chosen = secure_getenv("ROCI_CC");
   return chosen != nullptr && *chosen != '\0' ? chosen : net.congestion_control.profile;
 }
 
@@ -76,16 +77,18 @@ std::string all_taken(const NetConfig& net, const std::filesystem::path& folder)
 
 }  // namespace
 
-Result<std::unique_ptr<NetSlot>> NetSlot::take(const std::filesystem::path& folder) {
-  if (const auto present = read_net_file((folder / kNetFile).string()); !present)
-    return fail(present.error());
+Result<std::unique_ptr<NetSlot>> NetSlot::take(const std::filesystem::path& path) {
+  const auto opened = PrivateFolder::open(path);
+  if (!opened) return fail(opened.error().within("the network's folder"));
+  const std::filesystem::path& folder = opened->path();
+  if (const auto present = read_net(*opened); !present) return fail(present.error());
   // Under this lock the description does not change. A process that finds a slot taken also finds the shared memory.
   const auto joining = SharedLock::wait(folder / kShmJoinLock, kJoinTimeout);
   if (!joining) return fail(joining.error().within("network '" + folder.filename().string() + "'"));
-  auto net = read_net_file((folder / kNetFile).string());
+  auto net = read_net(*opened);
   if (!net) return fail(net.error());
   // While no process is in the network, another roci-run may change its description.
-  if (const char* const wanted = std::getenv(kNetDescriptionVariable);
+  if (const char* const wanted = secure_getenv(kNetDescriptionVariable);
       wanted != nullptr && *wanted != '\0' && description_id(*net) != wanted) {
     return fail("the network '" + net->name +
                     "' was changed to another description after this program was started; use another name",
@@ -192,7 +195,10 @@ Result<std::vector<TakenSlot>> taken_slots(const std::filesystem::path& folder, 
 NetSwitchState net_switch_state(const std::filesystem::path& folder) {
   NetSwitchState state;
   state.running = SharedLock::is_taken(folder / kNetSwitchLock);
-  if (state.running) std::ifstream{folder / kNetSwitchPid} >> state.pid;
+  if (!state.running) return state;
+  if (const auto opened = PrivateFolder::open(folder)) {
+    if (const auto text = opened->read(kNetSwitchPid)) std::istringstream{*text} >> state.pid;
+  }
   return state;
 }
 

@@ -19,8 +19,9 @@ namespace roci {
 class NetSlot {
  public:
   // Takes the lowest free slot of the network with this folder (net/runtime_folder.hpp). Fails if all slots are taken,
-  // with the process ids of their owners, and if the network requires a switch that does not run.
-  static Result<std::unique_ptr<NetSlot>> take(const std::filesystem::path& folder);
+  // with the process ids of their owners, and if the network requires a switch that does not run. EPERM if another user
+  // can change the folder.
+  static Result<std::unique_ptr<NetSlot>> take(const std::filesystem::path& path);
   // Starts DPDK and opens the port of the slot, to the switch or, without a switch, to the other processes. The
   // NetSlot must outlive the port.
   [[nodiscard]] Result<std::unique_ptr<Port>> open_port(const EalConfig& eal) const;

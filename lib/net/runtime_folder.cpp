@@ -7,7 +7,9 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
+#include <system_error>
+
+#include "base/os/private_folder.hpp"
 
 namespace roci {
 namespace {
@@ -15,49 +17,35 @@ namespace {
 constexpr size_t kMaxName = 48;
 
 std::string variable(const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = secure_getenv(name);
   return value == nullptr ? "" : value;
 }
 
-// Creates the folder, whose parent must exist, and checks its owner and permissions.
-Status make_private(const std::filesystem::path& folder) {
-  const auto wrong = [&](const std::string& why, int code) {
-    return fail(
-        "the runtime folder '" + folder.string() + "' " + why + "; set ROCI_RUNTIME to use another one",
-        code);
-  };
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    return wrong(std::string{"cannot be created: "} + std::strerror(errno), errno);
+// Creates the folder, whose parent must exist, and checks that other users cannot change or replace it.
+Result<std::filesystem::path> private_folder(const std::filesystem::path& folder) {
+  const auto made = PrivateFolder::create(folder);
+  if (made) return made->path();
+  return fail("the runtime folder " + made.error().message + "; set ROCI_RUNTIME to use another one",
+              made.error().code);
+}
+
+bool belongs_to_user(const std::string& folder) {
   struct stat found {};
-  if (lstat(folder.c_str(), &found) != 0) return wrong(std::strerror(errno), errno);
-  if (!S_ISDIR(found.st_mode)) return wrong("is not a folder", ENOTDIR);
-  // Another user with write permission could replace sockets and lock files.
-  if (found.st_uid != geteuid()) return wrong("belongs to another user", EPERM);
-  if ((found.st_mode & 022) != 0) return wrong("is writable by other users; chmod 700 it", EPERM);
-  return {};
+  return stat(folder.c_str(), &found) == 0 && found.st_uid == geteuid();
 }
 
 }  // namespace
 
 Result<std::filesystem::path> runtime_folder() {
-  if (const std::string given = variable("ROCI_RUNTIME"); !given.empty()) {
-    std::error_code error;
-    const std::filesystem::path folder = std::filesystem::absolute(given, error);
-    if (error) return fail("ROCI_RUNTIME '" + given + "': " + error.message(), error.value());
-    ROCI_TRY(make_private(folder));
-    return folder;
-  }
-  if (const std::string base = variable("XDG_RUNTIME_DIR"); base.starts_with('/')) {
-    std::filesystem::path folder = std::filesystem::path{base} / "rocinante";
-    if (make_private(folder)) return folder;
-  }
+  if (const std::string given = variable("ROCI_RUNTIME"); !given.empty()) return private_folder(given);
+  // First for root: with the environment of another user (sudo -E, su), XDG_RUNTIME_DIR is that user's folder.
   if (geteuid() == 0) {
-    std::filesystem::path folder = "/run/rocinante";
-    if (make_private(folder)) return folder;
+    if (auto folder = private_folder("/run/rocinante")) return folder;
   }
-  std::filesystem::path folder = "/tmp/rocinante-" + std::to_string(geteuid());
-  ROCI_TRY(make_private(folder));
-  return folder;
+  if (const std::string base = variable("XDG_RUNTIME_DIR"); base.starts_with('/') && belongs_to_user(base)) {
+    if (auto folder = private_folder(std::filesystem::path{base} / "rocinante")) return folder;
+  }
+  return private_folder("/tmp/rocinante-" + std::to_string(geteuid()));
 }
 
 Status check_net_name(std::string_view name) {

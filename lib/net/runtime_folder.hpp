@@ -1,7 +1,7 @@
 // Folder of the networks of this machine. It belongs to the user, and contains one folder for each network.
 //
-//   $ROCI_RUNTIME, else $XDG_RUNTIME_DIR/rocinante, else /run/rocinante for root if it can be created,
-//   else /tmp/rocinante-UID
+//   $ROCI_RUNTIME; else /run/rocinante for root, if it can be created; else $XDG_RUNTIME_DIR/rocinante, if
+//   XDG_RUNTIME_DIR belongs to the effective user; else /tmp/rocinante-UID
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@
 
 namespace roci {
 
-// Creates the folder with mode 0700 if it does not exist. Fails if it belongs to another user or others have write
-// permission.
+// Creates the folder with mode 0700 if it does not exist. Fails if it belongs to another user, if others have write
+// permission, or if another user can replace it or a folder above it (base/os/private_folder.hpp).
 Result<std::filesystem::path> runtime_folder();
 
 // Checks the name of a network, which is also the name of its folder.

@@ -141,7 +141,7 @@ Status append_stats(const std::string& path, const DeviceStats& stats) {
   object["queue_pairs"] = Json::array();
   for (const QueuePairStats& qp : stats.queue_pairs) object["queue_pairs"].push_back(json_of(qp));
   const std::string line = object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return fail("'" + path + "' cannot be opened: " + std::strerror(errno), errno);
   // In one write(), so that lines of several processes do not mix.
   const ssize_t written = write(fd, line.data(), line.size());

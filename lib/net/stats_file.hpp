@@ -55,7 +55,7 @@ Status write_stats(const std::string& path, Device& device);
 // Appends a line about one queue pair, before the caller destroys it.
 Status write_stats(const std::string& path, Device& device, uint32_t qp_num);
 
-// Appends a line.
+// Appends a line. Creates the file with mode 0600 if it does not exist; a symbolic link is an error.
 Status append_stats(const std::string& path, const DeviceStats& stats);
 // Reads all lines and merges those of one process and device, in the order of first appearance. An incomplete last line
 // is ignored. Any other invalid line is an error.

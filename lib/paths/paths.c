@@ -39,7 +39,7 @@ static const char* redirect(const char* path, char* buffer) {
   const int in_sys = is_below(path, kSys, sizeof kSys - 1);
   const int in_dev = !in_sys && is_below(path, kDev, sizeof kDev - 1);
   if (!in_sys && !in_dev) return path;
-  const char* tree = getenv("ROCI_PATHS");
+  const char* tree = secure_getenv("ROCI_PATHS");
   if (tree == NULL || tree[0] == '\0') return path;
   const int before = errno;
   const char* instead = path;

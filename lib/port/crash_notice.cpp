@@ -19,6 +19,7 @@ static_assert(sizeof(CrashNoticeSlot) == 384 && std::is_trivially_copyable_v<Cra
 
 constexpr CrashNoticeFile::Slot kGrowth = 1024;
 constexpr size_t kReadAtOnce = 128;
+static_assert(CrashNoticeFile::kMax % kReadAtOnce == 0);
 constexpr size_t kMapped = CrashNoticeFile::kMax * sizeof(CrashNoticeSlot);
 
 // The process may die between any two stores: a reader must find a complete frame or none.
@@ -109,8 +110,9 @@ std::span<const uint8_t> CrashNoticeReader::next() {
       ++at_;
       return std::span(one.frame).first(one.length);
     }
-    read_.resize(kReadAtOnce);
+    read_.resize(slot_ < CrashNoticeFile::kMax ? kReadAtOnce : 0);
     at_ = 0;
+    if (read_.empty()) return {};
     const ssize_t bytes =
         pread(lock_ ? lock_->fd() : file_.fd(), read_.data(), kReadAtOnce * sizeof(CrashNoticeSlot),
               static_cast<off_t>(slot_ * sizeof(CrashNoticeSlot)));

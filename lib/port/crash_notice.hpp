@@ -66,7 +66,8 @@ class CrashNoticeReader {
   // the process has exited. No value if the file does not exist.
   static std::optional<CrashNoticeReader> read(const std::filesystem::path& file);
 
-  // Returns the next frame, valid until the next call; empty at the end. Invalid lengths are skipped.
+  // Returns the next frame, valid until the next call; empty at the end. Invalid lengths are skipped. The file ends
+  // after CrashNoticeFile::kMax slots: any process of the network can make it longer.
   std::span<const uint8_t> next();
 
  private:

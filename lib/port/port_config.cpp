@@ -25,7 +25,7 @@ Result<uint32_t> parse_memory(std::string_view text) {
 Result<std::string> parse_device(std::string_view text) {
   if (text.empty() || text.front() == ',') {
     return fail("'" + std::string{text} +
-                "' is not a device; examples: net_memif0,role=server,id=0 and 0000:01:00.0");
+                "' is not a device; examples: net_af_packet0,iface=veth0 and 0000:01:00.0");
   }
   return std::string{text};
 }

@@ -1,5 +1,6 @@
 // Location of the runtime directories of this user's DPDK processes, which contain their telemetry sockets
 // (endpoint.hpp). Implements EAL's rule (eal_create_runtime_dir of DPDK 22.11) for processes that do not use the EAL.
+// Without XDG_RUNTIME_DIR, all users share a parent directory in /tmp: check it (base/os/private_folder.hpp) before use.
 #pragma once
 
 #include <unistd.h>
@@ -16,7 +17,7 @@ inline constexpr std::string_view kTelemetrySocket = "dpdk_telemetry.v2";
 // Parent directory; each process has a directory with the name of its --file-prefix. It may not exist.
 inline std::filesystem::path dpdk_runtime_folder() {
   const auto from = [](const char* variable) -> std::string_view {
-    const char* value = std::getenv(variable);
+    const char* value = secure_getenv(variable);
     return value == nullptr ? "" : value;
   };
   std::filesystem::path folder = from("RUNTIME_DIRECTORY");

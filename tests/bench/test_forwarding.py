@@ -20,8 +20,8 @@ class Forwarding(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             text = (FOLDER / f"{configuration}.yaml").read_text()
             for name in ("in", "out"):
-                self.assertIn(f"socket=roci-bench-{name}\"", text)
-                text = text.replace(f"roci-bench-{name}", f"{folder}/{name}")
+                self.assertIn(f"socket-abstract=yes,socket=roci-bench-{name}\"", text)
+                text = text.replace(f"socket-abstract=yes,socket=roci-bench-{name}", f"socket={folder}/{name}")
             config = pathlib.Path(folder) / "switch.yaml"
             config.write_text(text.replace("idle: spin", "idle: yield"))
             switch = subprocess.Popen([SWITCH, "--config", config], stdout=subprocess.DEVNULL)

@@ -38,6 +38,24 @@ TEST(DeviceConfigFile, port_has_one_queue_per_worker) {
   EXPECT_EQ(file->device.cpus, (std::vector<int>{0, 2, 5}));
 }
 
+TEST(DeviceConfigFile, relative_plugin_is_in_the_folder_of_the_file) {
+  const auto error_of = [](const std::string& name, const std::string& plugin) {
+    DeviceFile file;
+    const Status status = parse_config(
+        "device:\n  port: {device: net_null0}\n  congestion_control: {plugins: [" + plugin + "]}\n", name,
+        [&](ConfigNode& root) { return read_device_section(root, file); });
+    return status ? "" : status.error().message;
+  };
+  EXPECT_NE(
+      error_of("/nonexistent/x.yaml", "half.so").find("congestion control plugin /nonexistent/half.so:"),
+      std::string::npos);
+  EXPECT_NE(error_of("/nonexistent/x.yaml", "a/half.so").find("plugin /nonexistent/a/half.so:"),
+            std::string::npos);
+  EXPECT_NE(error_of("/nonexistent/x.yaml", "/other/half.so").find("plugin /other/half.so:"),
+            std::string::npos);
+  EXPECT_NE(error_of("the configuration", "half.so").find("plugin half.so:"), std::string::npos);
+}
+
 // The example contains them as comments. Of the keys before `window` some exclude each other.
 TEST(DeviceConfigFile, keys_in_the_comments_of_the_example_are_valid) {
   std::ifstream file(ROCI_SOURCE_DIR "/config/perf-client.yaml");

@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "support/process/folder.hpp"
 
 namespace roci {
 namespace {
@@ -109,6 +112,25 @@ TEST(Eal, concurrent_start_by_several_threads_succeeds) {
               return good == 4 ? 0 : 1;
             }),
             0);
+}
+
+// Another user who can write to the folder can replace the sockets in it.
+TEST(Eal, telemetry_is_disabled_in_a_folder_that_other_users_can_change) {
+  for (const mode_t mode : {0700U, 0777U, 01777U}) {
+    const test::Folder root;
+    const auto folder = root.path() / "dpdk";
+    std::filesystem::create_directory(folder);
+    chmod(root.path().c_str(), 0755);
+    chmod(folder.c_str(), mode);
+    EXPECT_EQ(in_child([&] {
+                setenv("RUNTIME_DIRECTORY", root.path().c_str(), 1);
+                if (!start_eal({.telemetry = true})) return 2;
+                const std::filesystem::path own = rte_eal_get_runtime_dir();
+                return std::filesystem::exists(own / "dpdk_telemetry.v2") ? 0 : 1;
+              }),
+              mode == 0700U ? 0 : 1)
+        << mode;
+  }
 }
 
 TEST(Eal, start_rejects_a_memory_size_of_0) {

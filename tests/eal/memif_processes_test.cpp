@@ -9,6 +9,7 @@
 
 #include "port/dpdk/eal.hpp"
 #include "port/dpdk/ethdev_port.hpp"
+#include "support/process/folder.hpp"
 
 namespace roci {
 namespace {
@@ -92,9 +93,9 @@ int send_and_check(const std::string& path) {
 }
 
 TEST(MemifProcesses, exchange_frames_regardless_of_start_order) {
+  const test::Folder folder;
   for (const bool server_first : {true, false}) {
-    const std::string path =
-        "/tmp/roci-test-" + std::to_string(getpid()) + (server_first ? "a" : "b") + ".sock";
+    const std::string path = folder.path() / (server_first ? "a.sock" : "b.sock");
     const auto run = [&](bool server) {
       const pid_t child = fork();
       if (child == 0) _exit(server ? echo(path) : send_and_check(path));

@@ -1,5 +1,8 @@
 #include "net/net_slot.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "net_fixture.hpp"
 
 namespace roci {
@@ -39,6 +42,27 @@ TEST_F(SlotWithSwitch, take_returns_the_lowest_free_slot_with_its_addresses) {
   EXPECT_EQ(device.port.device, "shm1");
   first->reset();
   EXPECT_EQ((*NetSlot::take(folder))->number(), 0U) << "free again";
+}
+
+TEST_F(SlotWithSwitch, take_rejects_a_folder_that_other_users_can_write) {
+  const auto folder = make_net(config_);
+  chmod(root_.c_str(), 0755);
+  chmod(folder.c_str(), 0777);
+  const auto slot = NetSlot::take(folder);
+  ASSERT_FALSE(slot);
+  EXPECT_EQ(slot.error().code, EPERM) << slot.error().message;
+  EXPECT_EQ(taken_slots(folder, config_.slots)->size(), 0U);
+}
+
+TEST_F(SlotWithSwitch, take_rejects_a_folder_of_another_user) {
+  if (geteuid() != 0) GTEST_SKIP() << "requires root, to change the owner of a folder";
+  const auto folder = make_net(config_);
+  std::filesystem::remove(folder / kShmJoinLock);
+  ASSERT_EQ(chown(folder.c_str(), 12345, 12345), 0);
+  const auto slot = NetSlot::take(folder);
+  ASSERT_FALSE(slot);
+  EXPECT_NE(slot.error().message.find("belongs to another user (12345)"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder / kShmJoinLock)) << "a file was created in the folder";
 }
 
 TEST_F(SlotWithSwitch, slot_is_free_after_its_process_is_killed) {

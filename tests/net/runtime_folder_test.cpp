@@ -1,6 +1,7 @@
 #include "net/runtime_folder.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "net_fixture.hpp"
 
@@ -22,10 +23,31 @@ TEST_F(RuntimeFolder, is_created_with_access_for_its_user_only) {
 TEST_F(RuntimeFolder, defaults_to_the_runtime_folder_of_the_session) {
   unsetenv("ROCI_RUNTIME");
   setenv("XDG_RUNTIME_DIR", root_.c_str(), 1);
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(root_.c_str(), 12345, 12345), 0);
+  }
+  const test::Child user{[&] {
+    if (geteuid() == 0 && setresuid(12345, 12345, 12345) != 0) return false;
+    const auto folder = runtime_folder();
+    return folder && *folder == root_ / "rocinante";
+  }};
+  unsetenv("XDG_RUNTIME_DIR");
+  EXPECT_TRUE(user.done());
+}
+
+// The network's files would be in the folders of another user, as with `sudo -E`.
+TEST_F(RuntimeFolder, folders_of_another_user_are_not_used) {
+  if (geteuid() != 0) GTEST_SKIP() << "requires root, to change the owner of a folder";
+  ASSERT_EQ(chown(root_.c_str(), 12345, 12345), 0);
+  unsetenv("ROCI_RUNTIME");
+  setenv("XDG_RUNTIME_DIR", root_.c_str(), 1);
   const auto folder = runtime_folder();
   unsetenv("XDG_RUNTIME_DIR");
-  ASSERT_TRUE(folder);
-  EXPECT_EQ(*folder, root_ / "rocinante");
+  ASSERT_TRUE(folder) << folder.error().message;
+  EXPECT_NE(*folder, root_ / "rocinante");
+  EXPECT_TRUE(std::filesystem::is_empty(root_));
+  setenv("ROCI_RUNTIME", (root_ / "r").c_str(), 1);
+  EXPECT_EQ(runtime_folder().error().code, EPERM);
 }
 
 TEST_F(RuntimeFolder, folder_writable_by_others_is_rejected) {

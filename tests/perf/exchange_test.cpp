@@ -75,6 +75,31 @@ TEST(TcpChannel, carries_messages_in_both_directions_and_closes) {
   end(std::move(*server), **client);
 }
 
+// The functions of a JSON value are recursive: a deeply nested one would overflow the stack.
+TEST(TcpChannel, deeply_nested_message_is_rejected) {
+  for (const size_t depth : {size_t{3}, size_t{100}, size_t{500'000}}) {
+    const uint16_t port = free_port();
+    auto listener = Listener::open("127.0.0.1", port);
+    ASSERT_TRUE(listener) << listener.error().message;
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    auto server = listener->accept(2s);
+    ASSERT_TRUE(server) << server.error().message;
+    const std::string line = "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + "}\n";
+    std::thread sender(
+        [&] { EXPECT_EQ(send(fd, line.data(), line.size(), MSG_NOSIGNAL), ssize_t(line.size())); });
+    const auto message = next(**server);
+    sender.join();
+    close(fd);
+    EXPECT_EQ(message.has_value(), depth == 3) << depth;
+    EXPECT_TRUE(message || message.error().code == EPROTO) << message.error().message;
+  }
+}
+
 TEST(TcpChannel, client_may_start_before_server) {
   const uint16_t port = free_port();
   std::thread late([&] {

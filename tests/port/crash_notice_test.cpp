@@ -108,6 +108,23 @@ TEST_F(CrashNoticeTest, reader_ignores_invalid_lengths_and_truncated_files) {
   EXPECT_TRUE(left().empty());
 }
 
+// Any process with write access to the directory may write any number of bytes.
+TEST_F(CrashNoticeTest, reader_ends_after_the_maximum_number_of_slots) {
+  const auto child =
+      process([](CrashNoticeFile& words) { return words.store(CrashNoticeFile::kNone, frame(100, 1)) == 0; });
+  ASSERT_TRUE(child->done());
+  child->end(SIGKILL);
+  std::fstream file(folder_ / kName, std::ios::in | std::ios::out | std::ios::binary);
+  CrashNoticeSlot slot;
+  slot.length = 100;
+  for (const uint64_t index : {uint64_t{CrashNoticeFile::kMax} - 1, uint64_t{CrashNoticeFile::kMax}}) {
+    file.seekp(static_cast<std::streamoff>(index * sizeof slot), std::ios::beg);
+    file.write(reinterpret_cast<const char*>(&slot), sizeof slot);
+  }
+  file.close();
+  EXPECT_EQ(left().size(), 2U) << "the last permitted slot is read, and the one after it is not";
+}
+
 TEST_F(CrashNoticeTest, open_fails_when_the_folder_cannot_be_created) {
   std::ofstream{root_.path() / "crash-notices"} << "a file";
   EXPECT_FALSE(CrashNoticeFile::open(folder_, kName));

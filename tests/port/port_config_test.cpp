@@ -46,7 +46,7 @@ TEST(PortConfig, errors_report_the_key_and_the_allowed_values) {
   };
   EXPECT_EQ(error_of("mtu: 1500"), "x.yaml:1: the required key 'device' is missing");
   EXPECT_EQ(error_of("device: ''"),
-            "x.yaml:1: device: '' is not a device; examples: net_memif0,role=server,id=0 and 0000:01:00.0");
+            "x.yaml:1: device: '' is not a device; examples: net_af_packet0,iface=veth0 and 0000:01:00.0");
   EXPECT_EQ(error_of("device: x\nmtu: 100"), "x.yaml:2: mtu: '100' is not a whole number from 576 to 9600");
   EXPECT_EQ(error_of("device: x\neal: {memory: 100KB}"),
             "x.yaml:2: eal.memory: '100KB' is not a whole number of MiB from 1MiB to 1TiB");

@@ -122,8 +122,8 @@ class RociSwitch(unittest.TestCase):
     def test_memif_servers_open_without_clients(self):
         socket = os.path.join(self.folder.name, "m.sock")
         text = (SOURCE / "config/switch-memif.yaml").read_text(encoding="utf-8")
-        self.assertIn("/tmp/roci-switch.sock", text)
-        self.write(text.replace("/tmp/roci-switch.sock", socket))
+        self.assertIn("/run/roci/switch.sock", text)
+        self.write(text.replace("/run/roci/switch.sock", socket))
         process, _ = self.start("--duration", "30s")
         self.assertTrue(os.path.exists(socket))
         process.terminate()

@@ -18,6 +18,7 @@ namespace roci::perf {
 namespace {
 
 constexpr size_t kMaxLine = size_t{1} << 20;
+constexpr int kMaxDepth = 16;  // nested arrays and objects; the protocol uses 4
 constexpr Nanos kSendTimeout = 5s;
 constexpr Nanos kRetryPause = 50ms;
 
@@ -36,6 +37,17 @@ Status wait_for(int fd, short events, Nanos timeout) {
 
 std::string where(const std::string& host, uint16_t port) {
   return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port);
+}
+
+// Discarded if the text is not JSON or is nested deeply: the functions of a JSON value are recursive.
+Json parse(std::string_view text) {
+  bool is_flat = true;
+  const auto check = [&is_flat](int depth, Json::parse_event_t, Json&) {
+    is_flat &= depth <= kMaxDepth;
+    return is_flat;
+  };
+  Json message = Json::parse(text, check, false);
+  return is_flat ? std::move(message) : Json(Json::value_t::discarded);
 }
 
 class TcpChannel final : public Channel {
@@ -75,7 +87,7 @@ class TcpChannel final : public Channel {
   Result<std::optional<Json>> poll() override {
     for (;;) {
       if (const size_t end = buffer_.find('\n'); end != std::string::npos) {
-        Json message = Json::parse(buffer_.substr(0, end), nullptr, false);
+        Json message = parse(std::string_view{buffer_}.substr(0, end));
         buffer_.erase(0, end + 1);
         if (!message.is_object()) return fail("the peer does not use the protocol of roci-perf", EPROTO);
         return message;

@@ -288,10 +288,10 @@ class Command {
   // Values set by roci-run in the environment. Options of the command line have precedence.
   void read_environment() {
     if (o_.loopback) return;
-    if (const char* file = std::getenv("ROCI_STATS"); file != nullptr) o_.stats_file = file;
+    if (const char* file = secure_getenv("ROCI_STATS"); file != nullptr) o_.stats_file = file;
     if (!o_.config_file.empty()) return;
-    if (const char* file = std::getenv("ROCI_CONFIG"); file != nullptr) o_.config_file = file;
-    if (const char* net = std::getenv("ROCI_NET"); net != nullptr) o_.net_folder = net;
+    if (const char* file = secure_getenv("ROCI_CONFIG"); file != nullptr) o_.config_file = file;
+    if (const char* net = secure_getenv("ROCI_NET"); net != nullptr) o_.net_folder = net;
   }
 
   // Sets defaults that depend on other options, and validates combinations of options.

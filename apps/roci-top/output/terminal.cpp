@@ -39,7 +39,7 @@ winsize window() {
 }
 
 size_t from_environment(const char* variable, size_t otherwise) {
-  const char* text = std::getenv(variable);
+  const char* text = secure_getenv(variable);
   const auto value = parse_integer(text == nullptr ? "" : text, 1, 10'000);
   return value ? static_cast<size_t>(*value) : otherwise;
 }
@@ -66,12 +66,12 @@ size_t output_width() {
 }
 
 Result<std::unique_ptr<Terminal>> Terminal::open() {
-  const char* kind = std::getenv("TERM");
+  const char* kind = secure_getenv("TERM");
   if (isatty(STDOUT_FILENO) == 0 || (kind != nullptr && std::string_view{kind} == "dumb"))
     return fail("standard output is not a terminal; use --once or --json");
   std::unique_ptr<Terminal> made{new Terminal};
   made->keys_ = isatty(STDIN_FILENO) != 0 && tcgetattr(STDIN_FILENO, &made->before_) == 0;
-  made->colors_ = std::getenv("NO_COLOR") == nullptr;
+  made->colors_ = secure_getenv("NO_COLOR") == nullptr;
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : kSignals) sigaddset(&signals, signal);

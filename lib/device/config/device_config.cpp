@@ -211,6 +211,8 @@ Status read_congestion_control(ConfigNode& node, CongestionControlConfig& contro
     if (burst < Nanos{0} || burst > kMaxBurst) return section.error("burst", "must be 0 to 100 us");
     if (section.has("burst")) control.burst = burst;
     ROCI_TRY(section.optional_list("plugins", control.plugins));
+    // As a program may start in a folder of another user, a relative path is not that of the current folder.
+    for (std::string& plugin : control.plugins) plugin = (section.folder() / plugin).string();
     Status profiles = section.each("profiles", Need::kOptional,
                                    [&](ConfigNode& item) { return read_profile(item, control.profiles); });
     if (!profiles) return profiles;

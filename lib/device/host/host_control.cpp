@@ -11,7 +11,7 @@ namespace roci {
 Status Host::make_control() {
   CongestionControlConfig& control = config_.congestion_control;
   const std::string where = "device " + config_.name + ": congestion control";
-  if (const char* chosen = std::getenv("ROCI_CC"); chosen != nullptr && *chosen != 0)
+  if (const char* chosen = secure_getenv("ROCI_CC"); chosen != nullptr && *chosen != 0)
     control.profile = chosen;
   if (control.cores > kMaxControlCores) {
     return fail(where + ": " + std::to_string(control.cores) + " cores; at most " +

@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/os/private_folder.hpp"
 #include "wire/headers/headers.hpp"
 
 namespace roci {
@@ -122,6 +124,47 @@ Status prepare_server_socket(const std::string& path) {
   return {};
 }
 
+// Checks that only root and this user can create or replace the socket. A memif client trusts the descriptors and the
+// frames of its server, also of a server that replaces the first one.
+Status check_client_socket(const std::filesystem::path& socket) {
+  if (const Status folder = check_protected_folder(socket.parent_path()); !folder) {
+    return fail("socket \"" + socket.string() + "\": " + folder.error().message +
+                    "; use a folder in which only this user or root can create files",
+                folder.error().code);
+  }
+  struct stat found {};
+  if (lstat(socket.c_str(), &found) != 0) return {};  // the server may start later
+  if (!S_ISSOCK(found.st_mode)) return fail("\"" + socket.string() + "\" is not a socket", ENOTSOCK);
+  if (found.st_uid == 0 || found.st_uid == geteuid()) return {};
+  return fail(
+      "socket \"" + socket.string() + "\" belongs to another user (" + std::to_string(found.st_uid) + ")",
+      EPERM);
+}
+
+// The socket is a file. The driver's default is an abstract name, to which any user of the machine can connect, and
+// which any user can bind first; it must be requested explicitly.
+Status complete_memif_socket(DeviceArgs& args) {
+  if (args.find("socket-abstract") == "yes") return {};
+  const std::string path = args.find("socket").value_or("");
+  if (!path.starts_with('/')) {
+    return fail(
+        args.name + ": socket \"" + path +
+        "\" is not an absolute path; use socket=/FOLDER/NAME (or socket-abstract=yes: a name to which "
+        "every user of this machine can connect)");
+  }
+  if (!args.find("socket-abstract")) args.add("socket-abstract", "no");
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    return fail(args.name + ": folder \"" + folder.string() + "\" of the socket does not exist; create it",
+                ENOENT);
+  }
+  const Status ready =
+      args.find("role") == "server" ? prepare_server_socket(path) : check_client_socket(path);
+  if (!ready) return fail(ready.error().within(args.name));
+  return {};
+}
+
 Result<DeviceArgs> complete_memif(DeviceArgs args, uint16_t mtu) {
   if (const auto role = args.find("role"); role && *role != "client" && *role != "server") {
     return fail(args.name + ": role \"" + *role + "\" is unknown; allowed are server and client");
@@ -131,23 +174,8 @@ Result<DeviceArgs> complete_memif(DeviceArgs args, uint16_t mtu) {
       return fail(args.name + ": socket name \"" + *path + "\" is too long; at most " +
                   std::to_string(sizeof(sockaddr_un{}.sun_path) - 1) + " characters");
     }
-    // A path is a file here, as in other memif programs. The driver's default is an abstract socket name, which the
-    // driver cannot release before the process exits.
-    if (path->starts_with('/') && !args.find("socket-abstract")) args.add("socket-abstract", "no");
-    if (args.find("socket-abstract") == "no") {
-      const std::filesystem::path folder = std::filesystem::path(*path).parent_path();
-      std::error_code ignored;
-      if (!std::filesystem::is_directory(folder, ignored)) {
-        return fail(
-            args.name + ": folder \"" + folder.string() + "\" of the socket does not exist; create it",
-            ENOENT);
-      }
-    }
   }
-  if (args.find("socket-abstract") == "no" && args.find("role") == "server") {
-    const Status ready = prepare_server_socket(args.find("socket").value_or(""));
-    if (!ready) return fail(ready.error().within(args.name));
-  }
+  ROCI_TRY(complete_memif_socket(args));
   if (!args.find("bsize"))
     args.add("bsize", std::to_string(std::min(round_up(mtu + kFrameOverhead, 64), 65472U)));
   return args;

@@ -5,7 +5,7 @@
 #include <rte_errno.h>
 #include <rte_log.h>
 #include <sched.h>
-#include <sys/stat.h>
+#include <sys/auxv.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -16,10 +16,10 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/os/private_folder.hpp"
 #include "base/os/quiet_signals.hpp"
 #include "base/rng.hpp"
 #include "port/dpdk/buffer_memory.hpp"
@@ -81,12 +81,13 @@ Status check_telemetry_folder(const std::string& prefix) {
   const std::filesystem::path socket = folder / prefix / kTelemetrySocket;
   if (socket.native().size() >= sizeof(sockaddr_un::sun_path))
     return fail("the path '" + socket.native() + "' is too long for a UNIX socket");
-  const bool there = mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
-  if (!there || access(folder.c_str(), W_OK | X_OK) != 0) {
-    const int error = errno;
-    return fail("the folder '" + folder.native() + "' cannot be used: " +
-                    std::generic_category().message(error) + " (set RUNTIME_DIRECTORY to use another one)",
-                error);
+  // DPDK, unlike this process, reads the environment also with elevated privileges.
+  if (getauxval(AT_SECURE) != 0)
+    return fail("this process has elevated privileges (set-user-ID or capabilities)");
+  // The owner of the folder could replace the sockets in it.
+  if (const auto made = PrivateFolder::create(folder); !made) {
+    return fail("the folder " + made.error().message + " (set RUNTIME_DIRECTORY to use another one)",
+                made.error().code);
   }
   return {};
 }

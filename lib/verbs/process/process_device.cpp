@@ -61,7 +61,7 @@ ProcessDevice& process_device() {
 }
 
 std::string environment(const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = secure_getenv(name);
   return value == nullptr ? "" : value;
 }
 

@@ -1,15 +1,20 @@
 #include "port/dpdk/ethdev_port.hpp"
 
 #include <rte_ethdev.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "base/rng.hpp"
 #include "port/packets.hpp"
+#include "support/process/folder.hpp"
 
 namespace roci {
 namespace {
@@ -240,6 +245,59 @@ TEST(EthdevPort, open_reports_invalid_memif_arguments) {
             std::string::npos);
 }
 
+std::string memif_device(int number, const std::string& role, const std::string& socket) {
+  return "net_memif" + std::to_string(number) + ",role=" + role + ",id=0,socket=" + socket;
+}
+
+std::string memif_device(int number, const std::string& role) {
+  static const test::Folder kFolder;
+  return memif_device(number, role, kFolder.path() / "m.sock");
+}
+
+// The driver's default is an abstract name, to which any user of the machine can connect.
+TEST(MemifSocket, name_that_is_not_an_absolute_path_is_rejected) {
+  auto pool = make_pool(600);
+  for (const char* device : {"net_memif0,role=server", "net_memif0,role=client,socket=roci",
+                             "net_memif0,socket=./roci,socket-abstract=no"})
+    EXPECT_NE(error_of(config_for(device, pool)).find("is not an absolute path"), std::string::npos)
+        << device;
+  const std::string name =
+      "net_memif0,role=server,socket-abstract=yes,socket=roci-test-" + std::to_string(getpid());
+  EXPECT_EQ(error_of(config_for(name, pool)), "it opened");
+}
+
+// Another user could create the socket before the server, or after the server has ended.
+TEST(MemifSocket, client_rejects_a_folder_in_which_other_users_can_create_files) {
+  auto pool = make_pool(600);
+  const test::Folder folder;
+  const std::string socket = folder.path() / "m.sock";
+  chmod(folder.path().c_str(), 01777);
+  EXPECT_NE(error_of(config_for(memif_device(0, "client", socket), pool)).find("is writable by other users"),
+            std::string::npos);
+  EXPECT_EQ(error_of(config_for(memif_device(0, "server", socket), pool)), "it opened");
+}
+
+TEST(MemifSocket, client_rejects_a_socket_of_another_user_and_another_file) {
+  auto pool = make_pool(600);
+  const test::Folder folder;
+  const std::string path = folder.path() / "m.sock";
+  const EthdevConfig client = config_for(memif_device(0, "client", path), pool);
+  std::ofstream{path} << "x";
+  EXPECT_NE(error_of(client).find("is not a socket"), std::string::npos);
+  std::filesystem::remove(path);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(error_of(client).find("belongs to another user"), std::string::npos) << error_of(client);
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(path.c_str(), 12345, 12345), 0);
+    EXPECT_NE(error_of(client).find("belongs to another user (12345)"), std::string::npos);
+  }
+  close(fd);
+}
+
 TEST(EthdevPort, open_rejects_an_invalid_mtu_with_the_limit) {
   auto pool = make_pool(600);
   EXPECT_NE(error_of(config_for("net_null0", pool, 40)).find("68 to "), std::string::npos);
@@ -257,11 +315,6 @@ TEST(EthdevPort, rejects_a_second_open_until_the_first_port_is_closed) {
   EXPECT_TRUE(second) << second.error().message;
   first->reset();
   EXPECT_EQ(error_of(config_for("net_null0", pool)), "it opened");
-}
-
-std::string memif_device(int number, const std::string& role) {
-  return "net_memif" + std::to_string(number) + ",role=" + role + ",id=0,socket=/tmp/roci-test-" +
-         std::to_string(getpid()) + ".sock";
 }
 
 // Both ends of one socket in this process. The pool's buffers are smaller than the frames.
