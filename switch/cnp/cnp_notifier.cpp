@@ -29,15 +29,17 @@ CnpNotifier::CnpNotifier(const SwitchConfig& config, const MacAddress& mac, rte_
               [&](uint16_t port, uint8_t traffic_class, uint64_t seed) {
                 return std::make_unique<Point>(config.ports[port].classes[traffic_class].cnp, seed);
               }),
-      notified_(sends_cnps(config) ? config.senders.flows : 0, config.cnp.spacing) {
+      notified_(sends_cnps(config) ? config.senders.flows : 0, config.cnp.spacing),
+      forwarded_(notified_.capacity(), config.cnp.spacing) {
   if (!sends_cnps(config)) return;
   limits_.assign(config.ports.size(), EventLimit(config.cnp.rate));
 }
 
-bool CnpNotifier::pass(const RocePeek& cnp, Nanos now) {
+bool CnpNotifier::pass(const RocePeek& cnp, uint16_t ingress, Nanos now) {
   if (!suppress_ || notified_.capacity() == 0) return true;
-  const bool covered = notified_.find(cnp.flow, now) != nullptr;
-  if (!covered) notified_.update(cnp.flow, now);  // if the table is full, the CNP is forwarded
+  const Arrival arrival{cnp.flow, ingress};
+  const bool covered = notified_.find(cnp.flow, now) != nullptr || forwarded_.find(arrival, now) != nullptr;
+  if (!covered) forwarded_.update(arrival, now);  // if the table is full, the CNP is forwarded
   count(covered ? CnpEvent::kSuppressed : CnpEvent::kPassed);
   return !covered;
 }
@@ -86,7 +88,8 @@ std::optional<RoceFlow> CnpNotifier::answer_to(const KeyFlow& flow, Nanos now) {
 CnpEvent CnpNotifier::notify(uint16_t port, const KeyFlow& flow, Nanos now) {
   const auto answer = answer_to(flow, now);
   if (!answer) return CnpEvent::kUnknownSender;
-  if (notified_.find(*answer, now) != nullptr) return CnpEvent::kSpaced;
+  if (notified_.find(*answer, now) != nullptr || forwarded_.find({*answer, port}, now) != nullptr)
+    return CnpEvent::kSpaced;
   if (outbox_.is_full() || !limits_[port].take(now)) return CnpEvent::kLimited;
   if (notified_.update(*answer, now).value == nullptr) return CnpEvent::kFlowsFull;
   return send(flow, *answer);

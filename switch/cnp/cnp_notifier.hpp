@@ -4,8 +4,10 @@
 //
 //   frame queued -> queue congested? -> key flow -> sender -> not notified within `spacing`? -> CNP in the outbox
 //
-// With `suppress`, the switch forwards at most one CNP per queue pair and `spacing`, including those of receivers and
-// of other switches. Others are dropped.
+// With `suppress`, the switch drops CNPs of receivers and of other switches within `spacing` of its own CNP for the
+// same queue pair, or of another one that arrived at the same port. A CNP of another port does not count: it may be
+// forged, and the sender may reject it. Of the CNPs that arrive at the congested port, from the receiver's side, one
+// within `spacing` replaces the switch's own.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -35,8 +37,9 @@ class CnpNotifier {
   // Bitmap of the port's classes that send CNPs.
   [[nodiscard]] uint8_t points(uint16_t port) const { return points_.classes(port); }
 
-  // Called for a CNP of a receiver or of another switch. Returns false if it must be dropped.
-  bool pass(const RocePeek& cnp, Nanos now);
+  // Called for a CNP of a receiver or of another switch that arrived at the port `ingress`. Returns false if it must be
+  // dropped.
+  bool pass(const RocePeek& cnp, uint16_t ingress, Nanos now);
   // Called after a frame was queued in such a class, which now holds `queue` bytes. `packet` has its ingress port.
   void queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue, Nanos now);
 
@@ -44,6 +47,17 @@ class CnpNotifier {
 
  private:
   struct Nothing {};
+  // A CNP of another device.
+  struct Arrival {
+    RoceFlow flow;
+    uint16_t ingress = kNoPort;
+    friend bool operator==(const Arrival&, const Arrival&) = default;
+  };
+  struct ArrivalHash {
+    uint64_t operator()(const Arrival& one, uint64_t salt) const {
+      return RoceFlowHash()(one.flow, salt ^ uint64_t{one.ingress} << 32);
+    }
+  };
   struct Point {
     Point(const CnpConfig& config, uint64_t seed);
     CnpPacer pacer;
@@ -69,8 +83,9 @@ class CnpNotifier {
   bool suppress_;
   ClassPoints<Point> points_;
   std::vector<EventLimit> limits_;  // per port
-  // CNPs of the last `spacing`: own ones and forwarded ones.
+  // CNPs of the last `spacing`. Those of other devices have a table of their own, so that they cannot fill the first.
   AgeingTable<RoceFlow, Nothing, RoceFlowHash> notified_;
+  AgeingTable<Arrival, Nothing, ArrivalHash> forwarded_;
   CnpCounters counters_;
 };
 

@@ -125,12 +125,13 @@ enum class SenderEvent : uint8_t {
   kFromAcks,
   kFull,       // not learned: the table is full
   kAmbiguous,  // acknowledgment that fits several flows
+  kOtherPort,  // not learned: the packet arrived at another port than the flow
 };
-inline constexpr unsigned kSenderEventCount = 5;
+inline constexpr unsigned kSenderEventCount = 6;
 
 constexpr std::string_view sender_event_name(SenderEvent event) {
-  constexpr std::array<std::string_view, kSenderEventCount> kNames = {"from_packet", "from_cm", "from_acks",
-                                                                      "full", "ambiguous"};
+  constexpr std::array<std::string_view, kSenderEventCount> kNames = {
+      "from_packet", "from_cm", "from_acks", "full", "ambiguous", "other_port"};
   return kNames[static_cast<unsigned>(event)];
 }
 using SenderCounters = EventCounters<SenderEvent, kSenderEventCount>;

@@ -40,9 +40,11 @@ class Router::Interface final : public FrameSink {
     output_.forward(packet, now);
   }
 
-  Lookup resolve(const IpAddress& address, Nanos at) {
+  // `ingress`: port of the packet that is sent to the address; kNoPort: none.
+  Lookup resolve(const IpAddress& address, Nanos at, uint16_t ingress = kNoPort) {
+    static_assert(kNoPort == Neighbor::kNoRequester);
     now = at;
-    return neighbors->resolve(address, at);
+    return neighbors->resolve(address, at, ingress);
   }
 
   uint16_t vlan;
@@ -60,7 +62,8 @@ Router::Router(const SwitchConfig& config, const MacAddress& mac, rte_mempool* p
       pool_(pool),
       output_(output),
       salt_(config.ecmp_seed ? rehash(*config.ecmp_seed) : path_salt(mac)),
-      by_vlan_(config.interfaces.empty() ? 0 : kLastVlan + 1U) {
+      by_vlan_(config.interfaces.empty() ? 0 : kLastVlan + 1U),
+      waiting_of_(config.ports.size() + 1, 0) {
   waiting_.reserve(kMaxWaiting);
 }
 
@@ -107,6 +110,7 @@ Router::Interface* Router::interface_of(const SwitchConfig& config, const IpAddr
 Status Router::open_interface(const SwitchInterfaceConfig& c, const SwitchConfig& config) {
   Interface& interface = *by_vlan_[c.vlan];
   NeighborConfig n{.mac = mac_, .addresses = c.addresses};
+  n.requesters = static_cast<uint32_t>(config.ports.size());
   n.addresses.push_back({IpAddress::link_local(mac_), 64});
   for (const SwitchNeighborConfig& s : config.neighbors) {
     if (interface_of(config, s.address) == &interface) n.static_entries.push_back({s.address, s.mac});
@@ -267,14 +271,18 @@ bool Router::originate(SwitchPacket& packet, const IpAddress& destination, Nanos
 
 void Router::send_or_wait(SwitchPacket& packet, const Route& route, const IpAddress& destination, Nanos now) {
   if (send(packet, route, destination, now)) return;
-  if (waiting_.size() == kMaxWaiting) return output_.drop(packet, DropReason::kNoNeighbor);
+  // A port may use at most as much space as is left, so that packets of one port to unused addresses leave space for
+  // those of other ports (RFC 6583).
+  uint16_t& of_port = waiting_of(packet);
+  if (waiting_.size() + of_port >= kMaxWaiting) return output_.drop(packet, DropReason::kNoNeighbor);
+  ++of_port;
   waiting_.push_back({packet, &route, destination});
   packet.frame = nullptr;
 }
 
 bool Router::send(SwitchPacket& packet, const Route& route, const IpAddress& destination, Nanos now) {
   if (route.hops.empty()) {
-    const Lookup found = route.interface->resolve(destination, now);
+    const Lookup found = route.interface->resolve(destination, now, packet.ingress);
     return send_to(packet, *route.interface, found.result, found.entry, now);
   }
   const Choice chosen = choose(route, packet, now);
@@ -368,7 +376,12 @@ bool Router::send_waiting(Nanos now) {
   const size_t before = waiting_.size();
   size_t kept = 0;
   for (Waiting& w : waiting_) {
-    if (!send(w.packet, *w.route, w.destination, now)) waiting_[kept++] = w;
+    uint16_t& of_port = waiting_of(w.packet);
+    if (send(w.packet, *w.route, w.destination, now)) {
+      --of_port;
+    } else {
+      waiting_[kept++] = w;
+    }
   }
   waiting_.resize(kept);
   return kept < before;

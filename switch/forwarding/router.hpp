@@ -9,6 +9,7 @@
 
 #include <rte_mempool.h>
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>
@@ -35,8 +36,10 @@ class RouterOutput {
 // Owned by one switch worker.
 class Router {
  public:
-  // Frames that may wait for the MAC of their next hop, on all interfaces. Further frames are dropped (kNoNeighbor).
+  // Frames that may wait for the MAC of their next hop, on all interfaces, and of one ingress port if no other port has
+  // any. Further frames are dropped (kNoNeighbor).
   static constexpr size_t kMaxWaiting = 256;
+  static constexpr size_t kMaxWaitingOfPort = kMaxWaiting / 2;
 
   Router(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, RouterOutput& output);
   ~Router();
@@ -119,6 +122,10 @@ class Router {
   // Sends or drops waiting packets after a neighbor entry has changed. Returns whether any packet left the list.
   bool send_waiting(Nanos now);
   [[nodiscard]] uint64_t generation() const;
+  // Number of waiting frames of the packet's ingress port; generated frames share one number.
+  [[nodiscard]] uint16_t& waiting_of(const SwitchPacket& packet) {
+    return waiting_of_[std::min<size_t>(packet.ingress, waiting_of_.size() - 1)];
+  }
 
   MacAddress mac_;
   rte_mempool* pool_;
@@ -130,7 +137,8 @@ class Router {
   std::vector<NextHop*> hops_of_routes_;  // next hops of all routes, route by route
   std::vector<Route> routes_;             // in the order of make_table()
   const RouteTable* table_ = nullptr;
-  std::vector<Waiting> waiting_;  // in order of arrival
+  std::vector<Waiting> waiting_;      // in order of arrival
+  std::vector<uint16_t> waiting_of_;  // number of them by ingress port
   uint64_t seen_generation_ = 0;
 };
 

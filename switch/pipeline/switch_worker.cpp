@@ -269,8 +269,9 @@ bool SwitchWorker::observe(const SwitchPacket& packet, Nanos now) {
       peek_roce({rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len},
                 packet.frame->pkt_len, config_.telemetry.enabled ? config_.telemetry.udp_port : uint16_t{0});
   if (!peek) return true;
-  if (peek->info->operation == Operation::kCongestionNotification) return cnps_.pass(*peek, now);
-  senders_->observe(*peek, now);
+  if (peek->info->operation == Operation::kCongestionNotification)
+    return cnps_.pass(*peek, packet.ingress, now);
+  senders_->observe(*peek, packet.ingress, now);
   return true;
 }
 

@@ -19,7 +19,8 @@ namespace roci {
 //                      │      ▲                                  │ 30 s,   │ reply
 //        no reply to   │      │ use after the hold time          ▼ then use│
 //        7 broadcasts  ▼      │                               kProbing ────┘
-//                     kFailed ┘          kIncomplete ◄───────────┘ no reply to 7 unicast probes
+//                     kFailed ┘          kIncomplete ◄───────────┘ no reply to 7 unicast probes, or to 5 if
+//                                                                  another MAC address claims the entry
 enum class NeighborState : uint8_t {
   kFree,        // unused
   kIncomplete,  // waits for the reply to a broadcast or multicast solicitation; no MAC address yet
@@ -39,9 +40,19 @@ struct Neighbor {
   uint8_t attempts = 0;  // solicitations sent in this state
   uint32_t version = 0;  // changes with the MAC address, for owners of prepared headers
   uint32_t holders = 0;  // number of NeighborRefs
+  // Ingress port whose packet caused the resolution; counts the entry while it is kIncomplete. kNoRequester: none.
+  uint16_t requester = kNoRequester;
+  // Another MAC address claims the entry's IP address. Fewer probes are sent to the known one.
+  bool contested = false;
+  // Time of the last proof that the neighbor uses `mac`; kNeverConfirmed: none since `mac` was set.
+  Nanos confirmed{-1};
   // kIncomplete, kProbing: time of the next step. kReachable: stale from then on. kFailed: end of the hold time.
   Nanos deadline{0};
 
+  static constexpr uint16_t kNoRequester = UINT16_MAX;
+  static constexpr Nanos kNeverConfirmed{-1};
+
+  [[nodiscard]] bool is_confirmed() const { return confirmed != kNeverConfirmed; }
   [[nodiscard]] bool has_mac() const {
     return state == NeighborState::kReachable || state == NeighborState::kProbing ||
            state == NeighborState::kPermanent;
@@ -63,6 +74,11 @@ class NeighborTable {
   // Adds a kFree entry for an address that is not in the table. If the table is full, evicts the oldest entry that is
   // neither held nor pinned. Null if there is no such entry.
   Neighbor* insert(const IpAddress& address);
+  // The entry that the next insert() evicts; null if it evicts none.
+  [[nodiscard]] Neighbor* victim() {
+    const uint32_t oldest = used_ < capacity() ? kNone : slots_[kNone].newer_;
+    return oldest == kNone ? nullptr : &slots_[oldest];
+  }
   // Doubles the capacity; entries keep their addresses. Only for
   // entries that the owner holds, not for received messages.
   void grow();

@@ -49,6 +49,7 @@ Neighbors::Neighbors(NeighborConfig config, FrameSink& sink)
       // Pinned entries do not reduce the capacity.
       table_(config_.capacity +
              static_cast<uint32_t>(config_.addresses.size() + config_.static_entries.size())),
+      pending_(config_.requesters, 0),
       scratch_(kMaxEcho),
       solicitation_limit_(config_.solicitations_per_second),
       reply_limit_(config_.replies_per_second) {}
@@ -64,8 +65,9 @@ Result<std::unique_ptr<Neighbors>> Neighbors::create(NeighborConfig config, Fram
     return fail("the neighbor table cannot have " + std::to_string(config.capacity) +
                 " entries; 1 to 1048576 are allowed");
   }
-  if (config.attempts == 0 || config.first_wait <= 0ns || config.longest_wait < config.first_wait ||
-      config.failed_hold < 0ns || config.reachable_time < 0ns) {
+  if (config.attempts == 0 || config.claim_attempts == 0 || config.first_wait <= 0ns ||
+      config.longest_wait < config.first_wait || config.failed_hold < 0ns || config.reachable_time < 0ns ||
+      config.claim_interval < 0ns) {
     return fail(
         "neighbors: attempts must be at least 1, waits above 0, and the first wait at most the longest");
   }
@@ -104,14 +106,19 @@ Status Neighbors::add_own_and_static() {
 
 // --- Next hop resolution.
 
-Lookup Neighbors::resolve(const IpAddress& destination, Nanos now) {
+Lookup Neighbors::resolve(const IpAddress& destination, Nanos now, uint16_t requester) {
   if (Neighbor* known = table_.find(destination)) return {use(*known, now), known};
   if (const auto mac = group_mac(destination)) return resolve_group(destination, *mac);
   const auto hop = next_hop(destination);
   if (!hop) return {};
   if (Neighbor* known = table_.find(*hop)) return {use(*known, now), known};
+  if (!may_start(requester)) {
+    ++stats_.refused;
+    return {};
+  }
   Neighbor* entry = insert_requested(*hop);
   if (entry == nullptr) return {};
+  entry->requester = requester;
   start(*entry, NeighborState::kIncomplete, now);
   return {Resolution::kPending, entry};
 }
@@ -127,9 +134,14 @@ std::optional<MacAddress> Neighbors::known_mac(const IpAddress& destination, Nan
   return entry->mac;
 }
 
+Neighbor* Neighbors::insert(const IpAddress& address) {
+  if (Neighbor* victim = table_.victim()) set_state(*victim, NeighborState::kFree);
+  return table_.insert(address);
+}
+
 // If every entry is held, the peers in use fill the table, and it grows.
 Neighbor* Neighbors::insert_requested(const IpAddress& address) {
-  Neighbor* entry = table_.insert(address);
+  Neighbor* entry = insert(address);
   if (entry != nullptr) return entry;
   if (table_.capacity() >= kMaxNeighbors) {
     ++stats_.table_full;
@@ -157,7 +169,7 @@ Resolution Neighbors::use(Neighbor& entry, Nanos now) {
     case NeighborState::kPermanent:
       return Resolution::kResolved;
     case NeighborState::kFailed:
-      if (now < entry.deadline) return Resolution::kFailed;
+      if (now < entry.deadline || !may_start(entry.requester)) return Resolution::kFailed;
       start(entry, NeighborState::kIncomplete, now);
       return Resolution::kPending;
     case NeighborState::kIncomplete:
@@ -210,8 +222,16 @@ bool Neighbors::is_own(const IpAddress& address) const {
 
 // --- Entry states.
 
-void Neighbors::start(Neighbor& entry, NeighborState state, Nanos now) {
+void Neighbors::set_state(Neighbor& entry, NeighborState state) {
+  if (entry.requester < pending_.size()) {
+    if (entry.state == NeighborState::kIncomplete) --pending_[entry.requester];
+    if (state == NeighborState::kIncomplete) ++pending_[entry.requester];
+  }
   entry.state = state;
+}
+
+void Neighbors::start(Neighbor& entry, NeighborState state, Nanos now) {
+  set_state(entry, state);
   entry.attempts = 0;
   step(entry, now);
 }
@@ -219,7 +239,8 @@ void Neighbors::start(Neighbor& entry, NeighborState state, Nanos now) {
 // Sends the next solicitation of an entry that waits for a reply.
 // After the last one, advances the entry to its next state.
 void Neighbors::step(Neighbor& entry, Nanos now) {
-  if (entry.attempts < config_.attempts) {
+  const bool shortened = entry.contested && entry.state == NeighborState::kProbing;
+  if (entry.attempts < (shortened ? std::min(config_.attempts, config_.claim_attempts) : config_.attempts)) {
     const bool sent = solicit(entry, now);
     if (sent) ++entry.attempts;
     set_deadline(entry, now + (sent ? wait_after(entry.attempts) : kSendRetry));
@@ -227,10 +248,12 @@ void Neighbors::step(Neighbor& entry, Nanos now) {
   }
   ++generation_;
   if (entry.state == NeighborState::kProbing) {
+    entry.contested = false;
+    entry.confirmed = Neighbor::kNeverConfirmed;
     start(entry, NeighborState::kIncomplete, now);
     return;
   }
-  entry.state = NeighborState::kFailed;
+  set_state(entry, NeighborState::kFailed);
   entry.deadline = now + config_.failed_hold;
   ++stats_.failures;
 }
@@ -295,14 +318,27 @@ bool Neighbors::solicit(Neighbor& entry, Nanos now) {
 void Neighbors::set_mac(Neighbor& entry, const MacAddress& mac) {
   if (entry.has_mac() && entry.mac == mac) return;
   entry.mac = mac;
+  entry.confirmed = Neighbor::kNeverConfirmed;
   ++entry.version;
   ++generation_;
 }
 
 void Neighbors::become_reachable(Neighbor& entry, Nanos now, bool confirmed) {
-  entry.state = NeighborState::kReachable;
+  set_state(entry, NeighborState::kReachable);
   entry.attempts = 0;
   entry.deadline = confirmed ? now + config_.reachable_time : now;
+  if (!confirmed) return;
+  entry.confirmed = now;
+  entry.contested = false;
+}
+
+// The claim is not adopted: its sender is not authenticated, and the confirmed neighbor can prove its address. The
+// claim does not send a probe by itself, so that a flood of claims sends at most one probe per claim_interval.
+void Neighbors::contest(Neighbor& entry, Nanos now) {
+  ++stats_.claims;
+  entry.contested = true;
+  if (entry.state == NeighborState::kReachable)
+    entry.deadline = std::min(entry.deadline, std::max(now, entry.confirmed + config_.claim_interval));
 }
 
 void Neighbors::confirm(Neighbor& entry, Nanos now) {
@@ -326,7 +362,7 @@ void Neighbors::learn(const IpAddress& address, const MacAddress& mac, bool answ
   Neighbor* entry = table_.find(address);
   if (entry == nullptr) {
     if (!targets_own_address || subnet_of(address) == nullptr || group_mac(address)) return;
-    entry = table_.insert(address);
+    entry = insert(address);
     if (entry == nullptr) {
       ++stats_.table_full;
       return;
@@ -341,7 +377,8 @@ void Neighbors::learn(const IpAddress& address, const MacAddress& mac, bool answ
       return;
     case NeighborState::kIncomplete:
     case NeighborState::kProbing:
-      if (answers_own_request) {
+      // A probe is a unicast: only its destination can reply.
+      if (answers_own_request && (!entry->has_mac() || entry->mac == mac)) {
         set_mac(*entry, mac);
         become_reachable(*entry, now, true);
         return;
@@ -351,8 +388,9 @@ void Neighbors::learn(const IpAddress& address, const MacAddress& mac, bool answ
     case NeighborState::kFailed:
       break;
   }
-  // Unsolicited: accepted, but probed at the next use.
   if (entry->has_mac() && entry->mac == mac) return;
+  if (entry->has_mac() && entry->is_confirmed()) return contest(*entry, now);
+  // Unsolicited: accepted, but probed at the next use.
   set_mac(*entry, mac);
   become_reachable(*entry, now, false);
 }
@@ -450,8 +488,9 @@ void Neighbors::handle_nd(const NeighborMessage& message, const FrameView& view,
   if (send_nd(link_to(checks ? multicast_mac(kAllNodes) : sender), reply)) ++stats_.replies;
 }
 
-// RFC 4861 7.2.5, with one difference: an advertisement with the solicited flag but without an outstanding solicitation
-// changes the MAC address only until the next use, which probes it.
+// RFC 4861 7.2.5, with two differences. An advertisement with another MAC address for a confirmed neighbor is not
+// adopted, with any flags (contest()). An advertisement with the solicited flag but without an outstanding
+// solicitation changes the MAC address of an unconfirmed neighbor only until the next use, which probes it.
 void Neighbors::handle_advertisement(const NeighborMessage& message, Nanos now) {
   if (message.link_layer && (!is_usable(*message.link_layer) || *message.link_layer == config_.mac)) {
     if (!is_usable(*message.link_layer)) ++stats_.malformed;
@@ -463,14 +502,14 @@ void Neighbors::handle_advertisement(const NeighborMessage& message, Nanos now) 
     return;
   }
   const bool differs = message.link_layer && *message.link_layer != entry->mac;
-  const bool requested = entry->state == NeighborState::kProbing;
+  if (differs && entry->is_confirmed()) return contest(*entry, now);
   if (differs && !message.override_cache) {
     // Another host claims the address: keep the MAC address, but probe it at the next use.
     if (entry->state == NeighborState::kReachable) entry->deadline = std::min(entry->deadline, now);
     return;
   }
   if (differs) set_mac(*entry, *message.link_layer);
-  if (message.solicited && (requested || !differs)) {
+  if (message.solicited && !differs) {
     become_reachable(*entry, now, true);
   } else if (differs) {
     become_reachable(*entry, now, false);

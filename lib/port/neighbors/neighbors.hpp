@@ -57,6 +57,17 @@ struct NeighborConfig {
   Nanos reachable_time = 30s;  // the first use after this time sends a unicast probe
   uint32_t solicitations_per_second = 1000;
   uint32_t replies_per_second = 10'000;
+
+  // A message that claims the address of a confirmed neighbor for another MAC address is not adopted. The next use
+  // sends a probe to the confirmed MAC address, at the earliest `claim_interval` after its last confirmation. After
+  // `claim_attempts` unanswered probes (0.93 s) the address is resolved again.
+  Nanos claim_interval = 100ms;
+  uint8_t claim_attempts = 5;
+  // Number of ingress ports whose packets cause resolutions; 0: not distinguished. Each may have
+  // `pending_per_requester` unanswered resolutions, so that packets of one port to unused addresses do not exhaust
+  // solicitations_per_second (RFC 6583).
+  uint32_t requesters = 0;
+  uint32_t pending_per_requester = 64;
 };
 
 // Single writer: the owner's thread.
@@ -69,6 +80,8 @@ struct NeighborStats {
   uint64_t conflicts = 0;      // messages of other hosts that use an address of this host
   uint64_t table_full = 0;     // addresses that were not stored because the table was full
   uint64_t failures = 0;       // neighbors that did not reply
+  uint64_t claims = 0;   // messages with another MAC address for a confirmed neighbor, which were not adopted
+  uint64_t refused = 0;  // resolutions not started, since those of the requester are not answered
 };
 
 enum class Resolution : uint8_t { kResolved, kPending, kFailed };
@@ -95,8 +108,8 @@ class Neighbors {
   static Result<std::unique_ptr<Neighbors>> create(NeighborConfig config, FrameSink& sink);
 
   // Returns the neighbor for `destination`: the destination itself, the gateway, or for multicast and broadcast an
-  // entry with the group's MAC address. Sends solicitations if needed.
-  Lookup resolve(const IpAddress& destination, Nanos now);
+  // entry with the group's MAC address. Sends solicitations if needed. `requester`: below config.requesters.
+  Lookup resolve(const IpAddress& destination, Nanos now, uint16_t requester = Neighbor::kNoRequester);
   // Returns the MAC address of the next hop to `destination`, if the table has it. Neither adds an entry nor solicits for an
   // unknown one, so it is safe for destinations that an unauthenticated sender chooses.
   std::optional<MacAddress> known_mac(const IpAddress& destination, Nanos now);
@@ -141,6 +154,8 @@ class Neighbors {
   Neighbors(NeighborConfig config, FrameSink& sink);
   Status add_own_and_static();
 
+  // Inserts an entry; the table may evict another one. Null if all entries are held.
+  Neighbor* insert(const IpAddress& address);
   Neighbor* insert_requested(const IpAddress& address);
   Lookup resolve_group(const IpAddress& group, const MacAddress& mac);
   [[nodiscard]] std::optional<MacAddress> group_mac(const IpAddress& destination) const;
@@ -156,6 +171,13 @@ class Neighbors {
   void set_deadline(Neighbor& entry, Nanos when);
   void set_mac(Neighbor& entry, const MacAddress& mac);
   void become_reachable(Neighbor& entry, Nanos now, bool confirmed);
+  // All changes of the state, to count the unanswered resolutions of each requester.
+  void set_state(Neighbor& entry, NeighborState state);
+  [[nodiscard]] bool may_start(uint16_t requester) const {
+    return requester >= pending_.size() || pending_[requester] < config_.pending_per_requester;
+  }
+  // Handles a message that names another MAC address for a confirmed or probed entry.
+  void contest(Neighbor& entry, Nanos now);
   // Updates the sender's entry. `answers_own_request`: the message replies to a request of this host. `targets_own_address`: it is a request
   // to this host, and may create an entry.
   void learn(const IpAddress& address, const MacAddress& mac, bool answers_own_request,
@@ -175,7 +197,8 @@ class Neighbors {
   NeighborConfig config_;
   FrameSink& sink_;
   NeighborTable table_;
-  std::vector<uint8_t> scratch_;  // for messages that arrive in several segments
+  std::vector<uint32_t> pending_;  // unanswered resolutions of each requester
+  std::vector<uint8_t> scratch_;   // for messages that arrive in several segments
   NeighborStats stats_;
   RateLimit solicitation_limit_;
   RateLimit reply_limit_;

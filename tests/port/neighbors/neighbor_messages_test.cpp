@@ -93,9 +93,9 @@ TEST_F(NeighborsTest, advertisements_follow_rfc_4861_7_2_5) {
       {false, kPeerMac, false, true, Resolution::kResolved, kPeerMac, true},
       {false, std::nullopt, true, true, Resolution::kPending, MacAddress{}, false},
       {true, kPeerMac, false, true, Resolution::kResolved, kPeerMac, false},
-      {true, kOtherMac, false, true, Resolution::kResolved, kOtherMac, true},
-      // Solicited flag without a solicitation.
-      {true, kOtherMac, true, true, Resolution::kResolved, kOtherMac, true},
+      // Deviation: the peer is confirmed, so its known MAC address is probed first.
+      {true, kOtherMac, false, true, Resolution::kResolved, kPeerMac, true},
+      {true, kOtherMac, true, true, Resolution::kResolved, kPeerMac, true},
       {true, kOtherMac, false, false, Resolution::kResolved, kPeerMac, true},
       {true, kOtherMac, true, false, Resolution::kResolved, kPeerMac, true},
       {true, std::nullopt, false, false, Resolution::kResolved, kPeerMac, false},
@@ -113,6 +113,33 @@ TEST_F(NeighborsTest, advertisements_follow_rfc_4861_7_2_5) {
     EXPECT_EQ(!sink_->frames.empty(), row.stale) << "row " << i;
     sink_->clear();
   }
+}
+
+// As in claims_of_another_host_do_not_replace_a_confirmed_neighbor, with advertisements and solicitations.
+TEST_F(NeighborsTest, advertisements_of_another_host_do_not_replace_a_confirmed_neighbor) {
+  NeighborRef ref = host().hold(*host().resolve(kPeer6, 0s).entry);
+  receive_nd(advertisement(kPeerMac, true, true), 0s);
+  sink_->clear();
+  NeighborMessage forged;
+  forged.source = kPeer6;
+  forged.destination = kIp6;
+  forged.target = kIp6;
+  forged.link_layer = kOtherMac;
+  size_t probes = 0;
+  for (Nanos now = 1s; now < 2s; now += 1ms) {
+    for (const bool solicited : {false, true}) receive_nd(advertisement(kOtherMac, solicited, true), now);
+    receive_nd(forged, now);
+    sink_->clear();  // the replies
+    EXPECT_EQ(host().use(*ref, now), Resolution::kResolved);
+    host().poll(now);
+    const auto sent = sent_nd();
+    for (const auto& [mac, nd] : sent) EXPECT_EQ(mac, kPeerMac);
+    probes += sent.size();
+    receive_nd(advertisement(kOtherMac, true, true), now);
+    if (!sent.empty()) receive_nd(advertisement(kPeerMac, true, true), now);
+  }
+  EXPECT_EQ(ref->mac, kPeerMac);
+  EXPECT_EQ(probes, 10U);
 }
 
 TEST_F(NeighborsTest, replies_to_neighbor_solicitations) {

@@ -123,13 +123,13 @@ TEST_F(NeighborsTest, state_transitions_follow_the_message_table) {
       {kReachable, kReply, "reachable", false, false},
       {kReachable, kRequest, "reachable", false, false},
       {kReachable, kGratuitous, "reachable", false, false},
-      {kReachable, kReplyOther, "reachable", true, true},  // unsolicited, so it must be confirmed
-      {kReachable, kRequestOther, "reachable", true, true},
-      {kReachable, kGratuitousOther, "reachable", true, true},
+      {kReachable, kReplyOther, "reachable", false, true},  // the known MAC address is probed
+      {kReachable, kRequestOther, "reachable", false, true},
+      {kReachable, kGratuitousOther, "reachable", false, true},
       {kProbing, kReply, "reachable", false, false},
-      {kProbing, kReplyOther, "reachable", true, false},
+      {kProbing, kReplyOther, "probing", false, false},  // the probe was sent to the known MAC address
       {kProbing, kRequest, "probing", false, false},
-      {kProbing, kGratuitousOther, "reachable", true, true},
+      {kProbing, kGratuitousOther, "probing", false, false},
       {kFailed, kReply, "reachable", false, true},
       {kFailed, kRequest, "reachable", false, true},
       {kFailed, kGratuitous, "reachable", false, true},
@@ -146,6 +146,7 @@ TEST_F(NeighborsTest, state_transitions_follow_the_message_table) {
     Nanos now{0};
     if (row.start != kAbsent && row.start != kStatic) host().resolve(kPeer, now);
     if (row.start == kReachable || row.start == kProbing) arp_reply(now);
+    if (row.start == kReachable) now = 1s;
     if (row.start == kProbing) host().resolve(kPeer, now = 31s);
     if (row.start == kFailed) run_until(now = 4s);
 
@@ -182,6 +183,96 @@ TEST_F(NeighborsTest, state_transitions_follow_the_message_table) {
     EXPECT_EQ(!sink_->frames.empty(), row.stale) << "row " << i;
     sink_->clear();
   }
+}
+
+// ARP requests, replies and announcements of another host, with the address of the peer. Expects that the MAC address of
+// the peer is kept and proved by at most one probe per 100 ms.
+TEST_F(NeighborsTest, claims_of_another_host_do_not_replace_a_confirmed_neighbor) {
+  NeighborRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
+  arp_reply(0s);
+  sink_->clear();
+  const uint32_t version = ref->version;
+  size_t probes = 0;
+  for (Nanos now = 1s; now < 3s; now += 1ms) {
+    arp_reply(now, kOtherMac);
+    receive_arp({ArpOperation::kRequest, kOtherMac, kPeer, MacAddress{}, kPeer}, now);
+    receive_arp({ArpOperation::kRequest, kOtherMac, kPeer, MacAddress{}, *IpAddress::parse("10.0.0.9")}, now);
+    EXPECT_EQ(host().use(*ref, now), Resolution::kResolved);
+    host().poll(now);
+    const auto sent = sent_arp();
+    for (const auto& [link, arp] : sent) EXPECT_EQ(link.destination, kPeerMac);
+    probes += sent.size();
+    arp_reply(now, kOtherMac);
+    if (!sent.empty()) arp_reply(now);
+  }
+  EXPECT_EQ(ref->mac, kPeerMac);
+  EXPECT_EQ(ref->version, version);
+  EXPECT_EQ(probes, 20U);
+  EXPECT_EQ(host().stats().claims, 8000U);
+}
+
+// The address has moved to another host, which announces it. Expects that it is resolved again within 1.1 s of the
+// announcement, after five probes without an answer.
+TEST_F(NeighborsTest, claimed_address_is_resolved_again_when_the_known_neighbor_is_silent) {
+  NeighborRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
+  arp_reply(0s);
+  sink_->clear();
+  receive_arp({ArpOperation::kRequest, kOtherMac, kPeer, MacAddress{}, kPeer}, 50ms);
+  EXPECT_EQ(host().use(*ref, 99ms), Resolution::kResolved);
+  EXPECT_TRUE(sink_->frames.empty());
+  EXPECT_EQ(host().use(*ref, 100ms), Resolution::kResolved);
+  EXPECT_EQ(run_until(1029ms), (std::vector<Nanos>{130ms, 190ms, 310ms, 550ms}));
+  auto sent = sent_arp();
+  ASSERT_EQ(sent.size(), 5U);
+  for (const auto& [link, arp] : sent) EXPECT_EQ(link.destination, kPeerMac);
+  EXPECT_EQ(host().use(*ref, 1029ms), Resolution::kResolved);
+  run_until(1030ms);
+  sent = sent_arp();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].first.destination, MacAddress::broadcast());
+  arp_reply(1031ms, kOtherMac);
+  EXPECT_EQ(host().use(*ref, 1031ms), Resolution::kResolved);
+  EXPECT_EQ(ref->mac, kOtherMac);
+}
+
+// An address that was only learned from a request is replaced at once: nothing proves it.
+TEST_F(NeighborsTest, unconfirmed_neighbor_is_replaced_by_the_next_message) {
+  receive_arp({ArpOperation::kRequest, kOtherMac, kPeer, MacAddress{}, kIp}, 0s);
+  receive_arp({ArpOperation::kRequest, kPeerMac, kPeer, MacAddress{}, kIp}, 1s);
+  sink_->clear();
+  EXPECT_EQ(host().resolve(kPeer, 1s).entry->mac, kPeerMac);
+  const auto sent = sent_arp();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].first.destination, kPeerMac);
+}
+
+// Requester 0 sends to addresses of no host. Expects that its unanswered resolutions are limited, that requester 1 is
+// not affected, and that answered, failed and evicted resolutions no longer count.
+TEST_F(NeighborsTest, unanswered_resolutions_of_a_requester_are_limited) {
+  config_.requesters = 2;
+  config_.pending_per_requester = 8;
+  config_.solicitations_per_second = 0;
+  config_.capacity = 16;
+  const auto address = [](uint32_t n) { return IpAddress::from_v4(0x0a000010 + n); };
+  const auto started = [&](uint32_t first, uint32_t count, uint16_t requester, Nanos now) {
+    uint32_t pending = 0;
+    for (uint32_t n = first; n < first + count; ++n)
+      pending += host().resolve(address(n), now, requester).result == Resolution::kPending ? 1 : 0;
+    sink_->clear();
+    return pending;
+  };
+  EXPECT_EQ(started(0, 50, 0, 0s), 8U);
+  EXPECT_EQ(host().stats().refused, 42U);
+  EXPECT_EQ(started(50, 4, 1, 0s), 4U);
+  EXPECT_EQ(started(0, 8, 0, 0s), 8U) << "pending already";
+  for (uint32_t n = 0; n < 3; ++n)
+    receive_arp({ArpOperation::kReply, kPeerMac, address(n), kMac, kIp}, 1ms, kMac);
+  EXPECT_EQ(started(100, 50, 0, 2ms), 3U);
+  run_until(4s);
+  sink_->clear();
+  EXPECT_EQ(started(150, 50, 0, 4s), 8U) << "all others have failed";
+  for (uint32_t n = 60; n < 90; ++n) host().resolve(address(n), 4s);  // evicts them
+  EXPECT_EQ(started(200, 20, 0, 4s), 8U);
 }
 
 TEST_F(NeighborsTest, resolves_group_broadcast_and_own_addresses_without_a_request) {

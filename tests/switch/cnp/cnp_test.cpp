@@ -32,7 +32,7 @@ class CnpTest : public SwitchTest {
     introduce({0, 1, 2});
   }
   static SwitchConfig bridge(CnpConfig::Choice choice = CnpConfig::Choice::kSampled) {
-    SwitchConfig config = ports(3);
+    SwitchConfig config = ports(4);  // the last is a host that neither sends nor receives data
     config.ports[2].classes[kCnpClass] = cnp_class(choice);
     return config;
   }
@@ -246,13 +246,51 @@ TEST_F(CnpTest, cnp_for_a_routed_flow_is_routed_to_the_sender) {
 // A CNP from the receiver to host 0.
 class SuppressionTest : public CnpTest {
  protected:
-  void receiver_says(uint32_t qpn = 0x100) {
+  void receiver_says(uint32_t qpn = 0x100) { send_cnp(2, qpn); }
+  // A CNP with the receiver's IP address, from the port of a host.
+  void send_cnp(size_t host, uint32_t qpn = 0x100) {
     Packet cnp = make_packet(Opcode::kCnp).to(Qpn{qpn}, Psn{0});
-    cnp.between(host_mac(2), address(2), host_mac(0), address(0)).with_traffic_class(kFeedbackTrafficClass);
-    put(2, cnp.finish());
+    cnp.between(host_mac(host), address(2), host_mac(0), address(0))
+        .with_traffic_class(kFeedbackTrafficClass);
+    put(host, cnp.finish());
     settle();
   }
 };
+
+// Host 3 sends CNPs with the address of the receiver, which the sender may reject, for example for their partition key.
+// Expects that neither the CNPs of the receiver nor those of the switch are suppressed by them.
+TEST_F(SuppressionTest, forged_cnp_of_another_port_suppresses_only_cnps_of_that_port) {
+  make_congested(bridge());
+  send_cnp(3);
+  ASSERT_EQ(cnps(0).size(), 1U);
+  for (int i = 0; i < 10; ++i) send_cnp(3);
+  EXPECT_TRUE(cnps(0).empty());
+  EXPECT_EQ(dropped(3, DropReason::kCovered), 10U);
+  receiver_says();
+  EXPECT_EQ(cnps(0).size(), 1U);
+  EXPECT_EQ(dropped(2, DropReason::kCovered), 0U);
+  wait(60us);
+  send_cnp(3);
+  ASSERT_EQ(cnps(0).size(), 1U);
+  for (uint32_t i = 0; i < 4; ++i) put(0, data(0, i, true));
+  settle();
+  EXPECT_EQ(cnps(0).size(), 1U) << "of the switch";
+  EXPECT_EQ(events(CnpEvent::kSent), 1U);
+}
+
+// CNPs for other queue pairs fill the table of other devices' CNPs.
+TEST_F(SuppressionTest, flood_of_forged_cnps_does_not_stop_the_cnps_of_the_switch) {
+  SwitchConfig config = bridge();
+  config.senders.flows = 8;
+  config.cnp.spacing = 1s;
+  make_congested(config);
+  for (uint32_t i = 0; i < 100; ++i) send_cnp(3, 0x5000 + i);
+  cnps(0);
+  for (uint32_t i = 0; i < 4; ++i) put(0, data(0, i, true));
+  settle();
+  EXPECT_EQ(cnps(0).size(), 1U);
+  EXPECT_EQ(events(CnpEvent::kFlowsFull), 0U);
+}
 
 TEST_F(SuppressionTest, drops_receiver_cnp_for_a_recently_notified_flow) {
   make_congested(bridge());

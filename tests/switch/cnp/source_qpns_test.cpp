@@ -13,14 +13,15 @@ namespace {
 using test::ip;
 
 // Source from which a packet's sender was learned.
-enum class Learned { kNothing, kFromPacket, kFromCm, kFromAcks, kFull };
+enum class Learned { kNothing, kFromPacket, kFromCm, kFromAcks, kFull, kAmbiguous, kOtherPort };
 
 class Senders : public SourceQpns {
  public:
   using SourceQpns::SourceQpns;
-  Learned observe(const RocePeek& packet, Nanos now) {
+  // Of the ports, each host has one of its own, unless `ingress` is given.
+  Learned observe(const RocePeek& packet, Nanos now, std::optional<uint16_t> ingress = {}) {
     const auto before = values();
-    SourceQpns::observe(packet, now);
+    SourceQpns::observe(packet, ingress.value_or(packet.flow.source.bytes.back()), now);
     const auto after = values();
     for (size_t i = 0; i < before.size(); ++i) {
       if (after[i] != before[i]) return static_cast<Learned>(i + 1);
@@ -29,10 +30,11 @@ class Senders : public SourceQpns {
   }
 
  private:
-  [[nodiscard]] std::array<uint64_t, 4> values() const {
+  [[nodiscard]] std::array<uint64_t, 6> values() const {
     SenderCounts counts;
     counters().add_to(counts);
-    return {counts.events[0], counts.events[1], counts.events[2], counts.events[3]};
+    counts.events[4] = 0;  // ambiguous acknowledgments: counted by the tests that cause them
+    return counts.events;
   }
 };
 
@@ -226,6 +228,44 @@ TEST(SourceQpns, cm_does_not_overwrite_a_sender_learned_from_packets) {
   EXPECT_EQ(senders.find(to_b(17), false, 0ns), Qpn{24});
   EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{25}), 0ns), Learned::kFromPacket);
   EXPECT_EQ(senders.find(to_b(17), false, 0ns), Qpn{25});
+}
+
+constexpr uint16_t kAttacker = 77;
+
+// Expects that neither packets nor CM messages of another port change the sender, whatever it was learned from.
+TEST(SourceQpns, packets_of_another_port_do_not_change_the_sender) {
+  Senders senders(16, 10s);
+  senders.observe(CmDatagram(0x10, 100, 0, 24).from(kA, kB), 0ns);
+  ASSERT_EQ(senders.observe(CmDatagram(0x13, 200, 100, 17).from(kB, kA), 0ns), Learned::kFromCm);
+  const RocePeek forged = packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{0x666});
+  EXPECT_EQ(senders.observe(forged, 1s, kAttacker), Learned::kOtherPort);
+  EXPECT_EQ(senders.find(to_b(17), false, 1s), Qpn{24});
+  EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{25}), 2s), Learned::kFromPacket);
+  EXPECT_EQ(senders.observe(forged, 2s, kAttacker), Learned::kOtherPort);
+  EXPECT_EQ(senders.find(to_b(17), false, 2s), Qpn{25});
+}
+
+// As after a change of the path: the packets with the sender arrive at another port from now on.
+TEST(SourceQpns, flow_at_another_port_is_learned_again_after_the_entry_has_expired) {
+  Senders senders(16, 10s);
+  const RocePeek data = packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{24});
+  const RocePeek moved = packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{25});
+  senders.observe(data, 0ns);
+  for (Nanos now = 1s; now < 10s; now += 1s) EXPECT_EQ(senders.observe(moved, now, 5), Learned::kOtherPort);
+  EXPECT_EQ(senders.observe(moved, 10s, 5), Learned::kFromPacket);
+  EXPECT_EQ(senders.find(to_b(17), false, 10s), Qpn{25});
+}
+
+TEST(SourceQpns, sender_learned_from_acknowledgments_belongs_to_the_port_of_the_data) {
+  Senders senders(16, 10s);
+  for (uint32_t psn = 0; psn < 400; ++psn) {
+    senders.observe(packet(Opcode::kRcWriteMiddle, to_b(17), psn), 1us);
+    senders.observe(packet(Opcode::kRcAcknowledge, to_a(24), psn), 1us);
+  }
+  ASSERT_EQ(senders.find(to_b(17), false, 1us), Qpn{24});
+  EXPECT_EQ(senders.observe(packet(Opcode::kRcSendOnly, to_b(17), 1, Qpn{0x666}), 2us, kAttacker),
+            Learned::kOtherPort);
+  EXPECT_EQ(senders.find(to_b(17), false, 2us), Qpn{24});
 }
 
 TEST(SourceQpns, active_flows_stay_and_idle_flows_expire) {

@@ -183,11 +183,41 @@ TEST_F(RouterTest, packets_for_an_unresolvable_neighbor_are_dropped) {
 
 TEST_F(RouterTest, number_of_waiting_packets_is_limited) {
   make(two_networks());
-  for (size_t i = 0; i < Router::kMaxWaiting + 10; ++i) send_to(ip("10.0.2.2"));
+  for (size_t i = 0; i < Router::kMaxWaitingOfPort + 10; ++i) send_to(ip("10.0.2.2"));
   EXPECT_EQ(dropped(0, DropReason::kNoNeighbor), 10U);
   heard(1);
   answer_arp(1, ip("10.0.2.2"), ip("10.0.2.1"));
-  EXPECT_EQ(heard(1).size(), Router::kMaxWaiting);
+  EXPECT_EQ(heard(1).size(), Router::kMaxWaitingOfPort);
+}
+
+// Host 0 sends a flood to addresses of no host. Expects that packets of host 1 still wait for their next hop, and that
+// the switch resolves it.
+TEST_F(RouterTest, flood_to_unused_addresses_does_not_stop_the_resolution_of_other_ports) {
+  make(two_networks());
+  const auto flood = [&](uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+      send(0, test::roce_bytes({.destination = switch_->mac(),
+                                .source = host_mac(0),
+                                .from = ip("10.0.1.2"),
+                                .to = IpAddress::from_v4(0x0a000200 + 3 + i % 250)}));
+    settle();
+  };
+  for (int i = 0; i < 30; ++i) {  // 3 s
+    flood(500);
+    wait(100ms);
+    heard(0);
+  }
+  flood(500);
+  EXPECT_LE(heard(1).size(), 3 * 64U * 7) << "solicitations";
+  say(1, switch_->mac(), {.from = ip("10.0.2.2"), .to = ip("10.0.1.9")});
+  EXPECT_EQ(dropped(1, DropReason::kNoNeighbor), 0U);
+  const auto asked = heard(0);
+  ASSERT_EQ(asked.size(), 1U);
+  const auto arp = arp_in(asked[0]);
+  ASSERT_TRUE(arp);
+  EXPECT_EQ(arp->target_ip, ip("10.0.1.9"));
+  answer_arp(0, ip("10.0.1.9"), ip("10.0.1.1"));
+  EXPECT_EQ(heard(0).size(), 1U);
 }
 
 TEST_F(RouterTest, waiting_packets_are_freed_with_the_switch) {
