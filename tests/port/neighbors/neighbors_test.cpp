@@ -345,6 +345,7 @@ TEST_F(NeighborsTest, full_table_evicts_the_oldest_entry_except_held_and_static_
     receive_arp({ArpOperation::kRequest, kOtherMac, address(n), MacAddress{}, kIp}, 0s);
     sink_->clear();
   }
+  EXPECT_EQ(host().stats().replies, 200U);
   EXPECT_LE(host().table().size(), 4U + 3U);
 }
 
@@ -499,6 +500,9 @@ TEST_F(NeighborsTest, random_frames_keep_the_table_bounded_and_own_addresses_unc
         now);
     sink_->clear();
   }
+  EXPECT_GT(host().stats().replies, 1'000U);
+  EXPECT_GT(host().stats().conflicts, 100U);
+  EXPECT_GT(host().stats().malformed, 100U);
   EXPECT_LE(host().table().size(), host().table().capacity());
   EXPECT_EQ(host().resolve(kIp, now).entry->mac, kMac);
   EXPECT_EQ(host().resolve(kIp6, now).entry->mac, kMac);
