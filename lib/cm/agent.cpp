@@ -48,6 +48,7 @@ size_t Agent::RemoteKeyHash::operator()(const RemoteKey& key) const {
   SipHash hash(secret);
   hash.update(key.address.bytes);
   hash.update({reinterpret_cast<const uint8_t*>(&key.number), sizeof key.number});
+  hash.update({reinterpret_cast<const uint8_t*>(&key.guid), sizeof key.guid});
   return hash.finish();
 }
 
@@ -152,13 +153,13 @@ void Agent::set_state(Connection& connection, State state) {
   if (state != State::kRequestReceived && state != State::kServiceRequestReceived) mark_answered(connection);
   store_crash_notice(connection);
   if (state != State::kIdle) return;
-  const auto erase_entry = [&](RemoteTable& table, uint32_t number) {
-    const auto found = table.find({connection.route_.remote, number});
+  const auto erase_entry = [&](RemoteTable& table, uint32_t number, uint64_t guid = 0) {
+    const auto found = table.find({connection.route_.remote, number, guid});
     if (found != table.end() && found->second == &connection) table.erase(found);
   };
   erase_entry(by_remote_id_, connection.remote_id_);
   erase_entry(services_, connection.remote_id_);
-  erase_entry(by_remote_qp_, connection.remote_qp_.value());
+  erase_entry(by_remote_qp_, connection.remote_qp_.value(), connection.remote_guid_);
 }
 
 std::optional<CmMad> Agent::crash_notice(const Connection& connection) const {

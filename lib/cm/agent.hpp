@@ -166,6 +166,7 @@ class Connection final : private Timer {
   uint8_t response_timeout_ = 0;  // of the peer, a time code
   uint32_t local_id_ = 0, remote_id_ = 0;  // of a SIDR: request ID
   Qpn local_qp_, remote_qp_;
+  uint64_t remote_guid_ = 0;  // CA GUID in the REQ or the REP of the peer
   uint64_t transaction_ = 0;
   Route route_;
   Nanos wait_{0};            // time until the next retransmission
@@ -254,10 +255,12 @@ class Agent {
   [[nodiscard]] uint32_t unready() const { return unready_; }
 
  private:
-  // A connection, queue pair or request number of a peer.
+  // A connection, queue pair or request number of a peer. Queue pair numbers are unique per channel adapter, so their
+  // keys also have its GUID.
   struct RemoteKey {
     IpAddress address;
     uint32_t number = 0;
+    uint64_t guid = 0;
     friend bool operator==(const RemoteKey&, const RemoteKey&) = default;
   };
   struct RemoteKeyHash {

@@ -29,14 +29,15 @@ Connection* Agent::find(uint32_t local_id, const Route& route) const {
 }
 
 Connection* Agent::find_remote(const RemoteTable& table, const Route& route, uint32_t number) const {
-  const auto found = table.find({route.remote, number});
+  const auto found = table.find({.address = route.remote, .number = number});
   return found == table.end() ? nullptr : found->second;
 }
 
 // Assigns the peer's queue pair to the connection. False: another connection has it, so the peer must have lost
-// the state of that connection. It is disconnected, and the caller rejects the new one (IBTA 12.9.8.3.1).
+// the state of that connection. It is disconnected, and the caller rejects the new one (IBTA 12.9.8.3.1). The queue pair
+// number of another CA GUID is another queue pair. An unauthenticated sender must know the GUID to end a connection.
 bool Agent::claim_queue_pair(Connection& connection, Nanos now) {
-  const RemoteKey key{connection.route_.remote, connection.remote_qp_.value()};
+  const RemoteKey key{connection.route_.remote, connection.remote_qp_.value(), connection.remote_guid_};
   const auto [at, fresh] = by_remote_qp_.try_emplace(key, &connection);
   if (fresh || at->second == &connection) return true;
   Connection& other = *at->second;
@@ -63,6 +64,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, N
   connection->transaction_ = mad.transaction;
   connection->remote_id_ = message.local_id;
   connection->remote_qp_ = message.queue_pair;
+  connection->remote_guid_ = message.ca_guid;
   connection->xrc_ = message.transport == CmTransport::kExtended;
   connection->lifetime_ = message.primary.ack_timeout > 0 ? message.primary.ack_timeout - 1 : 0;
   connection->response_timeout_ = message.local_response_timeout;
@@ -72,7 +74,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, N
     reply_unknown_peer(route, mad.transaction, refusal, now);
     return free(*connection);
   }
-  by_remote_id_.emplace(RemoteKey{route.remote, message.local_id}, connection);
+  by_remote_id_.emplace(RemoteKey{.address = route.remote, .number = message.local_id}, connection);
   // An event handler may have removed the listener during claim_queue_pair().
   listener = find_listener(message.service_id, route.local);
   if (listener == nullptr) return free(*connection);
@@ -175,6 +177,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmReply& message, Nan
   }
   connection->remote_id_ = message.local_id;
   connection->remote_qp_ = connection->queue_pair_of(message);
+  connection->remote_guid_ = message.ca_guid;
   const bool claimed = claim_queue_pair(*connection, now);
   if (find(message.remote_id, route) != connection || connection->state_ != State::kRequestSent)
     return;  // the handler of the other connection has destroyed or rejected this one
@@ -287,7 +290,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmServiceRequest& mes
   connection->transaction_ = mad.transaction;
   connection->remote_id_ = message.request_id;
   connection->state_ = State::kServiceRequestReceived;
-  services_.emplace(RemoteKey{route.remote, message.request_id}, connection);
+  services_.emplace(RemoteKey{.address = route.remote, .number = message.request_id}, connection);
   accept_into(*listener, *connection);
   connection->user = listener->user;
   report(*connection, EventKind::kServiceRequest, &mad, now);

@@ -15,12 +15,18 @@ uint8_t code_of(Nanos time) {
   return code;
 }
 
+// EUI-64 with 62 random bits, locally administered and not of a group (the two low bits of the first byte).
+uint64_t random_guid(IdSource& ids) {
+  const uint64_t bits = uint64_t{ids.next32()} << 32 | ids.next32();
+  return (bits & ~(uint64_t{1} << 56)) | uint64_t{2} << 56;
+}
+
 }  // namespace
 
-Manager::Manager(Host& host, uint64_t ca_guid, const ConnectionManagerConfig& config, const Limits& limits)
+Manager::Manager(Host& host, const ConnectionManagerConfig& config, const Limits& limits)
     : host_(host),
       timeouts_{.response_timeout = code_of(config.response_timeout), .retries = config.retries},
-      agent_(*this, host.ids(), ca_guid, limits) {
+      agent_(*this, host.ids(), random_guid(host.ids()), limits) {
   Worker& first = host_.worker(0);
   const std::scoped_lock guard(first.token());
   first.management().set_class(kCmClass, this);

@@ -19,9 +19,9 @@ namespace roci::cm {
 // They must neither block nor call the device.
 class Manager final : public Service, private ManagementClass, private Sender {
  public:
-  // At most one per host. The host must outlive it.
-  Manager(Host& host, uint64_t ca_guid, const ConnectionManagerConfig& config = {},
-          const Limits& limits = {});
+  // At most one per host. The host must outlive it. The CA GUID is random, since a peer that receives a REQ with a known
+  // GUID and queue pair number ends the connection that has them.
+  explicit Manager(Host& host, const ConnectionManagerConfig& config = {}, const Limits& limits = {});
   ~Manager() override;
 
   // Calls use(agent, now) between two poll iterations of the first worker. Any thread that does not hold a worker

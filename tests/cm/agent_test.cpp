@@ -140,6 +140,48 @@ TEST_F(CmAgent, restarted_peer_receives_stale_connection_reject_and_reconnects) 
   EXPECT_EQ(third.established, 1U);
 }
 
+// The sender of a forged REQ can guess the queue pair number, but not the GUID.
+TEST_F(CmAgent, request_with_queue_pair_number_in_use_and_another_guid_ends_no_connection) {
+  for (const bool accepted : {true, false}) {
+    Connection* connection = client.connect(kServer);
+    network.run_for(Nanos{1'000'000});
+    ASSERT_EQ(connection->state(), State::kEstablished);
+    server.answers = accepted;
+    server.events.clear();
+    CmRequest forged{.local_id = accepted ? 77U : 78U, .service_id = kService};
+    forged.queue_pair = connection->local_queue_pair();
+    forged.ca_guid = CmNetwork::guid_of(kClient) ^ 1;
+    network.forge({.local = kClient, .remote = kServer}, {1, 0, forged});
+    network.run_for(Nanos{1'000'000});
+    EXPECT_EQ(connection->state(), State::kEstablished);
+    EXPECT_EQ(server.events, std::vector{EventKind::kRequest}) << "a request like any other";
+  }
+  // The GUID of the connection: the peer has lost its state.
+  CmRequest stale{.local_id = 79, .service_id = kService, .ca_guid = CmNetwork::guid_of(kClient)};
+  stale.queue_pair = (*client.connections.begin())->local_queue_pair();
+  network.forge({.local = kClient, .remote = kServer}, {1, 0, stale});
+  network.run_for(Nanos{1'000'000});
+  EXPECT_TRUE(server.was_told(EventKind::kDisconnected));
+}
+
+// The same at the active side, with a REP: its sender knows the random ID of the request, so it is the peer, and names a
+// queue pair of another host with its address.
+TEST_F(CmAgent, reply_with_queue_pair_number_in_use_and_another_guid_ends_no_connection) {
+  Connection* first = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  ASSERT_EQ(first->state(), State::kEstablished);
+  network.loses = [](const CmNetwork::Sent& one) { return one.route.local == kServer; };
+  Connection* second = client.connect(kServer);
+  const CmReply reply{.local_id = 4711,
+                      .remote_id = second->local_id(),
+                      .queue_pair = first->remote_queue_pair(),
+                      .ca_guid = CmNetwork::guid_of(kServer) ^ 1};
+  network.forge({.local = kServer, .remote = kClient}, {1, 0, reply});
+  network.run_for(Nanos{100'000});
+  EXPECT_EQ(first->state(), State::kEstablished);
+  EXPECT_EQ(second->state(), State::kEstablished);
+}
+
 TEST_F(CmAgent, resolves_queue_pair_of_datagram_service) {
   auto asked = client_agent.request_service({.local = kClient, .remote = kServer}, {.service_id = kService},
                                             16, 20, 15, client, network.now);
@@ -364,8 +406,10 @@ TEST_F(CmAgent, connection_rejected_in_event_handler_is_not_established) {
       EXPECT_TRUE(client_agent.reject(*second, {}, network.now));
     }
   };
-  const CmReply reply{
-      .local_id = 4711, .remote_id = second->local_id(), .queue_pair = first->remote_queue_pair()};
+  const CmReply reply{.local_id = 4711,
+                      .remote_id = second->local_id(),
+                      .queue_pair = first->remote_queue_pair(),
+                      .ca_guid = CmNetwork::guid_of(kServer)};
   network.forge({.local = kServer, .remote = kClient}, {1, 0, reply});
   network.run_for(Nanos{100'000});
   EXPECT_EQ(second->state(), State::kIdle);

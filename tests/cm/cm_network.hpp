@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -47,10 +49,14 @@ class CmNetwork {
   std::function<void(bool heard)> looks = nullptr;
   Nanos now{1'000'000'000};
 
-  cm::Agent& add(const IpAddress& address, const cm::Limits& limits = {}) {
+  // Without a GUID, the host has that of its address, also after a restart, as a Linux host does.
+  cm::Agent& add(const IpAddress& address, const cm::Limits& limits = {}, uint64_t guid = 0) {
     Host& host = hosts_.try_emplace(address, *this, address).first->second;
-    host.agent = std::make_unique<cm::Agent>(host, ids_, hosts_.size(), limits);
+    host.agent = std::make_unique<cm::Agent>(host, ids_, guid != 0 ? guid : guid_of(address), limits);
     return *host.agent;
+  }
+  static uint64_t guid_of(const IpAddress& address) {
+    return std::bit_cast<std::array<uint64_t, 2>>(address.bytes)[1];
   }
   // The host disappears without crash notifications.
   void remove(const IpAddress& address) { hosts_.erase(address); }

@@ -185,7 +185,7 @@ class CmFlood : public testing::TestWithParam<Case> {
 
   std::shared_ptr<MbufPool> pool = make_pool();  // must outlive the link
   TwoHosts net{options()};
-  Manager victim{victim_side().device->host(), 1, {}, kLimits}, other{other_side().device->host(), 2};
+  Manager victim{victim_side().device->host(), {}, kLimits}, other{other_side().device->host()};
   Server server{net};
   Client client{net};
   Listener listener;

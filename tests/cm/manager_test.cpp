@@ -57,7 +57,7 @@ class CmManager : public testing::TestWithParam<bool> {
   }
 
   TwoHosts net{options()};
-  Manager a{net.a.device->host(), 1}, b{net.b.device->host(), 2};
+  Manager a{net.a.device->host()}, b{net.b.device->host()};
   Notes client, server;
   Listener listener;
   std::vector<std::pair<Packet, char>> mads;
@@ -161,6 +161,34 @@ TEST_P(CmManager, stores_dreq_frame_as_crash_notification) {
   expect_as_heard(said->first, frame);
 }
 
+// A GUID that can be computed from the MAC address would permit a third party to end connections with stale requests.
+TEST_P(CmManager, guid_is_random_for_each_process_also_with_the_same_address) {
+  std::vector<uint64_t> guids;
+  const auto note = [&](const Packet& packet, char direction) {
+    const ParsedCm parsed = parse_cm_mad(packet.payload);
+    if (packet.bth.destination_qp == kManagementQp && direction == '>')
+      guids.push_back(std::get<CmRequest>(parsed.mad.message).ca_guid);
+    return SimVerdict{.drop = true};
+  };
+  for (unsigned i = 0; i < 3; ++i) {
+    test::TwoHostsOptions as_programs = options();
+    as_programs.seeded = false;
+    TwoHosts again{as_programs};
+    again.watch = note;
+    Manager process{again.a.device->host()};
+    process.with([&](Agent& agent, Nanos now) {
+      const CmRequest request{.service_id = kStorage, .queue_pair = Qpn{17}};
+      EXPECT_TRUE(agent.connect(route(again.a, again.b), request, 0, client, now));
+    });
+    again.run(1ms);
+    ASSERT_EQ(guids.size(), i + 1);
+    EXPECT_EQ(guids.back() >> 56 & 3, 2U) << "locally administered, of one host";
+  }
+  EXPECT_NE(guids[0], guids[1]);
+  EXPECT_NE(guids[0], guids[2]);
+  EXPECT_NE(guids[1], guids[2]);
+}
+
 // tests/pcaps/rping.pcap: the headers that a Linux host uses for its MADs.
 TEST_P(CmManager, frames_match_those_of_the_linux_kernel) {
   for (unsigned i = 0; i < 3; ++i) {
@@ -190,7 +218,7 @@ TEST_P(CmManager, frames_match_those_of_the_linux_kernel) {
 // A response is not retransmitted by itself, only after a repeated request.
 TEST(CmManagerWithFullPort, queues_responses_and_sends_them_later_in_order) {
   test::LoneHost host;
-  const Manager manager(host.side.device->host(), 1);
+  const Manager manager(host.side.device->host());
   test::RequestFlood flood({.from_mac = MacAddress::local(2),
                             .to_mac = host.port().mac(),
                             .to = IpAddress::from_v4(0x0a000001),

@@ -46,7 +46,7 @@ class Introductions final : public cm::EventHandler {
  private:
   cm::Manager& manager(Side& side) {
     auto& one = managers_[&side];
-    if (one == nullptr) one = std::make_unique<cm::Manager>(side.device->host(), managers_.size());
+    if (one == nullptr) one = std::make_unique<cm::Manager>(side.device->host());
     return *one;
   }
   cm::Connection* wait_for(FanIn& net, cm::EventKind kind) {

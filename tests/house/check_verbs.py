@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks docs/verbs.md and docs/robustness.md against the sources: every test named there exists, and docs/verbs.md
-contains every name of the verbs header and every wire opcode.
+"""Checks docs/verbs.md and docs/robustness.md against the sources: every test named there exists, docs/verbs.md contains
+every name of the verbs header and every wire opcode, and each row of the table of allocations in docs/robustness.md has a
+limit, a counter and a test.
 
 usage: check_verbs.py [infiniband/verbs.h [repository]]
 """
@@ -17,6 +18,9 @@ ENUMS = ("ibv_wr_opcode", "ibv_wc_status", "ibv_wc_opcode", "ibv_wc_flags", "ibv
          "ibv_rereg_mr_flags", "ibv_srq_attr_mask")
 STRUCTS = ("ibv_qp_attr", "ibv_qp_init_attr", "ibv_device_attr", "ibv_port_attr", "ibv_srq_attr", "ibv_wc")
 PAGES = ("docs/verbs.md", "docs/robustness.md")
+ALLOCATIONS = "## Allocations by unauthenticated senders"
+ALLOCATION_COLUMNS = ["Resource", "Limit", "At the limit", "Counter", "Test"]
+NO_COUNTER = "–"
 
 
 def enumerators(header, enum):
@@ -33,6 +37,42 @@ def wire_opcodes(root):
     return re.findall(r'entry\(Opcode::\w+,\s*"(\w+)"', (root / "lib/wire/headers/opcodes.cpp").read_text())
 
 
+def counters(root):
+    """Names of the counters of a host, and of the connection manager."""
+    host = re.findall(r'^ *"(\w+)",$', (root / "lib/telemetry/counters.cpp").read_text(), re.MULTILINE)
+    manager = re.search(r"struct Counts \{(.*?)^\};", (root / "lib/cm/agent.hpp").read_text(), re.DOTALL | re.MULTILINE)
+    return {*host, *re.findall(r"uint64_t (\w+) = 0;", manager.group(1) if manager else "")}
+
+
+def check_allocations(root):
+    page = (root / "docs/robustness.md").read_text()
+    _, found, section = page.partition(f"\n{ALLOCATIONS}\n")
+    if not found:
+        yield f"docs/robustness.md: no section '{ALLOCATIONS}'"
+        return
+    rows = [[cell.strip() for cell in line.strip("|").split("|")]
+            for line in section.split("\n## ")[0].splitlines() if line.startswith("|")]
+    if rows[:1] != [ALLOCATION_COLUMNS] or len(rows) < 3:
+        yield f"docs/robustness.md: the table of allocations has not the columns {', '.join(ALLOCATION_COLUMNS)}, or no row"
+        return
+    known = counters(root)
+    for row in rows[2:]:
+        where = f"docs/robustness.md: allocation '{row[0][:40]}'"
+        if len(row) != len(ALLOCATION_COLUMNS):
+            yield f"{where}: {len(row)} cells; required are {len(ALLOCATION_COLUMNS)}"
+            continue
+        _, limit, behavior, counter, test = row
+        if not re.search(r"\d", limit):
+            yield f"{where}: the limit has no number"
+        if not behavior:
+            yield f"{where}: the behavior at the limit is missing"
+        name = re.fullmatch(r"`(\w+)`", counter)
+        if counter != NO_COUNTER and not (name and name.group(1) in known):
+            yield f"{where}: there is no counter {counter}; allowed are names of counters and '{NO_COUNTER}'"
+        if not NAMED_TEST.search(test):
+            yield f"{where}: no test"
+
+
 def check(root, header):
     root = pathlib.Path(root)
     tests = DefinedTests(root)
@@ -40,6 +80,7 @@ def check(root, header):
         for program, test in NAMED_TEST.findall((root / page).read_text()):
             if not tests.has(program, test):
                 yield f"{page}: there is no test {program}:{test}"
+    yield from check_allocations(root)
     page = (root / "docs/verbs.md").read_text()
     words = set(re.findall(r"\w+", page))
     for kind, names, of in [("enumerator", enumerators, ENUMS), ("field", fields, STRUCTS)]:

@@ -13,7 +13,22 @@ NAMES = [f"IBV_{name.upper()}" for name in check_verbs.ENUMS]
 NAMES += [f"{name}_{field}" for name in check_verbs.STRUCTS for field in ("one", "two")]
 TRUE_SOURCES = {
     "docs/verbs.md": "`wire:Bytes.arrive` RC_ACK " + " ".join(NAMES) + "\n| What | Test |\n|---|---|\n| a | `wire:Bytes.go` |\n",
-    "docs/robustness.md": "`wire:Bytes.go`\n",
+    "docs/robustness.md": "`wire:Bytes.go`\n\n" + check_verbs.ALLOCATIONS + """
+
+| Resource | Limit | At the limit | Counter | Test |
+|---|---|---|---|---|
+| entry | 16 | dropped | `mads_dropped` | `wire:Bytes.arrive` |
+| request | 2^20 | dropped | `overflowed` | `wire:Bytes.arrive` |
+| name | 64 | lost | – | `wire:Bytes.arrive` |
+
+## Other tables
+
+| Table | Limit |
+|---|---|
+| a | of the port |
+""",
+    "lib/telemetry/counters.cpp": 'names = {\n      "mads_dropped",\n};\n',
+    "lib/cm/agent.hpp": "struct Counts {\n  uint64_t overflowed = 0;\n};\n",
     "lib/wire/headers/opcodes.cpp": 'entry(Opcode::kRcAcknowledge, "RC_ACK", kOnly),\n',
     "tests/wire/bytes_test.cpp": "TEST(Bytes, arrive) {}\nTEST_F(Bytes,\n       go) {}\n",
 }
@@ -40,7 +55,7 @@ class CheckVerbs(unittest.TestCase):
                              [f"{page}: there is no test wire:Bytes.went"])
 
     def test_reports_test_of_another_program(self):
-        self.assertEqual(len(self.complaints(self.changed("docs/robustness.md", "wire:", "port:"))), 1)
+        self.assertEqual(len(self.complaints(self.changed("docs/robustness.md", "wire:Bytes.go", "port:Bytes.go"))), 1)
 
     def test_reports_name_missing_from_page(self):
         for name in NAMES + ["RC_ACK"]:
@@ -50,6 +65,29 @@ class CheckVerbs(unittest.TestCase):
     def test_reports_row_without_test(self):
         self.assertEqual(self.complaints(self.changed("docs/verbs.md", "| a | `wire:Bytes.go` |", "| a | partial |")),
                          ["docs/verbs.md: no test in the row | a | partial |"])
+
+    def test_reports_allocation_without_limit_behavior_counter_or_test(self):
+        page = "docs/robustness.md"
+        for old, new, complaint in (
+                ("| 16 |", "| some |", "the limit has no number"),
+                ("| lost |", "|  |", "the behavior at the limit is missing"),
+                ("`mads_dropped`", "`mads_lost`", "there is no counter `mads_lost`"),
+                ("`mads_dropped`", "", "there is no counter"),
+                ("| – | `wire:Bytes.arrive` |", "| – | by reading |", "no test"),
+                ("| 64 | lost |", "| 64 |", "4 cells; required are 5")):
+            with self.subTest(new):
+                found = self.complaints(self.changed(page, old, new))
+                self.assertEqual(len(found), 1, found)
+                self.assertIn(complaint, found[0])
+
+    def test_reports_allocation_whose_test_does_not_exist(self):
+        self.assertEqual(self.complaints(self.changed("docs/robustness.md", "| – | `wire:Bytes.arrive` |",
+                                                      "| – | `wire:Bytes.left` |")),
+                         ["docs/robustness.md: there is no test wire:Bytes.left"])
+
+    def test_reports_missing_table_of_allocations(self):
+        for old, new in ((check_verbs.ALLOCATIONS, "## Limits"), ("| Counter |", "| Count |")):
+            self.assertEqual(len(self.complaints(self.changed("docs/robustness.md", old, new))), 1, new)
 
     def test_reports_enums_and_structs_missing_from_header(self):
         self.assertEqual(len(self.complaints({}, header="")), len(check_verbs.ENUMS) + len(check_verbs.STRUCTS))

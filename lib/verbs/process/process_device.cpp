@@ -202,10 +202,9 @@ Result<std::unique_ptr<Device>> open_listed_device() {
 
 cm::Service& connection_manager() {
   ProcessDevice& self = process_device();
-  const uint64_t guid = be64toh(listed_guid());
   const std::scoped_lock guard(self.mutex);
   if (self.manager != nullptr) return *self.manager;
-  self.manager = std::make_unique<cm::Manager>(self.device->host(), guid, self.file.connection_manager);
+  self.manager = std::make_unique<cm::Manager>(self.device->host(), self.file.connection_manager);
   if (self.slot != nullptr) {
     if (auto notices = self.slot->open_crash_notices(); notices) {
       self.manager->store_crash_notices_in(std::move(*notices));
