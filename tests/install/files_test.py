@@ -46,6 +46,20 @@ class Files(Installed):
         self.assertEqual(self.names("share/doc/rocinante"), ["LICENSE", "README.md", "copyright"])
         self.pipe(self.prefix / "bin/roci-switch", "--check", "--config", share / "config/switch-memif.yaml")
 
+    def run_paths(self, file):
+        """Returns the folders of the file's RPATH and RUNPATH; none if it is not a program or library."""
+        text = run("readelf", "-dW", file).stdout
+        return [folder for path in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", text) for folder in path.split(":")]
+
+    def test_libraries_are_not_searched_in_current_folder(self):
+        build = [installed.BUILD / "bin" / name for name in installed.PROGRAMS] + list((installed.BUILD / "lib").rglob("*.so*"))
+        files = [*build, *(self.prefix / "bin").iterdir(), *self.prefix.glob("lib*/**/*.so*")]
+        self.assertGreaterEqual(len(files), 2 * (len(installed.PROGRAMS) + 4))
+        self.assertIn("$ORIGIN", self.run_paths(installed.BUILD / "lib/rocinante/librdmacm.so.1"))
+        wrong = {str(file): self.run_paths(file) for file in files
+                 if any(not folder.startswith(("/", "$ORIGIN")) for folder in self.run_paths(file))}
+        self.assertEqual(wrong, {})
+
     def test_installed_programs_run(self):
         listed = self.pipe(self.prefix / "bin/roci-lab", "list", self.prefix / "share/rocinante/config/lab")
         self.assertIn("incast", listed)
