@@ -51,7 +51,8 @@ Switch::Switch(const SwitchConfig& config, std::shared_ptr<MbufPool> pool)
               SwitchBuffer(config.buffer, classes_of(config), workers_of(config)),
               SwitchRings(workers_of(config)),
               {},
-              {}} {
+              {},
+              PortBindings(config)} {
   shared_.ports.resize(config.ports.size());
   for (uint32_t i = 0; i < workers_of(config); ++i)
     workers_.push_back(std::make_unique<SwitchWorker>(shared_, i));

@@ -43,6 +43,34 @@ Status check_ports(const SwitchConfig& config) {
   return {};
 }
 
+Status check_bindings(const SwitchConfig& config) {
+  std::map<uint64_t, const SwitchPortConfig*> macs;
+  std::map<IpNetwork, const SwitchPortConfig*> networks;
+  for (const SwitchPortConfig& port : config.ports) {
+    const std::string where = "port " + quoted(port.name) + ": ";
+    for (const MacAddress& mac : port.macs) {
+      if (mac.is_multicast() || mac.is_zero())
+        return fail(where + "macs: " + mac.to_string() + " is not a unicast MAC address");
+      const auto [known, is_new] = macs.emplace(mac.bits(), &port);
+      if (!is_new)
+        return fail(where + "macs: " + mac.to_string() + " is bound to port " + quoted(known->second->name) +
+                    " already");
+    }
+    for (const IpNetwork& network : port.addresses) {
+      if (network.address.is_multicast())
+        return fail(where + "addresses: " + network.to_string() + " is multicast; a source is unicast");
+      const auto [known, is_new] = networks.emplace(network.masked(), &port);
+      if (!is_new)
+        return fail(where + "addresses: " + network.to_string() + " is bound to port " +
+                    quoted(known->second->name) + " already");
+    }
+  }
+  if (macs.size() > kMaxBindings || networks.size() > kMaxBindings)
+    return fail("the ports have " + std::to_string(std::max(macs.size(), networks.size())) +
+                " bound addresses; the maximum is " + std::to_string(kMaxBindings));
+  return {};
+}
+
 // Interface with a network that contains the address, and this network; null if no interface has one.
 struct Reachability {
   const SwitchInterfaceConfig* interface = nullptr;
@@ -162,6 +190,8 @@ Status read_port(ConfigNode& item, SwitchPortConfig& port) {
       item.optional("cn_tag", cn_tag, one_of<CnTag>({{"keep", CnTag::kKeep}, {"remove", CnTag::kRemove}})));
   port.keeps_cn_tags = cn_tag == CnTag::kKeep;
   ROCI_TRY(item.optional("worker", port.worker, integer_in<uint32_t>(0, kMaxSwitchWorkers - 1)));
+  ROCI_TRY(item.optional_list("macs", port.macs));
+  ROCI_TRY(item.optional_list("addresses", port.addresses));
   ROCI_TRY(item.section("pause_watchdog", Need::kOptional, [&](ConfigNode& watchdog) -> Status {
     if (Status s = watchdog.required("detect", port.watchdog.detect); !s) return s;
     return watchdog.optional("restore", port.watchdog.restore);
@@ -382,6 +412,7 @@ Status check(const SwitchConfig& config) {
     }
     ROCI_TRY(check_telemetry(config.telemetry));
     ROCI_TRY(check_ports(config));
+    ROCI_TRY(check_bindings(config));
     ROCI_TRY(check_interfaces(config));
     ROCI_TRY(check_notify(config));
     ROCI_TRY(check_senders(config.senders));

@@ -37,11 +37,16 @@ struct SwitchPortConfig {
   // without CN-TAG, and the switch learns no flows from CN-TAGs received here.
   bool keeps_cn_tags = true;
   uint32_t worker = 0;  // number of its worker; numbers start at 0, and each worker has a port
+  // Source MAC addresses, and networks of source IP addresses, that may arrive only at this port (port_bindings.hpp).
+  // At most kMaxBindings of each kind in all ports. Empty: any that is not bound to another port.
+  std::vector<MacAddress> macs{};
+  std::vector<IpNetwork> addresses{};
 
   friend bool operator==(const SwitchPortConfig&, const SwitchPortConfig&) = default;
 };
 
 inline constexpr uint32_t kMaxSwitchWorkers = 16;
+inline constexpr size_t kMaxBindings = 4096;
 
 // Layer 3 interface: own addresses of the switch in one VLAN. At most one per VLAN.
 struct SwitchInterfaceConfig {
@@ -140,7 +145,7 @@ struct SwitchConfig {
   std::vector<SwitchShaperConfig> shapers{};
   uint64_t seed = 1;                    // of the draws for marks, drops and samples
   std::optional<uint64_t> ecmp_seed{};  // of the ECMP hash; if not set: made from the MAC
-  uint32_t mac_table_size = 4096;
+  uint32_t mac_table_size = 4096;       // half of it is reserved in equal parts for the ports
   Nanos mac_ageing = 300s;
   // Offset from the pollers' time to the time since 1970, for signed CNMs. Not in the configuration file: set by the
   // process that runs the switch.

@@ -35,7 +35,9 @@ class AgeingTable {
   }
 
   // Inlined into the per-frame path; GCC would emit a call. The rare part is in add().
-  [[gnu::always_inline]] Update update(const Key& key, Nanos now) {
+  // `removed` is called with the value of each expired entry that is removed.
+  template <class Removed>
+  [[gnu::always_inline]] Update update(const Key& key, Nanos now, const Removed& removed) {
     if (const uint32_t known = find_entry(key); known != kNone) {
       Entry& entry = entries_[known];
       const bool was_expired = is_expired(entry, now);
@@ -49,7 +51,15 @@ class AgeingTable {
       }
       return {was_expired ? Learned::kNew : Learned::kKnown, &entry.value};
     }
-    return add(key, now);
+    return add(key, now, removed);
+  }
+  [[gnu::always_inline]] Update update(const Key& key, Nanos now) {
+    return update(key, now, [](const Value&) {});
+  }
+  // Removes the entry of the last update(), which must not have returned kFull.
+  void discard_last() {
+    remove(last_);
+    last_ = kNone;
   }
 
   // For owners of copies of this table: whether the copies need the entry of the last update(), because it is new or
@@ -98,8 +108,12 @@ class AgeingTable {
     return kNone;
   }
   // Adds a key that is not in the table.
-  Update add(const Key& key, Nanos now) {
-    while (oldest_ != kNone && is_expired(entries_[oldest_], now)) remove(oldest_);
+  template <class Removed>
+  Update add(const Key& key, Nanos now, const Removed& removed) {
+    while (oldest_ != kNone && is_expired(entries_[oldest_], now)) {
+      removed(entries_[oldest_].value);
+      remove(oldest_);
+    }
     last_ = kNone;
     if (free_.empty()) return {Learned::kFull, nullptr};
 

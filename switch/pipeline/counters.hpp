@@ -15,6 +15,7 @@ enum class DropReason : uint8_t {
   kBadSource,  // source MAC is multicast, zero, or the switch's own
   kLinkLocal,  // to 01:80:c2:00:00:0x, which bridges do not forward (802.1Q 8.6.3): PAUSE and PFC, LLDP, STP
   kNotMember,  // the ingress port is not in the frame's VLAN
+  kNotBound,   // a MAC or IP address of the sender is bound to another port, or not to the ingress port
   kSamePort,   // the destination is at the ingress port
   kNoEgress,   // the VLAN has no other port
   kBadIp,      // to be routed, with wrong version, length or header checksum
@@ -32,14 +33,14 @@ enum class DropReason : uint8_t {
   kEarlyDrop,        // by the AQM of the class
   kNoBuffer,         // for a copy or an answer
 };
-inline constexpr unsigned kDropReasonCount = 21;
+inline constexpr unsigned kDropReasonCount = 22;
 
 constexpr std::string_view drop_reason_name(DropReason reason) {
   constexpr std::array<std::string_view, kDropReasonCount> kNames = {
-      "none",          "runt",           "bad_source",   "link_local", "not_member", "same_port",
-      "no_egress",     "bad_ip",         "ttl_expired",  "no_route",   "not_for_us", "notification",
-      "covered_cnp",   "hand_over_full", "no_neighbour", "too_long",   "queue_full", "buffer_full",
-      "headroom_full", "early_drop",     "no_buffer"};
+      "none",         "runt",          "bad_source",     "link_local",   "not_member", "not_bound",
+      "same_port",    "no_egress",     "bad_ip",         "ttl_expired",  "no_route",   "not_for_us",
+      "notification", "covered_cnp",   "hand_over_full", "no_neighbour", "too_long",   "queue_full",
+      "buffer_full",  "headroom_full", "early_drop",     "no_buffer"};
   return kNames[static_cast<unsigned>(reason)];
 }
 

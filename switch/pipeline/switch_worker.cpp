@@ -40,7 +40,7 @@ SwitchWorker::SwitchWorker(SwitchShared& shared, uint32_t number)
       cnps_(config_, shared.mac, pool(), senders_.get(), outbox_),
       responder_(config_.telemetry, shared.mac, pool(), senders_.get(), outbox_),
       telemetry_(config_.telemetry, pool()),
-      macs_(config_.mac_table_size, config_.mac_ageing),
+      macs_(config_.mac_table_size, config_.mac_ageing, config_.ports.size(), &shared.bindings),
       router_(config_, shared.mac, pool(), *this) {}
 
 SwitchWorker::~SwitchWorker() {
@@ -158,6 +158,7 @@ void SwitchWorker::process_received(uint16_t ingress, std::span<rte_mbuf*> frame
   const std::span batch{batch_.data(), count};
   parse_stage(batch, in, now);
   classify_stage(batch);
+  if (shared_.bindings.has_addresses()) binding_stage(batch);
   learn_stage(batch, now);
   if (cn_tags_ || cnms_.takes()) notification_stage(batch, now);
   if (senders_ != nullptr) observe_stage(batch, now);
@@ -193,13 +194,23 @@ void SwitchWorker::classify_stage(std::span<SwitchPacket> batch) {
   }
 }
 
+void SwitchWorker::binding_stage(std::span<SwitchPacket> batch) {
+  for (SwitchPacket& p : batch) {
+    if (p.frame != nullptr && !shared_.bindings.permits_addresses_of(p)) drop(p, DropReason::kNotBound);
+  }
+}
+
 void SwitchWorker::learn_stage(std::span<SwitchPacket> batch, Nanos now) {
-  for (const SwitchPacket& p : batch) {
+  for (SwitchPacket& p : batch) {
     if (p.frame == nullptr) continue;
     const auto& ethernet = *rte_pktmbuf_mtod(p.frame, const EthernetHeader*);
     const auto learned = macs_.learn(p.vlan, ethernet.source, p.ingress, now);
     if (learned == MacTable::Learned::kMoved) bump(mac_moves_);
     if (learned == MacTable::Learned::kFull) bump(mac_table_full_);
+    if (learned == MacTable::Learned::kNotBound) {
+      drop(p, DropReason::kNotBound);
+      continue;
+    }
     if (is_alone() || !macs_.needs_announcement(now)) continue;
     SwitchHandoff address{.what = SwitchHandoff::Kind::kAddress, .mac = ethernet.source, .packet = p};
     address.packet.frame = nullptr;

@@ -36,6 +36,7 @@
 #include "switch/cnp/cnp_notifier.hpp"
 #include "switch/cnp/source_qpns.hpp"
 #include "switch/forwarding/mac_table.hpp"
+#include "switch/forwarding/port_bindings.hpp"
 #include "switch/forwarding/route_table.hpp"
 #include "switch/forwarding/router.hpp"
 #include "switch/pipeline/arrivals.hpp"
@@ -60,6 +61,7 @@ struct SwitchShared {
   SwitchRings rings;
   std::vector<std::unique_ptr<SwitchPort>> ports;
   RouteTable routes;
+  PortBindings bindings;
 };
 
 // Threads: polled by one thread; counters may be read by any.
@@ -110,6 +112,8 @@ class SwitchWorker final : public Poller, private RouterOutput {
   void process_received(uint16_t ingress, std::span<rte_mbuf*> frames, Nanos now);
   void parse_stage(std::span<SwitchPacket> batch, const SwitchPort& in, Nanos now);
   void classify_stage(std::span<SwitchPacket> batch);
+  // Drops packets with IP addresses that must not arrive at their port.
+  void binding_stage(std::span<SwitchPacket> batch);
   void learn_stage(std::span<SwitchPacket> batch, Nanos now);
   // Processes CN-TAGs, and CNMs for attached hosts.
   void notification_stage(std::span<SwitchPacket> batch, Nanos now);
