@@ -85,6 +85,8 @@ TEST_F(SharedMemoryHostile, devices_do_not_crash_on_random_writes_into_the_rings
     connect();
     exchange_beside_hostile_process();
     EXPECT_GT(completed_, 0U);
+    EXPECT_GT(hosts_[0].shm->shm_stats().malformed + hosts_[1].shm->shm_stats().malformed, 0U)
+        << "the hostile process has written into rings that nobody reads";
     // Memory that no request named is unchanged.
     for (const ShmHost& host : hosts_) {
       EXPECT_TRUE(std::all_of(host.memory.begin() + kWritten, host.memory.end(),

@@ -323,6 +323,69 @@ TEST(WorkersRelay, frames_wait_for_a_slow_port_of_another_worker) {
   EXPECT_EQ(hosts.a.device->host().tx_buffers_in_use(), 0U);
 }
 
+// One worker has the transmit queue of a slow port with a short queue, and the other one sends through it.
+class WorkersRelayShared : public testing::Test {
+ protected:
+  static TwoHostsOptions options() {
+    TwoHostsOptions options = options_for({"", {2, 1}, {1, 1}});
+    options.rate = BitsPerSec{1'000'000'000};
+    options.queue = Bytes{4096};
+    options.timeout = 8;  // 1 ms
+    options.retry_count = 1;
+    options.cap.max_send_wr = 1024;
+    return options;
+  }
+  // Connections whose queue pair of a belongs to this worker.
+  std::vector<Connection> connect_at(uint32_t worker, size_t count) {
+    std::vector<Connection> out;
+    while (out.size() < count) {
+      Connection connection = std::move(connect_many(hosts_, 1)[0]);
+      hosts_.make_qp(hosts_.a);
+      hosts_.make_qp(hosts_.b);
+      auto& connections = worker_of_qp(hosts_.a, *connection.a) == worker ? out : unused_;
+      connections.push_back(std::move(connection));
+    }
+    return out;
+  }
+  int write(const Connection& connection, uint64_t id, size_t length) {
+    return post(hosts_.a, *connection.a, IBV_WR_RDMA_WRITE, id, 0, length, hosts_.b, 0);
+  }
+  TwoHosts hosts_{options()};
+  std::vector<Connection> unused_;  // kept, so that their numbers are not used again
+};
+
+// The worker with the queue has always more to send than the port accepts.
+TEST_F(WorkersRelayShared, frames_of_a_busy_relay_do_not_starve_those_of_another_worker) {
+  constexpr uint64_t kSmall = 1000;
+  const auto busy = connect_at(0, 8);
+  const auto other = connect_at(1, 1);
+  for (const Connection& connection : busy) {
+    for (uint64_t id = 0; id < 64; ++id) ASSERT_EQ(write(connection, id, 100'000), 0);  // 0.4 s in all
+  }
+  hosts_.run(5ms);
+  for (uint64_t id = 0; id < 10; ++id) ASSERT_EQ(write(other[0], kSmall + id, 10'000), 0);  // 0.8 ms
+  hosts_.run(10ms);
+  size_t small = 0;
+  for (const ibv_wc& wc : hosts_.a.completions()) {
+    EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+    small += wc.wr_id >= kSmall ? 1 : 0;
+  }
+  EXPECT_EQ(small, 10U);
+}
+
+// The frames wait in the ring to the relay for much longer than the time-out.
+TEST_F(WorkersRelayShared, frames_that_wait_for_the_relay_use_up_no_retries) {
+  hosts_.link().set_rate(SimLink::kAToB, BitsPerSec{100'000'000});
+  const auto connections = connect_at(1, 20);
+  for (const Connection& connection : connections)
+    ASSERT_EQ(write(connection, 1, 20'000), 0);  // 32 ms in all
+  hosts_.run(200ms);
+  const auto all = hosts_.a.completions();
+  EXPECT_EQ(all.size(), connections.size());
+  for (const ibv_wc& wc : all) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  EXPECT_LE(hosts_.a.counter("packets_retransmitted"), connections.size());
+}
+
 // The capability request is lost, and the host is destroyed while it waits for the response.
 TEST(WorkersDestruction, host_can_be_destroyed_during_a_capability_exchange) {
   TwoHostsOptions options = options_for({"", {2, 2}, {2, 2}});

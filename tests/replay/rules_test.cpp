@@ -63,25 +63,31 @@ struct Change {
 };
 
 TEST(ResponderRules, invalid_or_misaddressed_packets_are_dropped_silently) {
-  const Change changes[] = {
-      {"transport version", [](Packet& p) { p.bth.version = 1; }},
-      {"P_Key", [](Packet& p) { p.bth.pkey = PKey{0x8001}; }},
-      {"unknown queue pair", [](Packet& p) { p.bth.destination_qp = Qpn{0x99}; }},
-      {"source address", [](Packet& p) { p.source = *IpAddress::parse("10.0.0.77"); }},
-      {"destination address", [](Packet& p) { p.destination = *IpAddress::parse("10.0.0.77"); }},
-      {"opcode of UC", [](Packet& p) { p.bth.opcode = Opcode::kUcWriteOnly; }},
-      {"unknown opcode", [](Packet& p) { p.bth.opcode = static_cast<Opcode>(0x1f); }},
-      {"VLAN", [](Packet& p) { p.with_vlan(5); }},
+  const std::pair<Change, Counter> rows[] = {
+      {{"transport version", [](Packet& p) { p.bth.version = 1; }}, Counter::kRxMalformed},
+      {{"P_Key", [](Packet& p) { p.bth.pkey = PKey{0x8001}; }}, Counter::kRxWrongPkey},
+      {{"unknown queue pair", [](Packet& p) { p.bth.destination_qp = Qpn{0x99}; }}, Counter::kRxUnknownQp},
+      {{"source address", [](Packet& p) { p.source = *IpAddress::parse("10.0.0.77"); }},
+       Counter::kRxWrongSource},
+      {{"destination address", [](Packet& p) { p.destination = *IpAddress::parse("10.0.0.77"); }},
+       Counter::kRxWrongSource},
+      {{"opcode of UC", [](Packet& p) { p.bth.opcode = Opcode::kUcWriteOnly; }}, Counter::kRxWrongTransport},
+      {{"unknown opcode", [](Packet& p) { p.bth.opcode = static_cast<Opcode>(0x1f); }},
+       Counter::kRxUnknownOpcode},
+      {{"VLAN", [](Packet& p) { p.with_vlan(5); }}, Counter::kRxNotForHost},
   };
   Fed fed;
-  for (const Change& change : changes) {
+  for (const auto& [change, counter] : rows) {
+    const uint64_t before = fed.host.counters().get(counter);
     Packet p = write_only(kFirst);
     change.make(p);
     EXPECT_EQ(fed(p), Lines{}) << change.what;
+    EXPECT_EQ(fed.host.counters().get(counter), before + 1) << change.what;
   }
   Packet damaged = write_only(kFirst).finish();
   damaged.icrc ^= 0x100;
   EXPECT_EQ(fed.as_is(damaged), Lines{});
+  EXPECT_EQ(fed.host.counters().get(Counter::kRxIcrcErrors), 1U);
   EXPECT_EQ(fed(write_only(kFirst)), Lines{"RC_ACK 1000 1f msn 1"});
 }
 
@@ -120,6 +126,7 @@ TEST(ResponderRules, packet_with_wrong_udp_checksum_is_dropped_silently) {
   p.finish();
   p.udp_checksum ^= 0x5555;
   EXPECT_EQ(fed.as_is(p), Lines{});
+  EXPECT_EQ(fed.host.counters().get(Counter::kRxMalformed), 1U);
   EXPECT_EQ(fed(write_only(kFirst)), Lines{"RC_ACK 1000 1f msn 1"});
 }
 
@@ -135,6 +142,7 @@ TEST(ResponderRules, one_nak_is_sent_per_gap) {
 TEST(ResponderRules, duplicate_before_first_request_is_dropped) {
   Fed fed;
   EXPECT_EQ(fed(write_only(kFirst - 1)), Lines{});
+  EXPECT_EQ(fed.host.counters().get(Counter::kRxBadState), 1U);
 }
 
 TEST(ResponderRules, duplicate_is_acknowledged_at_once_with_last_executed_psn) {
@@ -183,6 +191,7 @@ TEST(ResponderRules, repeated_read_outside_the_original_is_dropped) {
   Packet other_key = read_request(kFirst, kVa, 3000);
   other_key.reth->rkey = MemoryKey{kKey + 1};
   EXPECT_EQ(fed(other_key), Lines{});
+  EXPECT_EQ(fed.host.counters().get(Counter::kReplaysRefused), 5U);
 }
 
 TEST(ResponderRules, missing_receive_buffer_causes_rnr_nak_without_ack_request) {

@@ -12,10 +12,13 @@ TransmitStage::TransmitStage(const WorkerContext& context, uint32_t index, Worke
     : queue_(index < context.port.queues() ? &context.port.queue(static_cast<uint16_t>(index)) : nullptr),
       outgoing_(handoff.outgoing()),
       relayed_(handoff.relayed()),
+      shares_port_(outgoing_ != nullptr || !relayed_.empty()),
+      port_waits_(handoff.port_waits()),
       loopback_(loopback),
       counters_(counters),
       own_mac_(context.port.mac().bits()),
       limit_(context.packets_per_turn != 0 ? std::max(context.packets_per_turn, 2U) : kStage),
+      own_limit_(limit_),
       sends_direct_(context.has_one_worker() && context.port.capabilities().direct_buffers),
       buffers_(context.tx_pool) {}
 
@@ -23,9 +26,19 @@ TransmitStage::~TransmitStage() {
   for (size_t i = 0; i < staged_count_; ++i) rte_pktmbuf_free(staged_[i]);
 }
 
+// If frames of other workers wait, own ones leave half of the stage to them.
+void TransmitStage::begin_shared_round() {
+  const bool others = std::ranges::any_of(relayed_, [](const FrameRing* ring) { return !ring->empty(); });
+  own_limit_ = others ? std::min(limit_, kStage / 2) : limit_;
+  if (outgoing_ == nullptr) return;
+  const uint32_t waiting = outgoing_->size();
+  if (waiting < in_ring_) port_accepted_ = now_;
+  in_ring_ = waiting;
+}
+
 bool TransmitStage::has_space() {
-  if (staged_count_ >= limit_) flush();
-  if (staged_count_ < limit_) return true;
+  if (staged_count_ >= own_limit_) flush();
+  if (staged_count_ < own_limit_) return true;
   blocked_ = true;
   return false;
 }
@@ -81,16 +94,20 @@ bool TransmitStage::send_first(std::span<const uint8_t> bytes) {
 }
 
 bool TransmitStage::relay() {
+  const uint64_t sent = counters_.get(Counter::kTxFrames);
   bool worked = false;
   for (size_t i = 0; i < relayed_.size(); ++i) {
-    if (staged_count_ > kStage / 2) flush();
-    if (staged_count_ > kStage / 2) break;
+    if (staged_count_ >= own_limit_) flush();
+    const bool full = staged_count_ >= own_limit_;
+    const size_t most = full ? std::min<size_t>(kStage / 2, sent - sent_at_relay_) : kStage / 2;
+    if (staged_count_ > kStage / 2 || most == 0) break;
     // Continues after the worker at which a full port stopped it.
     next_relayed_ = (next_relayed_ + 1) % relayed_.size();
-    const uint32_t count = relayed_[next_relayed_]->pop({&staged_[staged_count_], kStage / 2});
+    const uint32_t count = relayed_[next_relayed_]->pop({&staged_[staged_count_], most});
     staged_count_ += count;
     worked |= count > 0;
   }
+  if (worked) sent_at_relay_ = sent;
   return worked;
 }
 
@@ -102,7 +119,8 @@ bool TransmitStage::flush_staged() {
             staged_.begin());
   staged_count_ -= taken;
   staged_first_ -= std::min<size_t>(staged_first_, taken);
-  if (taken > 0) port_accepted_ = now_;
+  if (taken > 0 && in_ring_ == 0) port_accepted_ = now_;
+  if (outgoing_ != nullptr) in_ring_ += taken;
   if (staged_count_ == 0 || !sends_direct_) return taken > 0;
   return flush_direct() || taken > 0;
 }

@@ -28,6 +28,8 @@ class TransmitStage final : public PacketSink, public FrameSink {
   void begin_round(Nanos now) {
     now_ = now;
     blocked_ = false;
+    if (shares_port_) [[unlikely]]
+      begin_shared_round();
   }
   // Whether the port is full or the pool is empty: until the next round, no queue pair can send.
   [[nodiscard]] bool blocked() const { return blocked_; }
@@ -44,16 +46,24 @@ class TransmitStage final : public PacketSink, public FrameSink {
   // frames keep their order, because receivers of signed ones check sequence numbers. False without buffer or space.
   bool send_first(std::span<const uint8_t> bytes);
 
-  // Stages frames of workers without a port queue, while at most half of the stage is in use. Returns whether there
-  // were any.
+  // Stages frames of workers without a port queue, while at most half of the stage is in use. While the port is full,
+  // each of them stages as many frames as this worker. Returns whether there were any.
   bool relay();
+  // At the end of a round: reports to the other workers of this port queue whether frames wait.
+  void publish_wait() {
+    if (!relayed_.empty()) [[unlikely]]
+      port_waits_.store(staged_count_ > 0, std::memory_order_relaxed);
+  }
   // Passes staged frames to the port. Returns whether the port accepted any.
   bool flush() { return staged_count_ > 0 && flush_staged(); }
 
   [[nodiscard]] bool empty() const { return staged_count_ == 0; }
-  // Whether frames wait for a port that has accepted others lately.
+  // Whether frames wait for a port that has accepted others lately. Without a port queue: whether frames of this worker may
+  // wait in the ring to the relay or at the relay.
   [[nodiscard]] bool waits_for_port(Nanos now) const {
-    return staged_count_ > 0 && now - port_accepted_ < kPortStalled;
+    const bool waits = staged_count_ > 0 || (outgoing_ != nullptr &&
+                                             (in_ring_ > 0 || port_waits_.load(std::memory_order_relaxed)));
+    return waits && now - port_accepted_ < kPortStalled;
   }
   // Whether buffers may be in the receiver's memory: the port supports it, and there is one worker.
   [[nodiscard]] bool sends_direct() const { return sends_direct_; }
@@ -67,6 +77,7 @@ class TransmitStage final : public PacketSink, public FrameSink {
   static constexpr size_t kFirst = 16;  // additional slots for send_first() while the port is full
 
   bool has_space();
+  void begin_shared_round();
   [[gnu::cold, gnu::noinline]] void loop_back(rte_mbuf* frame);
   bool flush_staged();
   bool flush_direct();
@@ -74,15 +85,20 @@ class TransmitStage final : public PacketSink, public FrameSink {
   PortQueue* const queue_;     // null: frames are sent through the relay
   FrameRing* const outgoing_;  // to the relay
   const std::span<FrameRing* const> relayed_;
+  const bool shares_port_;  // is a relay or has one
+  std::atomic<bool>& port_waits_;
   size_t next_relayed_ = 0;
+  uint64_t sent_at_relay_ = 0;  // own frames before the last relay() that staged others
+  uint32_t in_ring_ = 0;        // frames in the ring to the relay, at most
   Loopback& loopback_;
   Counters& counters_;
   const uint64_t own_mac_;  // MacAddress::bits() of the port
   const size_t limit_;      // maximum number of frames that wait for the port
+  size_t own_limit_;        // the same for frames of this worker, while others share the port queue
   const bool sends_direct_;
   bool blocked_ = false;
   Nanos now_{0};            // time of the current round
-  Nanos port_accepted_{0};  // time at which the port last accepted a frame
+  Nanos port_accepted_{0};  // time at which the port, or the relay, last accepted a frame
   uint64_t turn_bytes_ = 0;
   TxBuffers buffers_;
   size_t staged_count_ = 0;

@@ -3,7 +3,11 @@
 namespace roci {
 
 Handoff::Handoff(uint32_t workers, uint32_t queues)
-    : workers_(workers), queues_(queues), inboxes_(size_t{workers} * workers), outgoing_(workers) {
+    : workers_(workers),
+      queues_(queues),
+      inboxes_(size_t{workers} * workers),
+      outgoing_(workers),
+      port_waits_(queues) {
   for (uint32_t from = 0; from < workers; ++from) {
     for (uint32_t to = 0; to < workers; ++to) {
       if (from != to) inboxes_[from * workers + to] = std::make_unique<FrameRing>(kRing);

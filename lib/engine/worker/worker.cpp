@@ -159,7 +159,9 @@ bool Worker::serve_protocols(Nanos now) {
 bool Worker::send_frames() {
   handoff_.deliver();  // own multicasts
   const bool relayed = stage_.relay();
-  return stage_.flush() || relayed;
+  const bool sent = stage_.flush();
+  stage_.publish_wait();
+  return sent || relayed;
 }
 
 void Worker::end_round() {

@@ -57,6 +57,10 @@ inline constexpr NamedSeed kNamedLinuxSeeds[] = {
      "An acknowledgment within the paced response to a READ, on a network without losses, failed the "
      "connection."},
     {233241, "The same as seed 231290, with another congestion control algorithm."},
+    {230247,
+     "At a full port, the worker with the port queue always sent first. Frames of the other worker waited "
+     "for "
+     "100 ms, and its time-outs used up the retries."},
 };
 
 }  // namespace roci::test

@@ -33,6 +33,7 @@ TEST(TransportEvents, first_packet_in_rtr_raises_communication_established_once)
 TEST(TransportEvents, unknown_source_and_packets_in_rts_raise_no_event) {
   LoneHost host;
   host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 8, 8));
+  EXPECT_EQ(host.side.counter("requests_received"), 1U);
   EXPECT_EQ(events(host), Types{});
   host.to_bare(IBV_QPS_RESET);
   host.to_init();
@@ -41,6 +42,7 @@ TEST(TransportEvents, unknown_source_and_packets_in_rts_raise_no_event) {
   stranger.between(MacAddress::local(2), IpAddress::from_v4(0x0a000003), MacAddress::local(1),
                    IpAddress::from_v4(0x0a000001));
   host.receive(stranger);
+  EXPECT_EQ(host.side.counter("rx_wrong_source"), 1U);
   EXPECT_EQ(events(host), Types{});
 }
 

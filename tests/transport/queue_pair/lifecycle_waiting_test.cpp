@@ -46,6 +46,7 @@ TEST(Lifecycle, responder_uses_the_source_mac_of_an_unresolved_peer) {
   stranger.between(MacAddress::local(9), IpAddress::from_v4(0x0a000009), MacAddress::local(1),
                    IpAddress::from_v4(0x0a000001));
   EXPECT_EQ(host.receive(stranger), Lines{});
+  EXPECT_EQ(host.side.counter("rx_wrong_source"), 1U);
   EXPECT_EQ(host.receive(request), Lines{"RC_ACK 0 1f"});
   // The peer changes its MAC address. Expects the next packet at the new address.
   host.receive_bytes(arp_reply(MacAddress::local(77)));

@@ -280,7 +280,8 @@ TEST_F(CapabilityExchange, private_opcodes_are_unknown_unless_negotiated) {
   };
   receive_each();
   EXPECT_EQ(counter("rx_unknown_opcode"), 5U);
-  tell(mad(request()));  // compatible, but without any capability that permits these opcodes
+  // Compatible, but without any capability that permits these opcodes.
+  EXPECT_EQ(tell(mad(request())).size(), 1U);
   receive_each();
   EXPECT_EQ(counter("rx_unknown_opcode"), 10U);
 }
@@ -288,8 +289,9 @@ TEST_F(CapabilityExchange, private_opcodes_are_unknown_unless_negotiated) {
 TEST_F(CapabilityExchange, probe_is_answered_only_after_the_peer_has_confirmed) {
   CapabilityMessage asking = request();
   asking.offer.capabilities |= static_cast<uint32_t>(Capability::kProbes);
-  tell(mad(asking));  // this request may be spoofed
+  EXPECT_EQ(tell(mad(asking)).size(), 1U);  // this request may be spoofed
   EXPECT_TRUE(host.receive(host.request(Opcode::kCcProbe, 0)).empty());
+  EXPECT_EQ(counter("rx_unknown_opcode"), 1U);
   answer_its_request(asking.offer);
   EXPECT_EQ(host.receive(host.request(Opcode::kCcProbe, 0)), Lines{"CC_PROBE_RESP 0"});
 }

@@ -83,8 +83,10 @@ TEST(NotificationPoint, sends_no_cnp_if_disabled_or_without_a_mark) {
   options.control.notification_point.enabled = false;
   LoneHost off(options);
   EXPECT_TRUE(cnps_of(off, marked(off.write(Opcode::kRcWriteOnly, 0, 0, 16, 16))).empty());
+  EXPECT_EQ(off.side.counter("np_ecn_marked_roce_packets"), 1U);
   LoneHost on;
   EXPECT_TRUE(cnps_of(on, on.write(Opcode::kRcWriteOnly, 0, 0, 16, 16)).empty());
+  EXPECT_EQ(on.side.counter("requests_received"), 1U);
 }
 
 TEST(NotificationPoint, sends_no_cnp_to_a_source_other_than_the_peer) {
@@ -93,6 +95,7 @@ TEST(NotificationPoint, sends_no_cnp_to_a_source_other_than_the_peer) {
   forged.between(MacAddress::local(2), IpAddress::from_v4(0x0a000003), MacAddress::local(1),
                  IpAddress::from_v4(0x0a000001));
   EXPECT_TRUE(cnps_of(host, forged).empty());
+  EXPECT_EQ(host.side.counter("rx_wrong_source"), 1U);
 }
 
 TEST(NotificationPoint, sends_a_cnp_for_a_marked_read_response) {
@@ -109,6 +112,7 @@ TEST(NotificationPoint, sends_no_cnp_for_a_marked_acknowledgment) {
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 16), 0);
   host.work();
   EXPECT_TRUE(cnps_of(host, marked(host.response(Opcode::kRcAcknowledge, 0))).empty());
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
 }  // namespace

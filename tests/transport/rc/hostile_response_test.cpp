@@ -134,9 +134,10 @@ TEST(HostilePacket, mismatched_read_response_fails_the_read) {
     host.receive(host.response(row.opcode, row.ahead, row.syndrome, row.payload));
     EXPECT_EQ(host.statuses(), row.statuses);
     EXPECT_EQ(host.side.qp->state(), row.statuses.empty() ? IBV_QPS_RTS : IBV_QPS_ERR);
-    if (std::string(row.name) != "right") {
-      EXPECT_EQ(host.side.memory, before);
-    }
+    const bool right = std::string(row.name) == "right";
+    EXPECT_EQ(host.side.memory == before, !right);
+    EXPECT_EQ(host.side.counter("responses_received"), right ? 1U : 0U);
+    EXPECT_EQ(host.side.counter("responses_out_of_order"), row.ahead > 0 ? 1U : 0U);
   }
 }
 

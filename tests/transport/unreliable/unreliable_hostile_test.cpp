@@ -292,6 +292,8 @@ TEST_F(HostileUd, datagrams_to_other_addresses_are_dropped) {
   to(multicast_mac(IpAddress::from_v4(0xef010203)), 0xef010203);
   EXPECT_EQ(counter("rx_not_for_us"), 4U);
   EXPECT_EQ(completion_lines(host_.side), Lines{});
+  to(MacAddress::local(1), 0x0a000001);
+  EXPECT_EQ(completion_lines(host_.side), Lines{"1 SUCCESS 48"});
 }
 
 TEST_F(HostileUd, multicast_qpn_without_a_group_address_is_dropped) {
@@ -309,6 +311,8 @@ TEST_F(HostileUd, multicast_qpn_without_a_group_address_is_dropped) {
   gets(p);
   EXPECT_EQ(counter("rx_unknown_qp"), 1U);
   EXPECT_EQ(completion_lines(host_.side), Lines{});
+  gets(packet(8));
+  EXPECT_EQ(completion_lines(host_.side), Lines{"1 SUCCESS 48"});
 }
 
 TEST_F(HostileUd, wrong_qkey_partition_service_and_pad_are_dropped) {
@@ -354,6 +358,7 @@ TEST_F(HostileUd, truncated_frame_is_dropped) {
   whole.deth.reset();  // the opcode requires a DETH, but the lengths leave no space for it
   whole.payload.clear();
   gets(whole);
+  EXPECT_EQ(counter("rx_malformed"), bytes.size());
   EXPECT_EQ(completion_lines(host_.side), Lines{});
   EXPECT_TRUE(host_.guards_whole());
 }
