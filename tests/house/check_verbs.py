@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks docs/verbs.md and docs/robustness.md against the sources: every test named there exists, docs/verbs.md contains
-every name of the verbs header and every wire opcode, and each row of the table of allocations in docs/robustness.md has a
+"""Checks docs/verbs.md, docs/robustness.md and docs/security.md against the sources: every test named there exists,
+docs/verbs.md contains every name of the verbs header and every wire opcode, and each row of the table of allocations in docs/robustness.md has a
 limit, a counter and a test.
 
 usage: check_verbs.py [infiniband/verbs.h [repository]]
@@ -17,7 +17,7 @@ ENUMS = ("ibv_wr_opcode", "ibv_wc_status", "ibv_wc_opcode", "ibv_wc_flags", "ibv
          "ibv_access_flags", "ibv_send_flags", "ibv_qp_state", "ibv_qp_type", "ibv_mig_state", "ibv_mw_type",
          "ibv_rereg_mr_flags", "ibv_srq_attr_mask")
 STRUCTS = ("ibv_qp_attr", "ibv_qp_init_attr", "ibv_device_attr", "ibv_port_attr", "ibv_srq_attr", "ibv_wc")
-PAGES = ("docs/verbs.md", "docs/robustness.md")
+PAGES = ("docs/verbs.md", "docs/robustness.md", "docs/security.md")
 ALLOCATIONS = "## Allocations by unauthenticated senders"
 ALLOCATION_COLUMNS = ["Resource", "Limit", "At the limit", "Counter", "Test"]
 NO_COUNTER = "–"
