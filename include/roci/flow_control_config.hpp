@@ -14,8 +14,8 @@ struct FlowControlConfig {
   // Line rate in bit/s, for the duration of pauses; 0: as reported by the port, or 100 Gb/s if unknown.
   uint64_t rate = 0;
   // PFC watchdog: a priority that is paused for `watchdog_detect` without interruption is sent in spite of the pause,
-  // until no PFC frame has arrived for `watchdog_restore`. 0: off.
-  std::chrono::nanoseconds watchdog_detect{0};
+  // until no PFC frame has arrived for `watchdog_restore`. A detect time of 0 or below, or the maximum: off.
+  std::chrono::nanoseconds watchdog_detect{200'000'000};
   std::chrono::nanoseconds watchdog_restore{100'000'000};
   // Number of frames waiting to be received at which the neighbor is paused (`xoff`) and resumed (`xon`). 0: never.
   uint32_t xoff = 0;

@@ -12,7 +12,7 @@ namespace roci {
 // A priority that was paused for `detect` without interruption is sent nevertheless,
 // until no pause frame has arrived for `restore`.
 struct PauseWatchdogConfig {
-  Nanos detect = kNever;
+  Nanos detect = 200ms;  // kNever: off
   Nanos restore = 100ms;
 
   friend bool operator==(const PauseWatchdogConfig&, const PauseWatchdogConfig&) = default;

@@ -182,6 +182,10 @@ TEST(DeviceConfigFile, flow_control_is_disabled_by_default_and_requires_prioriti
   EXPECT_EQ(flow.rate, 25'000'000'000U);
   EXPECT_EQ(flow.watchdog_detect, 5ms);
   EXPECT_EQ(flow.watchdog_restore, 7ms);
+  EXPECT_EQ(read("  flow_control: {pfc: [3]}\n")->device.flow_control.watchdog_detect, 200ms);
+  EXPECT_EQ(read("  flow_control: {pfc: [3], pause_watchdog: {detect: never}}\n")
+                ->device.flow_control.watchdog_detect,
+            kNever);
   EXPECT_EQ(flow.xoff, 512U);
   EXPECT_EQ(flow.xon, 128U);
   for (const char* wrong :

@@ -39,7 +39,7 @@
 //       pfc: [3]                                   # lossless priorities
 //       trust: dscp                                # priority of a packet: dscp (its first three bits) | pcp
 //       rate: 10Gbps                               # of the link; default: as the port reports, or 100Gbps
-//       pause_watchdog: {detect: 100ms, restore: 100ms}  # ignores longer pauses; default: never
+//       pause_watchdog: {detect: 200ms, restore: 100ms}  # ignores longer pauses; detect: never disables it
 //       xoff: 512                                  # received frames waiting at which PAUSE is sent; default: never
 //       xon: 128                                   # ... and at which the link partner may resume
 //     congestion_notification:                     # QCN; default: CNMs are ignored

@@ -45,7 +45,13 @@ TEST(ClassConfig, port_settings_override_switch_settings) {
   EXPECT_EQ(config->ports[0].watchdog.detect, 5ms);
   EXPECT_EQ(config->ports[0].watchdog.restore, 7ms);
   EXPECT_EQ(config->ports[1].classes[1].weight, 7U);
-  EXPECT_EQ(config->ports[1].watchdog.detect, kNever);
+  EXPECT_EQ(config->ports[1].watchdog.detect, 200ms) << "the default";
+}
+
+TEST(ClassConfig, pause_watchdog_can_be_disabled) {
+  const auto config = read("ports: [{name: a, pause_watchdog: {detect: never}}]\n");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->ports[0].watchdog.detect, kNever);
 }
 
 TEST(ClassConfig, reads_classifier_buffer_and_seed) {

@@ -260,6 +260,25 @@ TEST_F(PfcTest, long_pause_is_refreshed_before_it_ends) {
   EXPECT_GT(switch_->counters(0).classes[kStorage].pauses_sent, 2U);
 }
 
+TEST_F(PfcTest, endless_pause_stops_a_class_for_200_ms_by_default) {
+  make(lossless_ports(2, 1_Gbps, kSmall));
+  introduce({0, 1});
+  wait(10us);
+  send_pause(1, kStorage, 0xffff);
+  say(0, 1, {.traffic_class = tos(kStorage)});
+  for (int i = 0; i < 19; ++i) {
+    wait(10ms);
+    send_pause(1, kStorage, 0xffff);  // 33.5 ms
+    EXPECT_TRUE(heard(1).empty()) << i;
+  }
+  for (int i = 0; i < 3; ++i) {
+    wait(10ms);
+    send_pause(1, kStorage, 0xffff);
+  }
+  EXPECT_EQ(heard(1).size(), 1U);
+  EXPECT_EQ(switch_->counters(1).classes[kStorage].pause_storms, 1U);
+}
+
 TEST_F(PfcTest, watchdog_ends_a_pause_storm_and_restores_pfc_after_it) {
   SwitchConfig config = lossless_ports(2, 1_Gbps, kSmall);
   config.ports[1].watchdog = {.detect = 5ms, .restore = 10ms};
