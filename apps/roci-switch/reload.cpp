@@ -71,6 +71,8 @@ void compare_port(FirstDifference& d, const std::string& where, const SwitchPort
   d.look(where + "cn_tag", a.keeps_cn_tags, b.keeps_cn_tags);
   d.look(where + "pause_watchdog", a.watchdog, b.watchdog);
   d.look(where + "worker", a.worker, b.worker);
+  d.look(where + "macs", a.macs, b.macs);
+  d.look(where + "addresses", a.addresses, b.addresses);
   for (size_t c = 0; c < kTrafficClasses; ++c)
     compare_class(d, where + "classes: class " + std::to_string(c) + ": ", a.classes[c], b.classes[c]);
 }

@@ -33,6 +33,15 @@ uint32_t memory_of(const NetConfig& net) {
   return net.memory_mib + static_cast<uint32_t>(held >> 20) + 1;
 }
 
+// A process cannot send with the addresses of another slot, and neither can the uplink.
+void write_bindings(std::ostringstream& out, const NetConfig& net, uint32_t slot) {
+  out << "      macs: [\"" << net.mac(slot).to_string() << "\"]\n      addresses: [";
+  for (size_t i = 0; i < net.networks.size(); ++i) {
+    out << (i == 0 ? "\"" : ", \"") << net.address(net.networks[i], slot).address.to_string() << '"';
+  }
+  out << "]\n";
+}
+
 }  // namespace
 
 std::string net_switch_text(const NetConfig& net, const std::filesystem::path& folder) {
@@ -55,6 +64,7 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
     write_queue(out, net);
     out << "      rx_descriptors: " << kSlotDescriptors << "\n      tx_descriptors: " << kSlotDescriptors
         << "\n";
+    write_bindings(out, net, slot);
     if (net.faults) out << "      faults: {" << faults_text(*net.faults) << "}\n";
   }
   if (net.uplink) {

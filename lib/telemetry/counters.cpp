@@ -89,6 +89,7 @@ std::string_view counter_name(Counter counter) {
       "pauses_ignored",
       "pause_storms",
       "pauses_sent",
+      "neighbor_claims",
       "cnms_taken",
       "cnms_malformed",
       "cnms_unsigned",

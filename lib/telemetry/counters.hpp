@@ -99,6 +99,7 @@ enum class Counter : uint8_t {
   kPausesIgnored,        // other MAC control frames; without flow control all of them
   kPauseStorms,          // the watchdog ended a pause
   kPausesSent,           // PFC frames to the neighbor, including those that resume it
+  kNeighborClaims,       // ARP and ND messages with another MAC for a confirmed neighbor: not adopted
   kCnmsTaken,            // CNMs for flows of this host that were accepted
   kCnmsMalformed,        // dropped: malformed
   kCnmsUnsigned,         // dropped: wrong or missing MAC

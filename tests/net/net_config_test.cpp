@@ -119,6 +119,25 @@ TEST_F(NetFile, example_files_are_valid) {
   EXPECT_TRUE(device->device->port.device.starts_with("net_af_xdp"));
 }
 
+TEST(NetConfig, switch_ports_of_slots_are_bound_to_their_addresses) {
+  NetConfig net;
+  net.slots = 2;
+  net.uplink.emplace();
+  const std::string text = net_switch_text(net, "/tmp/n");
+  const auto port = [&](const std::string& name, const std::string& next) {
+    const size_t from = text.find("name: " + name);
+    return text.substr(from, text.find("name: " + next, from) - from);
+  };
+  for (const auto& [name, next, mac, addresses] :
+       {std::array{"place0", "place1", "02:77:0a:4d:00:01", "\"10.77.0.1\", \"fd77::1\""},
+        std::array{"place1", "uplink", "02:77:0a:4d:00:02", "\"10.77.0.2\", \"fd77::2\""}}) {
+    EXPECT_NE(port(name, next).find("macs: [\"" + std::string(mac) + "\"]\n"), std::string::npos) << text;
+    EXPECT_NE(port(name, next).find("addresses: [" + std::string(addresses) + "]\n"), std::string::npos)
+        << text;
+  }
+  EXPECT_EQ(text.substr(text.find("name: uplink")).find("addresses:"), std::string::npos);
+}
+
 TEST(NetConfig, slot_addresses_start_at_the_first_host_number) {
   NetConfig net;
   EXPECT_EQ(net.address(net.networks[0], 0).to_string(), "10.77.0.1/16");

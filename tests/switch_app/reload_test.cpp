@@ -46,6 +46,8 @@ switch:
       telemetry: edge
       cn_tag: keep
       pause_watchdog: {detect: 50ms}
+      macs: ["02:00:00:00:00:05"]
+      addresses: [10.0.1.5]
       rx_descriptors: 512
       tx_descriptors: 256
       connect_timeout: 3s
@@ -174,6 +176,8 @@ TEST_F(ReloadTest, other_changes_are_rejected_with_their_key) {
       {"telemetry: edge", "telemetry: sink", "switch.ports[0].telemetry"},
       {"cn_tag: keep", "cn_tag: remove", "switch.ports[0].cn_tag"},
       {"detect: 50ms", "detect: 60ms", "switch.ports[0].pause_watchdog"},
+      {"00:00:05\"]", "00:00:06\"]", "switch.ports[0].macs"},
+      {"10.0.1.5]", "10.0.1.6]", "switch.ports[0].addresses"},
       {"rx_descriptors: 512", "rx_descriptors: 513", "switch.ports[0].rx_descriptors"},
       {"tx_descriptors: 256", "tx_descriptors: 257", "switch.ports[0].tx_descriptors"},
       {"connect_timeout: 3s", "connect_timeout: 4s", "switch.ports[0].connect_timeout"},

@@ -287,25 +287,6 @@ TEST(HostPfc, pause_ends_after_its_quanta) {
   EXPECT_GT(net.sides[0]->counter("tx_frames"), before);
 }
 
-TEST(HostPfc, endless_pause_stops_a_priority_for_200_ms_by_default) {
-  Star net;
-  Stream stream(net, *net.sides[0], *net.sides[2], kStorage, 1);
-  stream.limit = 1;
-  net.send_pause(0, 0xffff);
-  net.run(10us);
-  stream.keep_going(0);
-  const Nanos begin = net.runner.now();
-  for (int i = 0; i < 300 && stream.done == 0; ++i) {
-    net.send_pause(0, 0xffff);
-    net.drive(
-        {&stream}, [&] { return stream.done == 1; }, 1ms);
-  }
-  EXPECT_EQ(stream.done, 1U);
-  EXPECT_GT(net.runner.now() - begin, Nanos{199ms});
-  EXPECT_LT(net.runner.now() - begin, Nanos{205ms});
-  EXPECT_EQ(net.sides[0]->counter("pause_storms"), 1U);
-}
-
 TEST(HostPfc, watchdog_ends_a_pause_storm) {
   FlowControlConfig watched = lossless();
   watched.watchdog_detect = 5ms;

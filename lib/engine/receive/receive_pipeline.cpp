@@ -319,7 +319,9 @@ ReceivePipeline::Verdict ReceivePipeline::classify_resolution(const FrameView& v
     if (scope == Scope::kAll) parts_.handoff.copy_to_all(frame);
     if (scope == Scope::kResponder && parts_.index != 0) return hand_over(0, frame);
   }
+  const uint64_t claims = parts_.neighbors.stats().claims;
   if (!parts_.neighbors.handle(view, frame, now)) parts_.counters.add(Counter::kRxOtherProtocol);
+  if (parts_.neighbors.stats().claims != claims) parts_.counters.add(Counter::kNeighborClaims);
   return Verdict::kDone;
 }
 
