@@ -39,8 +39,8 @@ expect:
 # SHA-256 of the summaries of SCENARIO, the same in every build and on every machine. A change in the behavior of
 # hosts or switches changes them; update the values then.
 SUMMARIES = {
-    "dcqcn": "cf2775cf58a82fb4efbf00fb9a74b5d32a8430d7d09709bf677dfe8c7b3c80f5",
-    "dctcp": "4958477532d6745796e03fb600ebedd02bdf0fb43c0b968d5e7281db388e25d9",
+    "dcqcn": "d4179ca86ae6cebbb46d44f97dd8ff5491f30dfb3a3a35456c66d250d3fc054b",
+    "dctcp": "db08f2f0b56cc95608bdc1619fa75b98d994ba62d0770ef6d4f3ef2df1544780",
 }
 
 

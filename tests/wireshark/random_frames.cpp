@@ -243,6 +243,11 @@ RandomFrame random_capabilities(Rng& rng) {
   if ((message.offer.capabilities & bit_of(ExtensionType::kAuth)) != 0) {
     for (uint8_t& byte : message.offer.auth) byte = static_cast<uint8_t>(u8(rng) | 1);
   }
+  constexpr auto kNetworkAuth = static_cast<uint32_t>(Capability::kNetworkAuth);
+  if (message.offer.version >= kSignedCapabilityVersion && (message.offer.capabilities & kNetworkAuth) != 0) {
+    for (uint8_t& byte : message.offer.network_auth) byte = static_cast<uint8_t>(u8(rng) | 1);
+    message.mac = rng.next() | 1;
+  }
   CapabilityMad mad = build_capability_mad(message);
   if (message.response && rng.chance(0.2))
     mad.mad.status.set(0x000c);  // from an agent that does not support the class

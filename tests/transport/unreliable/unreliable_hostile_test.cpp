@@ -422,6 +422,15 @@ TEST_F(HostileUd, destination_mac_follows_a_neighbor_update) {
   EXPECT_TRUE(works().empty());  // no ARP reply yet
   answers_arp(9);
   EXPECT_EQ(works(), std::vector{MacAddress::local(9)});
+  answers_arp(10);  // the known neighbor is probed first, by the next use
+  works();
+  host_.now += 100ms;
+  sends();
+  EXPECT_EQ(works(), std::vector{MacAddress::local(9)});
+  for (int i = 0; i < 20; ++i) {
+    host_.now += 100ms;
+    works();
+  }
   answers_arp(10);
   sends();
   EXPECT_EQ(works(), std::vector{MacAddress::local(10)});
