@@ -302,6 +302,11 @@ class Session final : public FrameSink, public PacketSink {
     }
   }
 
+  // Capabilities that an agreement on this offer can contain: keys of the network include AUTH.
+  static uint32_t agreeable(const CapabilityOffer& offer) {
+    return offer.capabilities | (offers_network_key(offer) ? bit_of(ExtensionType::kAuth) : 0U);
+  }
+
   void check() {
     require(peers_->size() <= Peers::kMax && peers_->size() <= known_.size(), "the table is bounded");
     for (const auto& [address, known] : known_) {
@@ -310,7 +315,7 @@ class Session final : public FrameSink, public PacketSink {
       if (!knowledge.confirmed) continue;
       require(knowledge.status == PeerStatus::kAgreed && known.right.contains(knowledge.incarnation),
               "nobody is confirmed without the right answer");
-      require(known.asked && (knowledge.agreement.capabilities & ~known.asked->offer.capabilities) == 0,
+      require(known.asked && (knowledge.agreement.capabilities & ~agreeable(known.asked->offer)) == 0,
               "nothing is agreed on that was not offered");
     }
   }
