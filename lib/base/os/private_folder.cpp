@@ -72,7 +72,7 @@ Result<OpenFolder> open_folder(const std::filesystem::path& folder, Owner owner,
   struct stat state {};
   const auto enter = [&]() -> Status {
     if (at.get() < 0 || fstat(at.get(), &state) != 0) return cannot(path, "opened", errno);
-    return ancestors.enter(path, state).map_error([&](Error e) {
+    return ancestors.enter(path, state).map_error([&](const Error& e) {
       return e.within("'" + folder.string() + "'");
     });
   };

@@ -50,32 +50,32 @@ class UdpChecksumUpdate {
 };
 
 template <class T>
-T& at(uint8_t* base, uint32_t offset) {
+T& header_at(uint8_t* base, uint32_t offset) {
   return *reinterpret_cast<T*>(base + offset);
 }
 
 void change_lengths(FrameFront& frame, const UdpLocation& where, int32_t by) {
   const auto changed = [by](const Be16& length) { return static_cast<uint16_t>(length.get() + by); };
   if (where.ipv6) {
-    Be16& length = at<Ipv6Header>(frame.data, where.l3_offset).payload_length;
+    Be16& length = header_at<Ipv6Header>(frame.data, where.l3_offset).payload_length;
     length.set(changed(length));
   } else {
-    auto& ip = at<Ipv4Header>(frame.data, where.l3_offset);
+    auto& ip = header_at<Ipv4Header>(frame.data, where.l3_offset);
     const uint16_t before = ip.total_length.get();
     ip.total_length.set(changed(ip.total_length));
     ip.checksum.set(updated_checksum(ip.checksum.get(), before, ip.total_length.get()));
   }
-  Be16& length = at<UdpHeader>(frame.data, where.l4_offset).length;
+  Be16& length = header_at<UdpHeader>(frame.data, where.l4_offset).length;
   length.set(changed(length));
 }
 
 UdpHeader& udp_of(FrameFront& frame, const UdpLocation& where) {
-  return at<UdpHeader>(frame.data, where.l4_offset);
+  return header_at<UdpHeader>(frame.data, where.l4_offset);
 }
 
 IntEdit flagged(FrameFront& frame, const IntView& view, uint32_t flag, IntEdit edit) {
   UdpHeader& udp = udp_of(frame, view.udp);
-  auto& header = at<IntMdHeader>(frame.data, view.shim_offset() + sizeof(IntShim));
+  auto& header = header_at<IntMdHeader>(frame.data, view.shim_offset() + sizeof(IntShim));
   UdpChecksumUpdate checksum(udp);
   checksum.take(&header.flags, sizeof header.flags);
   header.flags.set(header.flags.get() | flag);
@@ -193,7 +193,7 @@ IntEdit begin_int(FrameFront& frame, const UdpLocation& where, const IntSource& 
   };
   static_assert(sizeof(Added) == kIntHeaderBytes);
   UdpHeader& udp = udp_of(frame, where);
-  auto& added = at<Added>(frame.data, shim_at);
+  auto& added = header_at<Added>(frame.data, shim_at);
   added = Added{};
   added.shim.words = kHeaderWords;
   added.shim.next = udp.destination_port;
@@ -231,8 +231,8 @@ IntEdit push_int_hop(FrameFront& frame, const IntView& view, const HopReport& re
   if (!frame.open_gap(view.stack_offset(), bytes)) return IntEdit::kNoHeadroom;
 
   UdpHeader& udp = udp_of(frame, view.udp);
-  auto& shim = at<IntShim>(frame.data, view.shim_offset());
-  auto& changed = at<IntMdHeader>(frame.data, view.shim_offset() + sizeof(IntShim));
+  auto& shim = header_at<IntShim>(frame.data, view.shim_offset());
+  auto& changed = header_at<IntMdHeader>(frame.data, view.shim_offset() + sizeof(IntShim));
   UdpChecksumUpdate checksum(udp);
   checksum.take(frame.data + view.shim_offset(), kIntHeaderBytes);
   shim.words = static_cast<uint8_t>(shim.words + changed.hop_words());
