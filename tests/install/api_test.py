@@ -68,7 +68,7 @@ class Api(Installed):
         headers = "\n".join(path.read_text() for path in (self.prefix / "include/roci").glob("*.hpp"))
         classes = set(re.findall(r"(?m)^class (\w+) \{", headers))
         self.assertGreater(len(classes), 5)
-        functions = re.findall(r"(?m)^(?:Status|Result<.*>) (\w+)\(", headers)
+        functions = re.findall(r"(?m)^(?:\[\[nodiscard\]\] )?(?:Status|Result<.*>) (\w+)\(", headers)
         self.assertLessEqual({"destroy", "open_device", "open_device_from_text"}, set(functions))
         allowed = re.compile(rf"roci::(({'|'.join(classes)})::~?\w+|{'|'.join(functions)})$")
         self.assertEqual([name for name in exported if not allowed.match(name)], [])

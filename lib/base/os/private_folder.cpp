@@ -42,11 +42,10 @@ class Ancestors {
   [[nodiscard]] bool trusts(uid_t owner) const {
     return owner == 0 || owner == geteuid() || owner == root_owner_;
   }
-  // Group and others cannot reach the folders below.
-  [[nodiscard]] bool hidden() const { return hidden_; }
 
  private:
-  bool has_root_ = false, hidden_ = false;
+  bool has_root_ = false;
+  bool hidden_ = false;  // group and others cannot reach the folders below
   uid_t root_owner_ = 0;
 };
 
@@ -96,7 +95,7 @@ Result<OpenFolder> open_folder(const std::filesystem::path& folder, Owner owner,
                 EPERM);
   }
   // Another user with write permission could replace sockets and lock files.
-  if ((state.st_mode & 022) != 0 && !ancestors.hidden())
+  if ((state.st_mode & 022) != 0)
     return fail("'" + folder.string() + "' is writable by other users; chmod 700 it", EPERM);
   return OpenFolder{parent / name, std::move(found)};
 }
