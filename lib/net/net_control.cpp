@@ -148,7 +148,7 @@ Status signal_switch(const std::filesystem::path& folder, pid_t announced, int s
 
 Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
   const auto path = net_folder(start.net.name);
-  if (!path) return path;
+  if (!path) return fail(path.error());
   const auto folder = make_folders(*path);
   if (!folder) return fail(folder.error());
   // A name without a description accepts an existing network of this name, with or without a switch.
@@ -180,7 +180,7 @@ Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
 
 Result<std::filesystem::path> ensure_switch(const SwitchStart& start) {
   const auto path = net_folder(start.net.name);
-  if (!path) return path;
+  if (!path) return fail(path.error());
   const auto folder = make_folders(*path);
   if (!folder) return fail(folder.error());
   bool started = false;
