@@ -9,7 +9,8 @@ namespace roci {
 
 PortBindings::PortBindings(const SwitchConfig& config) : ports_(config.ports.size()) {
   std::vector<RouteEntry> v4, v6;
-  for (uint16_t i = 0; i < ports_.size(); ++i) {
+  const auto count = static_cast<uint16_t>(ports_.size());
+  for (uint16_t i = 0; i < count; ++i) {
     const SwitchPortConfig& port = config.ports[i];
     Bound& bound = ports_[i];
     bound.macs = !port.macs.empty();
