@@ -127,7 +127,7 @@ class Run {
     make_host(other_, std::move(second), "other", "10.0.0.2/24");
     connect(victim_, other_);
     connect(other_, victim_);
-    manager_.emplace(victim_.device->host(), 1);
+    manager_.emplace(victim_.device->host());
     server_.emplace(victim_, arguments.accept);
     listener_ = {.service = kService, .address = {}, .backlog = 4096, .handler = &*server_};
     manager_->with([&](cm::Agent& agent, Nanos) {
