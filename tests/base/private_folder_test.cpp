@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "support/process/folder.hpp"
+#include "support/process/require_root.hpp"
 
 namespace roci {
 namespace {
@@ -74,7 +75,7 @@ TEST_F(PrivateFolderTest, folder_below_one_that_other_users_can_write_is_rejecte
 }
 
 TEST_F(PrivateFolderTest, folder_of_another_user_or_below_one_is_rejected) {
-  if (geteuid() != 0) GTEST_SKIP() << "requires root, to change the owner of a folder";
+  ROCI_REQUIRE_ROOT("to change the owner of a folder");
   const auto folder = make("other/own", 0700);
   EXPECT_EQ(refusal(folder), "");
   ASSERT_EQ(chown((root_ / "other").c_str(), kOtherUser, kOtherUser), 0);

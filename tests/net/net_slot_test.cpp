@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "net_fixture.hpp"
+#include "support/process/require_root.hpp"
 
 namespace roci {
 namespace {
@@ -55,7 +56,7 @@ TEST_F(SlotWithSwitch, take_rejects_a_folder_that_other_users_can_write) {
 }
 
 TEST_F(SlotWithSwitch, take_rejects_a_folder_of_another_user) {
-  if (geteuid() != 0) GTEST_SKIP() << "requires root, to change the owner of a folder";
+  ROCI_REQUIRE_ROOT("to change the owner of a folder");
   const auto folder = make_net(config_);
   std::filesystem::remove(folder / kShmJoinLock);
   ASSERT_EQ(chown(folder.c_str(), 12345, 12345), 0);

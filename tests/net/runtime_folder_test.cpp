@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "net_fixture.hpp"
+#include "support/process/require_root.hpp"
 
 namespace roci {
 namespace {
@@ -37,7 +38,7 @@ TEST_F(RuntimeFolder, defaults_to_the_runtime_folder_of_the_session) {
 
 // The network's files would be in the folders of another user, as with `sudo -E`.
 TEST_F(RuntimeFolder, folders_of_another_user_are_not_used) {
-  if (geteuid() != 0) GTEST_SKIP() << "requires root, to change the owner of a folder";
+  ROCI_REQUIRE_ROOT("to change the owner of a folder");
   ASSERT_EQ(chown(root_.c_str(), 12345, 12345), 0);
   unsetenv("ROCI_RUNTIME");
   setenv("XDG_RUNTIME_DIR", root_.c_str(), 1);
