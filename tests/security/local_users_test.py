@@ -190,7 +190,7 @@ class LocalUsers(unittest.TestCase):
             self.write(net / "default" / "net.yaml", ATTACKER, "net: {name: default, switch: always}\n")
             self.write(net / "default" / "switch.pid", ATTACKER, f"{other.pid}\n")
             lock = self.write(net / "default" / "switch.lock", ATTACKER, "")
-            with subprocess.Popen(["flock", lock, "sleep", "60"], user=ATTACKER, group=ATTACKER) as holder:
+            with subprocess.Popen(["flock", "--no-fork", lock, "sleep", "60"], user=ATTACKER, group=ATTACKER) as holder:
                 for environment in ({"ROCI_RUNTIME": net}, {"XDG_RUNTIME_DIR": self.own[ATTACKER]}):
                     self.expect_refusal(self.run_as(0, RUN_PROGRAM, "--stop", "default", **environment), "roci-run: ")
                 self.assertIsNone(other.poll())
