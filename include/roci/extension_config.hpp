@@ -38,6 +38,9 @@ struct ExtensionConfig {
   // device does not store it anywhere else. Without it, any host that reads the capability exchange can compute the
   // keys of AUTH. Needs `authenticate`.
   std::optional<std::array<uint8_t, 16>> network_key{};
+  // Ignores CNPs, which any host can forge, from peers whose acknowledgments are authenticated. The CE marks that these
+  // acknowledgments report take the place of CNPs. Needs `authenticate`.
+  bool ignore_cnps = false;
 };
 
 }  // namespace roci

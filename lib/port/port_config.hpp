@@ -10,7 +10,7 @@
 //   ...
 //     device: "net_memif0,role=client,id=0,socket=/run/roci.sock"   # or a PCI address, net_af_packet0,iface=veth0, ...
 //     mtu: 4200                     # largest IP packet in bytes
-//     mac: 02:00:00:00:00:01        # default: the device's address
+//     mac: 02:00:00:00:00:01        # default: the device's address; memif: derived from the first IP address
 //     rx_descriptors: 1024
 //     tx_descriptors: 1024
 //     connect_timeout: 5s           # how long a memif client waits for its server

@@ -113,7 +113,7 @@ enum class Counter : uint8_t {
   kCnmsNotSent,          // above the limit, no buffer, or sender unknown
   kCnFlowsFull,          // queue pairs without a flow number, whose packets have no CN-TAG
   kRpCnpsHandled,        // of kRxCnp: for queue pairs with congestion control
-  kRpCnpsIgnored,        // of kRxCnp: for RC, XRC and UC queue pairs without it
+  kRpCnpsIgnored,        // of kRxCnp: for RC, XRC and UC queue pairs without it, or with `ignore_cnps`
   kNpCnpsSent,           // CNPs to senders of packets with CE
   kNpCnpsNotSent,        // no buffer, or the port has not accepted frames for a while
   kMemoryFaults,         // copies from or to registered memory that was unmapped

@@ -75,6 +75,55 @@ TEST(Attacker, cnp_flood_reduces_rate_to_minimum_only_while_it_lasts) {
   note("back_at_90_percent_after_ms", static_cast<double>((net.runner.now() - begin).count()) / 1e6);
 }
 
+FanInOptions authenticated_dcqcn(bool ignore_cnps) {
+  FanInOptions options = dcqcn();
+  options.extensions.mode = ExtensionMode::kAuto;
+  options.extensions.authenticate = true;
+  options.extensions.ignore_cnps = ignore_cnps;
+  return options;
+}
+
+TEST(Attacker, cnp_flood_does_not_reduce_rate_with_ignore_cnps) {
+  for (const bool ignore : {false, true}) {
+    FanIn net(authenticated_dcqcn(ignore));
+    net.drive(200us);
+    const ByteVector frame = encode_packet(cnp(net));
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 2000; ++i) {
+      net.inject(frame);
+      net.drive(1us);
+      least = std::min(least, net.control(0)->published.read().rate);
+    }
+    Side& host = *net.hosts[0];
+    EXPECT_GE(host.counter("rx_cnp"), 1990U);
+    EXPECT_EQ(host.counter(ignore ? "rp_cnp_ignored" : "rp_cnp_handled"), host.counter("rx_cnp"));
+    if (ignore)
+      EXPECT_EQ(least, 100'000'000'000U);
+    else
+      EXPECT_LE(least, 2'000'000'000U);
+  }
+}
+
+// Two senders share the link, so that the switch marks.
+TEST(Attacker, reported_marks_replace_cnps_with_ignore_cnps) {
+  std::array<double, 2> goodput{};
+  for (const bool ignore : {false, true}) {
+    FanInOptions options = authenticated_dcqcn(ignore);
+    options.senders = options.flows = 2;
+    options.aqm = dcqcn_aqm(options.rate);
+    FanIn net(options);
+    net.drive(2ms);
+    goodput[ignore ? 1 : 0] = net.measure(2ms).sum;
+    for (size_t flow = 0; flow < 2; ++flow) {
+      EXPECT_GT(reasons(net, flow, "cut"), 10U) << flow;
+      EXPECT_LT(net.control(flow)->published.read().rate, 80'000'000'000U) << flow;
+    }
+    EXPECT_EQ(net.hosts[0]->counter("rp_cnp_handled") > 0, !ignore);
+    EXPECT_EQ(net.hosts[0]->counter("rp_cnp_ignored") > 0, ignore);
+  }
+  EXPECT_GT(goodput[1], 0.9 * goodput[0]);
+}
+
 FanInOptions qcn() {
   FanInOptions options;
   options.senders = options.flows = 4;

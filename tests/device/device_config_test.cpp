@@ -38,6 +38,22 @@ TEST(DeviceConfigFile, port_has_one_queue_per_worker) {
   EXPECT_EQ(file->device.cpus, (std::vector<int>{0, 2, 5}));
 }
 
+TEST(DeviceConfigFile, default_mac_is_derived_from_the_first_address) {
+  const auto mac_of = [](const std::string& addresses) {
+    DeviceFile file;
+    const Status status =
+        parse_config("device:\n  port: {device: net_null0}\n  addresses: [" + addresses + "]\n", "x.yaml",
+                     [&](ConfigNode& root) { return read_device_section(root, file); });
+    EXPECT_TRUE(status) << status.error().message;
+    return file.port.default_mac;
+  };
+  EXPECT_EQ(mac_of("10.0.0.1/24"), *MacAddress::parse("02:52:0a:00:00:01"));
+  EXPECT_EQ(mac_of("10.0.0.1/24, 10.0.0.2/24"), mac_of("10.0.0.1/24"));
+  EXPECT_EQ(mac_of("'fd00::1/64'"), mac_of("'fd00::1/64'"));
+  EXPECT_NE(mac_of("'fd00::1/64'"), mac_of("'fd00::2/64'"));
+  EXPECT_EQ(mac_of(""), std::nullopt);
+}
+
 TEST(DeviceConfigFile, relative_plugin_is_in_the_folder_of_the_file) {
   const auto error_of = [](const std::string& name, const std::string& plugin) {
     DeviceFile file;
@@ -106,12 +122,14 @@ TEST(DeviceConfigFile, authentication_is_off_preferred_or_required) {
   EXPECT_TRUE(file->device.extensions.require_authentication);
   EXPECT_EQ(file->device.extensions.network_key,
             (std::array<uint8_t, 16>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}));
+  EXPECT_TRUE(read(extensions("authenticate: prefer, ignore_cnps: true"))->device.extensions.ignore_cnps);
   const auto error_of = [](const std::string& keys) {
     const auto wrong = read(extensions(keys));
     return wrong ? "accepted" : wrong.error().message;
   };
   EXPECT_NE(error_of("authenticate: sometimes").find("is not one of off, prefer, require"),
             std::string::npos);
+  EXPECT_NE(error_of("ignore_cnps: true").find("requires authenticate"), std::string::npos);
   EXPECT_NE(error_of("authenticate: require").find("require needs network_key"), std::string::npos);
   EXPECT_NE(error_of("network_key: " + key.path).find("requires authenticate"), std::string::npos);
   EXPECT_NE(error_of("mode: off, authenticate: require, network_key: " + key.path).find("mode: off"),

@@ -66,6 +66,9 @@ Status read_authentication(ConfigNode& section, ExtensionConfig& extensions) {
   ROCI_TRY(section.optional("network_key", key,
                             [](std::string_view file) { return read_network_key(std::string{file}); }));
   if (section.has("network_key")) extensions.network_key = key;
+  ROCI_TRY(section.optional("ignore_cnps", extensions.ignore_cnps));
+  if (extensions.ignore_cnps && !extensions.authenticate)
+    return section.error("ignore_cnps", "requires authenticate: prefer or require");
   if (extensions.network_key && !extensions.authenticate)
     return section.error("network_key", "requires authenticate: prefer or require");
   if (!extensions.require_authentication) return {};
@@ -262,6 +265,17 @@ Status read_progress(ConfigNode& node, DeviceConfig& device) {
   return node.optional("takeover", device.takeover);
 }
 
+// Returns the same address in each process of the host. IPv4: 02:52 and the IP address.
+std::optional<MacAddress> default_mac(const std::string& network) {
+  const auto parsed = IpNetwork::parse(network);
+  if (!parsed) return std::nullopt;
+  const IpAddress& address = parsed->address;
+  if (address.is_v4()) return MacAddress::local(uint64_t{0x52} << 32 | address.v4());
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const uint8_t byte : address.bytes) hash = (hash ^ byte) * 0x100000001b3;
+  return MacAddress::local(hash ^ hash >> 40);
+}
+
 }  // namespace
 
 Status read_host_keys(ConfigNode& node, DeviceConfig& device) {
@@ -304,6 +318,7 @@ Status read_device_section(ConfigNode& root, DeviceFile& config) {
     ROCI_TRY(read_host_keys(node, device));
     ROCI_TRY(read_connection_manager(node, config.connection_manager));
     config.port.queues = static_cast<uint16_t>(device.workers);
+    if (!device.addresses.empty()) config.port.default_mac = default_mac(device.addresses.front());
     return {};
   });
 }

@@ -25,6 +25,7 @@
 //       selective_repeat: false                    # only lost packets are retransmitted, not all packets after them
 //       authenticate: off                          # MAC in acknowledgments: off | prefer | require
 //       network_key: /etc/rocinante/network.key    # file with the key of authenticated hosts (network_key.hpp)
+//       ignore_cnps: false                         # with authenticate: CE marks that acknowledgments report replace CNPs
 //       timestamps: false                          # in every request, for round trip times
 //       source_qpn: false                          # in every request, for switches
 //       data_lsn: false                            # byte sequence number in every request

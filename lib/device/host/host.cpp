@@ -123,6 +123,8 @@ Status check_extensions(const DeviceConfig& config) {
     return fail(where + "authenticate: require needs a network key (network_key)");
   if ((extensions.require_authentication || extensions.network_key) && !extensions.authenticate)
     return fail(where + "a network key is used only with authenticate: prefer or require");
+  if (extensions.ignore_cnps && !extensions.authenticate)
+    return fail(where + "ignore_cnps requires authenticate: prefer or require");
   return {};
 }
 

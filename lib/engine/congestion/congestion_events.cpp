@@ -87,6 +87,13 @@ uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t dir
     event.acked_packets = static_cast<uint32_t>(std::min<uint64_t>(packets, UINT32_MAX));
     event.marked_packets = static_cast<uint32_t>(std::min<uint64_t>(marked, event.acked_packets));
     event.acked_bytes = bytes + packets * gate.overhead;
+    if (marked > 0 && core.session != nullptr && core.session->terms.ignore_cnps &&
+        (reported.cnp_from_echo == kNever ||
+         now - reported.cnp_from_echo >= config_.notification_point.interval)) {
+      reported.cnp_from_echo = now;
+      event.cnps = 1;
+      kinds |= ROCI_CC_ON_CNP;
+    }
     if (packets > 0 || bytes > 0) kinds |= ROCI_CC_ON_ACK;
     const uint64_t behind = gate.sent_end > acked ? gate.sent_end - acked : 0;
     const uint64_t packets_behind =

@@ -41,6 +41,9 @@ ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& conf
   if ((agreed.extensions() & bit_of(kAuth)) != 0) {
     terms.authenticate = true;
     terms.require_signed = config.require_authentication;
+    // READ acknowledgments report the marks of READ responses.
+    terms.ignore_cnps = config.ignore_cnps && peer.confirmed && (terms.on_feedback & bit_of(kCeEcho)) != 0 &&
+                        agreed.has(Capability::kReadAcks);
     terms.send_key = derive_auth_key(peer.remote_auth, attributes.remote_qp, qp.number);
     terms.receive_key = derive_auth_key(peer.local_auth, qp.number, attributes.remote_qp);
   }

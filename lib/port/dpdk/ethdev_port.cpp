@@ -149,6 +149,9 @@ Result<std::unique_ptr<EthdevPort>> EthdevPort::open(const EthdevConfig& config)
   if (parsed->is_af_packet() && config.queues > 1 && !parsed->find("qpairs")) {
     parsed->add("qpairs", std::to_string(config.queues));
   }
+  if (config.default_mac && name.starts_with("net_memif") && !parsed->find("mac")) {
+    parsed->add("mac", config.default_mac->to_string());
+  }
   auto args = complete(std::move(*parsed), config.mtu);
   if (!args) return fail(args.error());
 

@@ -28,9 +28,12 @@ struct EthdevConfig {
   uint16_t queues = 1;             // requested; Port::queues() returns the actual number
   uint16_t rx_descriptors = 1024;  // per queue
   uint16_t tx_descriptors = 1024;
-  bool promiscuous = false;          // receive frames for any MAC address; needed by switch ports
-  Nanos connect_timeout = 5s;        // how long a memif client waits for its server to listen
-  std::optional<MacAddress> mac{};   // replaces the device's address
+  bool promiscuous = false;         // receive frames for any MAC address; needed by switch ports
+  Nanos connect_timeout = 5s;       // how long a memif client waits for its server to listen
+  std::optional<MacAddress> mac{};  // replaces the device's address
+  // Used by drivers that otherwise create a random address at each start (memif). With a random one, peers would send
+  // to the address of an earlier process with this IP address until they have verified that it has exited (1 s).
+  std::optional<MacAddress> default_mac{};
   std::shared_ptr<MbufPool> pool{};  // allocates the buffers of received frames
 
   friend bool operator==(const EthdevConfig&, const EthdevConfig&) = default;

@@ -35,6 +35,7 @@ struct ExtensionTerms {
   uint32_t peer_time_unit = 1000;    // unit of the times in packets of the peer, ps
   bool authenticate = false;         // feedback carries a MAC in both directions
   bool require_signed = false;       // unsigned feedback is never accepted
+  bool ignore_cnps = false;          // CE marks that authenticated feedback reports take their place
   uint8_t int_hops = 0;              // maximum in an INT-ECHO; 0 without telemetry
   uint32_t longest_int = 0;          // maximum IP packet in which telemetry starts, bytes
   SipKey send_key{};

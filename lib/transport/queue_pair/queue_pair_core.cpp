@@ -352,8 +352,9 @@ void QueuePairCore::set_peer_mac(const MacAddress& mac) {
 void QueuePairCore::take_cnp(TransportContext& context) {
   trace::cnp_received(config.number.value());
   context.counters.add(Counter::kRxCnp);
-  context.counters.add(gates != nullptr ? Counter::kRpCnpsHandled : Counter::kRpCnpsIgnored);
-  if (gates != nullptr) ++gates->cnps;
+  const bool handled = gates != nullptr && !(session != nullptr && session->terms.ignore_cnps);
+  context.counters.add(handled ? Counter::kRpCnpsHandled : Counter::kRpCnpsIgnored);
+  if (handled) ++gates->cnps;
 }
 
 void QueuePairCore::complete_send(TransportContext& context, const SendWqe& wqe, ibv_wc_status status) {

@@ -351,6 +351,23 @@ TEST_P(Memif, transfers_chained_frames_up_to_the_mtu_both_ways) {
   }
   EXPECT_EQ(pool->in_use(), 0U);
 }
+
+TEST(MemifPort, default_mac_replaces_the_random_one_of_the_driver) {
+  auto pool = make_pool(4000, 2048);
+  EthdevConfig config = config_for(memif_device(0, "server"), pool);
+  config.default_mac = MacAddress::local(77);
+  for (int start = 0; start < 2; ++start) {
+    const auto port = EthdevPort::open(config);
+    ASSERT_TRUE(port) << port.error().message;
+    EXPECT_EQ((*port)->mac(), MacAddress::local(77));
+  }
+  const MacAddress chosen = MacAddress::local(78);
+  config.device += ",mac=" + chosen.to_string();
+  const auto port = EthdevPort::open(config);
+  ASSERT_TRUE(port) << port.error().message;
+  EXPECT_EQ((*port)->mac(), chosen);
+}
+
 INSTANTIATE_TEST_SUITE_P(Mtus, Memif, ::testing::Values(1500, 4200, 9000));
 
 TEST(MemifPort, client_reports_a_missing_server_after_its_timeout) {
