@@ -123,7 +123,6 @@ Id* id_of_request(Id& listener, cm::Connection& connection, std::span<const uint
   const auto ip = read_cm_ip_header(private_data);
   if (!ip) return nullptr;
   auto* id = new Id;
-  id->verbs.channel = listener.verbs.channel;
   id->verbs.context = listener.verbs.context;
   id->verbs.ps = listener.verbs.ps;
   id->verbs.qp_type = listener.verbs.qp_type;
@@ -171,7 +170,7 @@ class Requests final : public cm::EventHandler {
                     request.rnr_retry_count, request.end_to_end_flow_control, request.srq,
                     request.queue_pair.value());
     fill_private_data(*event, std::span(request.private_data).subspan(CmIpHeader::kBytes));
-    listener.channel().push(std::move(event));
+    listener.push(std::move(event));
     return true;
   }
 
@@ -183,7 +182,7 @@ class Requests final : public cm::EventHandler {
     event->id = &listener;
     event->verbs.listen_id = &listener.verbs;
     fill_private_data(*event, std::span(request.private_data).subspan(CmIpHeader::kBytes));
-    listener.channel().push(std::move(event));
+    listener.push(std::move(event));
     return true;
   }
 };
@@ -197,14 +196,14 @@ void report_reply(Id& id, const CmMad& mad) {
   fill_connection(*event, reply.initiator_depth, reply.responder_resources, 0, reply.rnr_retry_count,
                   reply.end_to_end_flow_control, reply.srq, terms.remote_qpn);
   fill_private_data(*event, reply.private_data);
-  id.channel().push(std::move(event));
+  id.push(std::move(event));
 }
 
 void report_service(Id& id, const CmServiceReply& reply) {
   if (reply.status != CmServiceReply::kValid) {
     auto event = make_event(id, RDMA_CM_EVENT_UNREACHABLE, reply.status);
     fill_private_data(*event, reply.private_data);
-    return id.channel().push(std::move(event));
+    return id.push(std::move(event));
   }
   id.terms.remote_qpn = reply.queue_pair.value();
   id.phase = Phase::kConnected;
@@ -214,7 +213,7 @@ void report_service(Id& id, const CmServiceReply& reply) {
   ud.qp_num = reply.queue_pair.value();
   ud.qkey = reply.qkey;
   ud.ah_attr = address_of_peer(id);
-  id.channel().push(std::move(event));
+  id.push(std::move(event));
 }
 
 }  // namespace
@@ -240,14 +239,14 @@ bool Id::on_event(cm::Connection&, const cm::Event& event) {
       auto created = make_event(*this, RDMA_CM_EVENT_ESTABLISHED);
       if (event.mad != nullptr)
         fill_private_data(*created, std::get<CmReady>(event.mad->message).private_data);
-      channel().push(std::move(created));
+      push(std::move(created));
       return true;
     }
     case cm::EventKind::kRejected: {
       const auto& rejected = std::get<CmRejected>(event.mad->message);
       auto created = make_event(*this, RDMA_CM_EVENT_REJECTED, rejected.reason);
       fill_private_data(*created, rejected.private_data);
-      channel().push(std::move(created));
+      push(std::move(created));
       return true;
     }
     case cm::EventKind::kRequestTimeout:

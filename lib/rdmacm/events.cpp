@@ -10,6 +10,7 @@
 #include <mutex>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "rdmacm/addresses.hpp"
 #include "rdmacm/id.hpp"
@@ -23,8 +24,9 @@ std::unique_ptr<CmEvent> take(Channel& channel, size_t at) {
   std::unique_ptr<CmEvent> event = std::move(channel.events[at]);
   channel.events.erase(channel.events.begin() + static_cast<ptrdiff_t>(at));
   --event->id->queued;
-  uint64_t one = 0;
-  if (channel.events.empty()) static_cast<void>(read(channel.verbs.fd, &one, sizeof one));
+  eventfd_t ignored = 0;
+  if (channel.events.empty())
+    eventfd_read(channel.verbs.fd, &ignored);  // fails only if the program closed it
   return event;
 }
 
@@ -132,14 +134,48 @@ void finish_connection(CmEvent& event) {
   event.verbs.status = -errno;
 }
 
+// Events on the way to another channel. Handlers of their ids in other threads wait meanwhile, so that they queue no event in
+// the old channel and none before those moved.
+struct Move {
+  rdma_event_channel* to;
+  std::vector<std::unique_lock<std::mutex>> handlers_wait{};
+  std::deque<std::unique_ptr<CmEvent>> events{};
+};
+
+// A request moves with the listener to which it was reported.
+void change_channel(Id& id, Move& move) {
+  move.handlers_wait.emplace_back(id.channel_mutex);
+  Channel& from = id.channel();
+  id.verbs.channel = move.to;
+  std::vector<Id*> requests;
+  {
+    const std::scoped_lock guard(from.mutex);
+    for (size_t at = 0; at < from.events.size() && id.queued > 0;) {
+      if (from.events[at]->id != &id) {
+        ++at;
+        continue;
+      }
+      move.events.push_back(take(from, at));
+      Id& reported = Id::of(move.events.back()->verbs.id);
+      if (&reported != &id) requests.push_back(&reported);
+    }
+  }
+  for (Id* request : requests) change_channel(*request, move);
+}
+
 }  // namespace
 
 void Channel::push(std::unique_ptr<CmEvent> event) {
   const std::scoped_lock guard(mutex);
   ++event->id->queued;
   events.push_back(std::move(event));
-  const uint64_t one = 1;
-  if (events.size() == 1) static_cast<void>(write(verbs.fd, &one, sizeof one));
+  if (events.size() == 1) eventfd_write(verbs.fd, 1);  // fails only if the program closed it
+}
+
+void Id::push(std::unique_ptr<CmEvent> event) {
+  const std::scoped_lock guard(channel_mutex);
+  if (event->verbs.id != &verbs) event->verbs.id->channel = verbs.channel;  // a connection request
+  channel().push(std::move(event));
 }
 
 std::unique_ptr<CmEvent> make_event(Id& id, rdma_cm_event_type type, int status) {
@@ -151,7 +187,7 @@ std::unique_ptr<CmEvent> make_event(Id& id, rdma_cm_event_type type, int status)
   return event;
 }
 
-void report(Id& id, rdma_cm_event_type type, int status) { id.channel().push(make_event(id, type, status)); }
+void report(Id& id, rdma_cm_event_type type, int status) { id.push(make_event(id, type, status)); }
 
 int complete(Id& id) {
   if (!id.synchronous) return 0;
@@ -168,23 +204,14 @@ int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
     std::unique_lock guard(id.mutex);
     id.acknowledged.wait(guard, [&] { return id.reported == 0; });
   }
-  rdma_event_channel* const old = std::exchange(id.verbs.channel, channel);
-  Channel::of(channel).service.store(id.service, std::memory_order_relaxed);
-  // Moves events that were queued during the wait.
-  std::deque<std::unique_ptr<CmEvent>> moved;
-  {
-    Channel& from = Channel::of(old);
-    const std::scoped_lock guard(from.mutex);
-    for (size_t at = 0; at < from.events.size() && id.queued > 0;) {
-      if (from.events[at]->id == &id) {
-        moved.push_back(take(from, at));
-      } else {
-        ++at;
-      }
-    }
+  rdma_event_channel* const old = id.verbs.channel;
+  if (channel != old) {
+    Move move{.to = channel};
+    change_channel(id, move);
+    Channel::of(channel).service.store(id.service, std::memory_order_relaxed);
+    for (auto& event : move.events) Channel::of(channel).push(std::move(event));
   }
-  for (auto& event : moved) Channel::of(channel).push(std::move(event));
-  if (id.synchronous) rdma_destroy_event_channel(old);
+  if (id.synchronous && channel != old) rdma_destroy_event_channel(old);
   id.synchronous = own;
   return 0;
 }

@@ -91,9 +91,14 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   std::condition_variable acknowledged;
   uint32_t reported = 0;
   std::atomic<uint32_t> queued{0};  // events in the channel; changed with the channel's mutex held
+  std::mutex
+      channel_mutex;  // held while another thread than the program's uses the channel, and while it changes
 
   static Id& of(rdma_cm_id* id) { return *reinterpret_cast<Handle*>(id)->id; }
+  // For the thread of the program. Handlers use push().
   [[nodiscard]] Channel& channel() const { return Channel::of(verbs.channel); }
+  // Queues an event in the channel. Any thread.
+  void push(std::unique_ptr<CmEvent> event);
 
   bool on_event(cm::Connection& from, const cm::Event& event) override;
   void on_resolved(Status found) override;
@@ -113,7 +118,7 @@ int failed(int code);
 int failed(const Error& error);
 
 std::unique_ptr<CmEvent> make_event(Id& id, rdma_cm_event_type type, int status = 0);
-// Queues an event in the channel of the id.
+// Creates an event and queues it in the channel of the id.
 void report(Id& id, rdma_cm_event_type type, int status = 0);
 // In synchronous mode, waits for the event and stores it in the id. Returns 0, or -1 with errno.
 int complete(Id& id);

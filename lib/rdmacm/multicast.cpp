@@ -29,7 +29,7 @@ int join(Id& id, const sockaddr& address, bool full, void* context) {
   ud.ah_attr.grh.sgid_index = id.sgid_index;
   ud.ah_attr.grh.hop_limit = 1;
   ud.ah_attr.grh.traffic_class = id.traffic_class;
-  id.channel().push(std::move(event));
+  id.push(std::move(event));
   return complete(id);
 }
 

@@ -345,6 +345,47 @@ static void check_channels(void) {
   usleep(200000);
 }
 
+// A listener moves between two channels while requests for it arrive. Each request is reported once.
+static void check_migration(void) {
+  enum { kClients = 48 };
+  struct rdma_cm_id* clients[kClients];
+  struct rdma_event_channel* channels[2] = {passive, rdma_create_event_channel()};
+  must(channels[1] != NULL, "no event channel");
+  for (int i = 0; i < 2; ++i) must(fcntl(channels[i]->fd, F_SETFL, O_NONBLOCK) == 0, "not non-blocking");
+  struct rdma_cm_id* listener = listen_on(0, RDMA_PS_TCP);
+  const int port = ntohs(rdma_get_src_port(listener));
+  for (int i = 0; i < kClients; ++i) {
+    clients[i] = resolved(address, port, RDMA_PS_TCP);
+    make_qp(clients[i]);
+  }
+  int started = 0, requests = 0, moves = 0;
+  for (int idle = 0; requests < kClients || idle < 200; ++moves) {
+    struct rdma_conn_param wanted = {.retry_count = 7};
+    if (started < kClients) must(rdma_connect(clients[started++], &wanted) == 0, "cannot connect");
+    must(rdma_migrate_id(listener, channels[moves % 2]) == 0, "cannot move to another channel");
+    struct rdma_cm_event* event = NULL;
+    ++idle;
+    for (int i = 0; i < 2; ++i) {
+      while (rdma_get_cm_event(channels[i], &event) == 0) {
+        must(event->event == RDMA_CM_EVENT_CONNECT_REQUEST, "no request");
+        struct rdma_cm_id* server = event->id;
+        rdma_ack_cm_event(event);
+        must(rdma_reject(server, NULL, 0) == 0, "cannot reject");
+        end(server);
+        ++requests;
+        idle = 0;
+      }
+      must(errno == EAGAIN, "cannot read the channel");
+    }
+    if (idle > 0) usleep(1000);
+    must(moves < kPatience, "requests are missing");
+  }
+  must(requests == kClients, "a request was reported twice");
+  for (int i = 0; i < kClients; ++i) end(clients[i]);
+  end(listener);
+  rdma_destroy_event_channel(channels[1]);
+}
+
 static void say_and_wait(const char* what) {
   puts(what);
   fflush(stdout);
@@ -388,7 +429,8 @@ int main(int argc, char** argv) {
     void (*run)(void);
   } kChecks[] = {{"connection", check_connection}, {"refusals", check_refusals},
                  {"own-qp", check_own_queue_pair}, {"ports", check_ports},
-                 {"datagrams", check_datagrams},   {"channels", check_channels}};
+                 {"datagrams", check_datagrams},   {"channels", check_channels},
+                 {"migration", check_migration}};
   must(argc >= 3, "rdmacm-check NAME ADDRESS [PORT]");
   address = argv[2];
   active = rdma_create_event_channel();

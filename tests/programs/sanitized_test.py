@@ -43,7 +43,7 @@ class Sanitized(Programs):
 
 class TestPrograms(Sanitized):
     def test_rdmacm_check_passes(self):
-        for check in ("connection", "refusals", "own-qp", "ports", "datagrams", "channels"):
+        for check in ("connection", "refusals", "own-qp", "ports", "datagrams", "channels", "migration"):
             with self.subTest(check):
                 end = self.wait(self.start(*self.preloaded((RDMACM_CHECK, check, self.server))))
                 self.assertEqual(end.status, 0, end.text)
