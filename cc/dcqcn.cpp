@@ -12,18 +12,20 @@
 //   * rate_reduce_monitor_period = 0 is the paper: each CNP cuts the rate and raises alpha at once; alpha falls after
 //     each dce_tcp_rtt without a CNP. A value above 0 is the NIC: periods start at the first CNP. At the end of each
 //     dce_tcp_rtt alpha rises or falls; at the end of each rate_reduce_monitor_period with CNPs the rate is cut once.
-//   * The NIC's 1024ths represent the paper's values exactly: g = 1/256 is dce_tcp_g = 1020, alpha = 1 is 1024.
-// NIC set (the default): dce_tcp_g = 1019, dce_tcp_rtt = 1000, initial_alpha_value = 1023, alpha_fixed = 1,
+//   * The NIC's 1024ths represent the paper's values exactly: g = 1/256 is dce_tcp_g = 1020, alpha = 1 is 1024. Alpha
+//     itself is a fraction. In whole 1024ths it would decay to 0 when CNPs are more than 5 us apart, and flows below
+//     about 1.6 Gb/s would hardly be cut.
+// NIC set (the default): dce_tcp_g = 1019, dce_tcp_rtt = 1000, initial_alpha_value = 1023,
 //   alpha_first = 1, rate_reduce_monitor_period = 4000, rpg_time_reset = 300000, rpg_byte_reset = 0, rpg_threshold = 1,
 //   threshold_inclusive = 1, rpg_ai_rate = 5e6, rpg_hai_rate = 50e6, hyper_step = 0, rpg_gd = 11, rpg_min_dec_fac = 50,
 //   rpg_min_rate = 1e6, rpg_max_rate = 0, clamp_tgt_rate = 0, clamp_tgt_rate_after_time_inc = 1,
 //   rate_to_set_on_first_cnp = 0, release_at_max = 1. The peer's CNP interval is at most 4 us.
-// Paper set, for 40 Gb/s: dce_tcp_g = 1020, dce_tcp_rtt = 55000, initial_alpha_value = 1024, alpha_fixed = 0,
+// Paper set, for 40 Gb/s: dce_tcp_g = 1020, dce_tcp_rtt = 55000, initial_alpha_value = 1024,
 //   alpha_first = 0, rate_reduce_monitor_period = 0, rpg_time_reset = 55000, rpg_byte_reset = 10e6, rpg_threshold = 5,
 //   threshold_inclusive = 0, rpg_ai_rate = 40e6, rpg_hai_rate = 400e6, hyper_step = 1, clamp_tgt_rate = 1,
 //   release_at_max = 0, others as above. The peer's CNP interval is 50 us. (The paper specifies no R_HAI: ten times
 //   R_AI as in QCN.)
-// HPCC-ns3 set ("vendor"): NIC set with alpha_fixed = 0, initial_alpha_value = 1024, clamp_tgt_rate = 0,
+// HPCC-ns3 set ("vendor"): NIC set with initial_alpha_value = 1024, clamp_tgt_rate = 0,
 //   release_at_max = 0, rpg_min_rate = 1e9, and both increases multiplied by line rate / 25 Gb/s.
 //
 // Interpretation of the sources:
@@ -61,7 +63,6 @@ enum Parameter {
   kG,
   kAlphaPeriod,
   kAlphaStart,
-  kAlphaFixed,
   kAlphaFirst,
   kMonitorPeriod,
   kTimeReset,
@@ -89,8 +90,6 @@ constexpr roci_cc_parameter kParameters[] = {
      "1 - g in 1024ths: the part of alpha that an update keeps (paper: 1020)"},
     {"dce_tcp_rtt", "ns", 1000, 1, 1e9, "interval between updates of alpha (paper: 55000)"},
     {"initial_alpha_value", "1", 1023, 0, 1024, "alpha at the first CNP, in 1024ths (paper: 1024)"},
-    {"alpha_fixed", "1", 1, 0, 1,
-     "1: alpha is an integer number of 1024ths (assumption about the NIC); 0: fractional (paper)"},
     {"alpha_first", "1", 1, 0, 1,
      "1: alpha is updated before a cut that is due at the same time (NIC); 0: after it (paper)"},
     {"rate_reduce_monitor_period", "ns", 4000, 0, 1e9,
@@ -153,7 +152,7 @@ constexpr uint32_t kMaxFeedback = 63;
 struct State {
   double current_rate;     // bit/s: RC
   double target_rate;      // bit/s: RT
-  double alpha;            // 1024ths
+  double alpha;            // 1024ths, with a fraction
   uint64_t alpha_since;    // ns: start of its period
   uint64_t monitor_since;  // ns: start of the monitor's first period
   uint64_t cut_due;        // ns: end of a period with a CNP; 0: none
@@ -247,7 +246,7 @@ class ReactionPoint {
       return;
     }
     if (!s_.known) begin();
-    s_.alpha = rounded(kOne * cnm.feedback / kMaxFeedback);
+    s_.alpha = kOne * cnm.feedback / kMaxFeedback;
     s_.alpha_since = now_;
     s_.cnp_counts = 0;
     if (by_cnp()) {
@@ -280,9 +279,6 @@ class ReactionPoint {
   [[nodiscard]] bool by_cnp() const { return p_[kMonitorPeriod] < 1; }
   [[nodiscard]] uint64_t byte_period() const { return static_cast<uint64_t>(p_[kByteReset]); }
   [[nodiscard]] uint64_t time_period() const { return static_cast<uint64_t>(p_[kTimeReset]); }
-  [[nodiscard]] double rounded(double alpha) const {
-    return std::clamp(p_[kAlphaFixed] != 0 ? std::floor(alpha) : alpha, 0.0, kOne);
-  }
 
   void begin() {
     s_.known = 1;
@@ -294,7 +290,7 @@ class ReactionPoint {
     start_over();
   }
 
-  void raise_alpha() { s_.alpha = rounded(rounded(s_.alpha * p_[kG] / kOne) + (kOne - p_[kG])); }
+  void raise_alpha() { s_.alpha = std::min(s_.alpha * p_[kG] / kOne + (kOne - p_[kG]), kOne); }
 
   // Applies to alpha all its periods that end by `then`.
   void age_alpha(uint64_t then) {
@@ -307,11 +303,7 @@ class ReactionPoint {
       raise_alpha();
       --periods;
     }
-    if (p_[kAlphaFixed] == 0) {
-      s_.alpha *= power(p_[kG] / kOne, periods);
-    } else {  // each step subtracts at least 1, so there are at most 1024
-      for (; periods != 0 && s_.alpha > 0; --periods) s_.alpha = std::floor(s_.alpha * p_[kG] / kOne);
-    }
+    s_.alpha *= power(p_[kG] / kOne, periods);
   }
 
   void cut_at_end_of_period() {

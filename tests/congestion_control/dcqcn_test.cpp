@@ -9,11 +9,20 @@ namespace {
 
 // Parameter values of the paper, as in cc/dcqcn.cpp.
 std::map<std::string, double> paper() {
-  return {{"dce_tcp_g", 1020},        {"dce_tcp_rtt", 55e3},    {"initial_alpha_value", 1024},
-          {"alpha_fixed", 0},         {"alpha_first", 0},       {"rate_reduce_monitor_period", 0},
-          {"rpg_time_reset", 55e3},   {"rpg_byte_reset", 10e6}, {"rpg_threshold", 5},
-          {"threshold_inclusive", 0}, {"rpg_ai_rate", 40e6},    {"rpg_hai_rate", 400e6},
-          {"hyper_step", 1},          {"clamp_tgt_rate", 1},    {"release_at_max", 0}};
+  return {{"dce_tcp_g", 1020},
+          {"dce_tcp_rtt", 55e3},
+          {"initial_alpha_value", 1024},
+          {"alpha_first", 0},
+          {"rate_reduce_monitor_period", 0},
+          {"rpg_time_reset", 55e3},
+          {"rpg_byte_reset", 10e6},
+          {"rpg_threshold", 5},
+          {"threshold_inclusive", 0},
+          {"rpg_ai_rate", 40e6},
+          {"rpg_hai_rate", 400e6},
+          {"hyper_step", 1},
+          {"clamp_tgt_rate", 1},
+          {"release_at_max", 0}};
 }
 
 // Marks packets at the times that a test sets, like a congested switch. The receiver responds with CNPs.
@@ -113,8 +122,7 @@ constexpr std::array<Timers, 3> kTimers = {{{"55_50", 55, 50}, {"300_4", 300, 4}
 
 FanInOptions with_timers(const Timers& timers) {
   FanInOptions options;
-  options.control = with_profile("dcqcn", {{"alpha_fixed", 0},
-                                           {"initial_alpha_value", 1024},
+  options.control = with_profile("dcqcn", {{"initial_alpha_value", 1024},
                                            {"release_at_max", 0},
                                            {"rpg_ai_rate", 20e6},
                                            {"rpg_hai_rate", 200e6},

@@ -25,7 +25,7 @@ Reaction reaction(const std::string& name, bool by_switch, AqmConfig::MarkAt mar
       for (ClassConfig& one : port.classes) {
         one.notify = ClassConfig::Notify::kCnp;
         // Sample each frame: only then all 16 senders get CNPs as often as DCQCN expects from receivers. With one
-        // frame in four their alpha falls, cuts become small, and a queue of megabytes remains.
+        // frame in four their alpha, and so their cuts, are smaller.
         one.cnp = {.threshold = Bytes{kThreshold}, .sample = Bytes{1'000}};
       }
     }
