@@ -12,7 +12,8 @@ namespace roci::lab {
 struct Claims {
   std::vector<Claim> evaluated;
   size_t not_run = 0;
-  [[nodiscard]] bool all_hold() const;
+  // Each claim holds, or fails if it is marked as failing.
+  [[nodiscard]] bool as_expected() const;
 };
 // `results[i]` is the result of `jobs[i]`.
 Claims evaluate_all(const std::vector<Expectation>& expectations, const std::vector<const Job*>& jobs,

@@ -116,8 +116,10 @@ Status explain(const RunOptions& options) {
   if (!scenario->source.empty()) std::printf("source: %s\n", scenario->source.c_str());
   for (const Job& job : plan->jobs) ROCI_TRY(print_run(options, job, plan->jobs.size() == 1));
   if (!plan->expectations.empty()) std::printf("\nexpected\n");
-  for (const Expectation& one : plan->expectations)
+  for (const Expectation& one : plan->expectations) {
     std::printf("  %s\n      %s\n", one.claim.c_str(), one.that.c_str());
+    if (!one.fails.empty()) std::printf("      fails (known): %s\n", one.fails.c_str());
+  }
   return {};
 }
 

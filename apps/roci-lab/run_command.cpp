@@ -91,7 +91,7 @@ class Lead {
   }
   void serve(JobTable& job_table);
   Outcome taken_in(size_t job, const Json& done) const;
-  Status report(const JobTable& job_table, bool& all_hold) const;
+  Status report(const JobTable& job_table, bool& as_expected) const;
 
   const RunOptions& options_;
   const Plan& plan_;
@@ -172,7 +172,7 @@ void Lead::serve(JobTable& job_table) {
   }
 }
 
-Status Lead::report(const JobTable& job_table, bool& all_hold) const {
+Status Lead::report(const JobTable& job_table, bool& as_expected) const {
   std::vector<std::string> folders;  // of the succeeded runs
   std::vector<const Job*> jobs;
   for (size_t job = 0; job < plan_.jobs.size(); ++job) {
@@ -186,7 +186,7 @@ Status Lead::report(const JobTable& job_table, bool& all_hold) const {
   if (!results) return fail(results.error());
   const Claims claims = evaluate_all(plan_.expectations, jobs, *results);
   print(claims);
-  all_hold = claims.all_hold();
+  as_expected = claims.as_expected();
   return write_shown_report((out() / "report.html").string(), *results, claims.evaluated);
 }
 
@@ -210,8 +210,8 @@ int Lead::run_all() {
     good = good && job_table.succeeded(job);
     ended += job_table.ended(job) ? 1 : 0;
   }
-  bool all_hold = true;
-  if (Status done = report(job_table, all_hold); !done) {
+  bool as_expected = true;
+  if (Status done = report(job_table, as_expected); !done) {
     line.complain(done.error().message);
     good = false;
   }
@@ -220,7 +220,7 @@ int Lead::run_all() {
                   " runs were complete; the results of the others were not written");
     return 130;
   }
-  return good && all_hold ? 0 : 1;
+  return good && as_expected ? 0 : 1;
 }
 
 // Why these options cannot be combined with real time; empty if they can.

@@ -5,7 +5,7 @@
 
 namespace roci::lab {
 
-// Returns the exit status: 0, 1 for a failed run or an expectation that does not hold, 2 for an invalid scenario, 130
+// Returns the exit status: 0, 1 for a failed run or an unexpected result of an expectation, 2 for an invalid scenario, 130
 // after Ctrl-C or SIGTERM.
 int run_command(const RunOptions& options);
 

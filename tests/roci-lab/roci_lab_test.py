@@ -98,6 +98,23 @@ class RociLab(unittest.TestCase):
         page = (self.path / "x" / "report.html").read_text()
         self.assertIn('"claim":"the window is there"', page)
 
+    def test_claim_marked_as_failing_may_fail_but_not_hold(self):
+        mark = ", fails: the link has 25 Gb/s}"
+        self.file("small.yaml", SCENARIO.replace("> 1Gbps}", "> 100Gbps" + mark))
+        out, _ = self.lab("run", "small.yaml", "--out", "x")
+        self.assertRegex(out, "\nfails   the window is there: .* against .*; fails \\(known\\): the link has 25 Gb/s\n")
+        self.assertIn('"fails":"the link has 25 Gb/s"', (self.path / "x" / "report.html").read_text())
+        out, _ = self.lab("explain", "small.yaml")
+        self.assertIn("fails (known): the link has 25 Gb/s\n", out)
+
+        self.file("small.yaml", SCENARIO.replace("> 1Gbps}", "> 1Gbps" + mark))
+        out, _ = self.lab("run", "small.yaml", "--out", "y", status=1)
+        self.assertRegex(out, "\nHOLDS   the window is there: .*; remove the mark 'fails'\n")
+
+        self.file("small.yaml", SCENARIO.replace("late.traffic.long.goodput_bps > 1Gbps}", "late.no_value > 1Gbps" + mark))
+        out, _ = self.lab("run", "small.yaml", "--out", "z", status=1)
+        self.assertIn("\nFAILS   the window is there: ", out)
+
     def test_skips_expectations_of_runs_not_executed(self):
         out, _ = self.lab("run", "small.yaml", "--out", "x", "--only", "dctcp")
         self.assertNotIn("both carry", out)
@@ -110,6 +127,8 @@ class RociLab(unittest.TestCase):
             ("claim: both", "clam: both"): "18: expect[0]: the required key 'claim' is missing",
             ("dctcp.windows", "dctpc.windows"): "19: expect[1].that: unknown run 'dctpc'; available are 'dcqcn', 'dctcp'",
             ("> 1Gbps", "1Gbps"): "19: expect[1].that: one of <, <=, >, >=, surrounded by spaces, is required",
+            ("> 1Gbps}", "> 1Gbps, fails: ''}"): "19: expect[1].fails: a reason is required",
+            ("> 1Gbps}", "> 1Gbps, fail: it}"): "19: expect[1].fail is an unknown key",
             ("rate: 25Gbps", "rate: 0"): "7: topology.link.rate: ",
             ("load: 0.5", "load: 0.5, laod: 1"): "10: traffic[0].laod is an unknown key",
         }.items():

@@ -279,8 +279,11 @@ Status write_report(const std::string& file, const std::string& title, const std
   for (const StoredRun& run : runs) data["runs"].push_back(run_of(run, limits));
   data["claims"] = Json::array();
   for (const Claim& one : claims)
-    data["claims"].push_back(
-        {{"claim", one.claim}, {"that", one.that}, {"found", one.found}, {"holds", one.holds}});
+    data["claims"].push_back({{"claim", one.claim},
+                              {"that", one.that},
+                              {"found", one.found},
+                              {"holds", one.holds},
+                              {"fails", one.fails}});
   const std::string text = script_text(data), shown_title = html_text(title);
   std::ofstream out{file, std::ios::binary};
   out << filled(report_html(), {{"title", shown_title},

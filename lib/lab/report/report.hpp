@@ -14,6 +14,10 @@ struct Claim {
   std::string that;   // the comparison, as in the file
   std::string found;  // the values
   bool holds = false;
+  std::string fails = {};  // the reason, if the claim is known to fail; empty if `found` is an error
+
+  // Whether the file expects this result.
+  [[nodiscard]] bool as_expected() const { return holds == fails.empty(); }
 };
 
 // Series of many runs are thinned out, and maxima remain. The same runs give the same page, byte for byte.

@@ -123,6 +123,10 @@ function fillColumns() {
   for (const [title, , , meaning] of columns)
     $("columns").append(element("dt", { textContent: title }), element("dd", { textContent: meaning + "." }));
 }
+function resultOf(claim) {
+  if (claim.fails === "") return claim.holds ? "holds" : "fails";
+  return claim.holds ? `holds, but is marked as failing: ${claim.fails}` : `fails (known): ${claim.fails}`;
+}
 function fillClaims() {
   $("claims-section").hidden = claims.length === 0;
   const holding = claims.filter((one) => one.holds).length;
@@ -132,7 +136,7 @@ function fillClaims() {
   const rows = claims.map((one) =>
     element("tr", {},
       element("th", { className: "name", scope: "row", textContent: one.claim }),
-      element("td", { className: one.holds ? "text" : "text fails", textContent: one.holds ? "holds" : "fails" }),
+      element("td", { className: one.holds ? "text" : "text fails", textContent: resultOf(one) }),
       element("td", { className: "text", textContent: one.found }),
       element("td", { className: "text command" }, element("code", { textContent: one.that }))));
   $("claims").replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));

@@ -27,6 +27,7 @@ struct Expectation {
 
   std::string claim;  // description
   std::string that;   // the comparison, as in the file
+  std::string fails;  // the reason, if the claim is known to fail
   Product left, right;
   Relation relation = Relation::kLess;
 
@@ -34,7 +35,7 @@ struct Expectation {
   [[nodiscard]] std::vector<std::string> runs() const;
 };
 
-// Does not set `claim`.
+// Does not set `claim` and `fails`.
 Result<Expectation> parse_expectation(std::string_view text);
 
 struct Verdict {

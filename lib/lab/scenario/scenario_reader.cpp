@@ -107,6 +107,11 @@ std::string joined(const std::vector<RunSpec>& runs) {
   return out;
 }
 
+Result<std::string> reason_of_failure(std::string_view text) {
+  if (text.find_first_not_of(" \t\n") == std::string_view::npos) return fail("a reason is required");
+  return std::string{text};
+}
+
 }  // namespace
 
 Result<std::vector<RunSpec>> read_runs(const std::string& file, const std::vector<ConfigChange>& changes) {
@@ -136,6 +141,7 @@ Result<std::vector<Expectation>> read_expectations(const std::string& file,
       ROCI_TRY(
           node.required("that", expectation, [&](std::string_view text) { return parse_expectation(text); }));
       expectation.claim = std::move(claim);
+      ROCI_TRY(node.optional("fails", expectation.fails, reason_of_failure));
       for (const std::string& name : expectation.runs()) {
         if (std::ranges::none_of(runs, [&](const RunSpec& run) { return run.called() == name; }))
           return node.error("that", "unknown run '" + name + "'; available are " + joined(runs));
