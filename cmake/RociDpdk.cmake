@@ -26,6 +26,10 @@ set(ROCI_STATIC_DRIVERS
   bus_vdev bus_pci
   net_memif net_af_packet net_af_xdp net_tap net_ring net_null net_virtio
   net_e1000 net_ixgbe net_i40e common_iavf net_iavf net_ice net_ena net_vmxnet3)
+if(ROCI_PORTABLE)
+  # libxdp loads its program from files of the system, and libelf.a cannot be linked into a shared library.
+  list(REMOVE_ITEM ROCI_STATIC_DRIVERS net_af_xdp)
+endif()
 # DPDK libraries used by the drivers and by the layers.
 set(ROCI_STATIC_DPDK
   kvargs telemetry eal ring rcu mempool mbuf net meter ethdev pci hash timer stack gso cryptodev security)

@@ -23,7 +23,7 @@ function(roci_static_library VARIABLE NAME)
   find_library(found NAMES lib${NAME}.a PATH_SUFFIXES hdf5/serial REQUIRED NO_CACHE)
   set(${VARIABLE} ${found} PARENT_SCOPE)
 endfunction()
-foreach(name yaml-cpp pcap hdf5 sz aec z xdp bpf elf numa bsd md)
+foreach(name yaml-cpp pcap hdf5 sz aec z bsd md)
   string(MAKE_C_IDENTIFIER ${name} id)
   roci_static_library(ROCI_STATIC_${id} ${name})
 endforeach()
@@ -32,22 +32,26 @@ target_compile_definitions(roci_spdlog INTERFACE SPDLOG_FMT_EXTERNAL FMT_HEADER_
 target_link_libraries(roci_spdlog INTERFACE Threads::Threads)
 target_include_directories(roci_yaml SYSTEM INTERFACE $<TARGET_PROPERTY:yaml-cpp,INTERFACE_INCLUDE_DIRECTORIES>)
 target_link_libraries(roci_yaml INTERFACE ${ROCI_STATIC_yaml_cpp})
-target_link_libraries(roci_pcap INTERFACE ${ROCI_STATIC_pcap})
+add_library(roci_without_dbus OBJECT ${CMAKE_SOURCE_DIR}/packaging/portable/without_dbus.c)
+target_link_libraries(roci_pcap INTERFACE $<TARGET_OBJECTS:roci_without_dbus> ${ROCI_STATIC_pcap})
 target_include_directories(roci_hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIRS})
 target_link_libraries(roci_hdf5 INTERFACE ${ROCI_STATIC_hdf5} ${ROCI_STATIC_sz} ${ROCI_STATIC_aec} ${ROCI_STATIC_z} m
   ${CMAKE_DL_LIBS})
-# In the order of the linker: each after those that require it.
-set(ROCI_STATIC_DPDK_NEEDS ${ROCI_STATIC_xdp} ${ROCI_STATIC_bpf} ${ROCI_STATIC_elf} ${ROCI_STATIC_z} ${ROCI_STATIC_numa}
-  ${ROCI_STATIC_bsd} ${ROCI_STATIC_md} m ${CMAKE_DL_LIBS})
+set(ROCI_STATIC_DPDK_NEEDS roci_numa ${ROCI_STATIC_bsd} ${ROCI_STATIC_md} m ${CMAKE_DL_LIBS})
 
-# Symbols of newer C libraries and of libpcap's capture from D-Bus, with hidden visibility. They must be defined before
-# the linker reads libgcc_eh.a, libstdc++.a and libpcap.a.
-add_library(roci_old_libc STATIC ${CMAKE_SOURCE_DIR}/packaging/portable/old_libc.c)
-target_compile_options(roci_old_libc PRIVATE -O2 -Wall -Wextra -Wconversion -Wshadow -Werror -fvisibility=hidden
-  ${ROCI_HARDENED_COMPILE})
-set_target_properties(roci_old_libc PROPERTIES C_STANDARD 11)
+# Functions that static libraries of a newer system require and that glibc 2.34 does not have, with hidden visibility. The
+# linker must include them before it reads libgcc_eh.a and libstdc++.a. Each has a file of its own, as libbsd.a also
+# defines arc4random.
+add_library(roci_numa STATIC ${CMAKE_SOURCE_DIR}/packaging/portable/numa.c)
+add_library(roci_old_libc STATIC ${CMAKE_SOURCE_DIR}/packaging/portable/find_object.c
+  ${CMAKE_SOURCE_DIR}/packaging/portable/random.c ${CMAKE_SOURCE_DIR}/packaging/portable/single_threaded.c)
+foreach(target roci_old_libc roci_numa roci_without_dbus)
+  target_compile_options(${target} PRIVATE -O2 -Wall -Wextra -Wconversion -Wshadow -Werror -fvisibility=hidden
+    ${ROCI_HARDENED_COMPILE})
+  set_target_properties(${target} PROPERTIES C_STANDARD 11)
+endforeach()
 target_link_libraries(roci_options INTERFACE roci_old_libc)
 target_link_options(roci_options INTERFACE -static-libstdc++ -static-libgcc
-  LINKER:--undefined=_dl_find_object,--undefined=arc4random,--undefined=dbus_findalldevs LINKER:--gc-sections)
+  LINKER:--undefined=_dl_find_object,--undefined=arc4random,--undefined=__libc_single_threaded,--gc-sections)
 target_compile_options(roci_options INTERFACE -ffunction-sections)
 target_compile_definitions(roci_options INTERFACE ROCI_PORTABLE)

@@ -1,26 +1,12 @@
-// Functions that static libraries of a newer system require and that glibc 2.34 does not have. They are linked into each
-// file of the portable archive and not exported.
+// _dl_find_object (glibc 2.35), for the unwinder of libgcc.
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <errno.h>
 #include <link.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <sys/random.h>
-
-// arc4random (glibc 2.36), for std::random_device.
-uint32_t arc4random(void);
-uint32_t arc4random(void) {
-  uint32_t value = 0;
-  while (getrandom(&value, sizeof value, 0) != (ssize_t)sizeof value) {
-    if (errno != EINTR) abort();
-  }
-  return value;
-}
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
-// _dl_find_object (glibc 2.35), for the unwinder of libgcc: the object that contains an address, and its table of frames.
+// The object that contains an address, and its table of frames.
 struct search {
   uintptr_t address;
   struct dl_find_object* result;
@@ -56,18 +42,3 @@ int _dl_find_object(void* address, struct dl_find_object* result) {
   return dl_iterate_phdr(visit, &search) == 1 ? 0 : -1;
 }
 #endif
-
-// libpcap's capture from D-Bus, which requires libdbus: no devices. roci-pcap only reads files.
-int dbus_findalldevs(void* devices, char* error);
-int dbus_findalldevs(void* devices, char* error) {
-  (void)devices;
-  (void)error;
-  return 0;
-}
-void* dbus_create(const char* device, char* error, int* is_ours);
-void* dbus_create(const char* device, char* error, int* is_ours) {
-  (void)device;
-  (void)error;
-  *is_ours = 0;
-  return NULL;
-}
