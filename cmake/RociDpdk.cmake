@@ -26,11 +26,17 @@ set(ROCI_STATIC_DRIVERS
   bus_vdev bus_pci
   net_memif net_af_packet net_af_xdp net_tap net_ring net_null net_virtio
   net_e1000 net_ixgbe net_i40e common_iavf net_iavf net_ice net_ena net_vmxnet3)
+if(ROCI_PORTABLE)
+  # libxdp loads its program from files of the system, and libelf.a cannot be linked into a shared library.
+  list(REMOVE_ITEM ROCI_STATIC_DRIVERS net_af_xdp)
+endif()
 # DPDK libraries used by the drivers and by the layers.
 set(ROCI_STATIC_DPDK
   kvargs telemetry eal ring rcu mempool mbuf net meter ethdev pci hash timer stack gso cryptodev security)
 # Shared libraries that these require.
-set(ROCI_STATIC_DPDK_NEEDS xdp bpf numa bsd m ${CMAKE_DL_LIBS})
+if(NOT ROCI_PORTABLE)  # otherwise static libraries (RociLibraries)
+  set(ROCI_STATIC_DPDK_NEEDS xdp bpf numa bsd m ${CMAKE_DL_LIBS})
+endif()
 
 # Whole archives: drivers, tail queues and telemetry commands register themselves in constructors, which no code
 # references.
@@ -47,4 +53,26 @@ function(roci_link_static_dpdk TARGET)
   set_target_properties(${TARGET} PROPERTIES ROCI_STATIC_DPDK ON)
   target_link_libraries(${TARGET} PRIVATE "-Wl,--whole-archive,${archives},--no-whole-archive"
     ${ROCI_STATIC_DPDK_NEEDS} Threads::Threads)
+endfunction()
+
+# With ROCI_PORTABLE, the same for programs and libraries that otherwise link the shared libraries. MBUFS: TARGET only reads
+# chains of mbufs and links neither drivers nor the EAL's constructors.
+function(roci_link_portable_dpdk TARGET)
+  cmake_parse_arguments(ARG "MBUFS" "" "" ${ARGN})
+  if(NOT ROCI_PORTABLE)
+    return()
+  endif()
+  if(NOT ARG_MBUFS)
+    roci_link_static_dpdk(${TARGET})
+    return()
+  endif()
+  set(archives)
+  foreach(name mbuf mempool ring eal telemetry kvargs)
+    find_library(archive NAMES librte_${name}.a HINTS ${DPDK_STATIC_LIBRARY_DIRS} ${DPDK_LIBDIR} REQUIRED NO_CACHE)
+    list(APPEND archives ${archive})
+    unset(archive)
+  endforeach()
+  list(JOIN archives "," archives)
+  set_target_properties(${TARGET} PROPERTIES ROCI_STATIC_DPDK ON)
+  target_link_libraries(${TARGET} PRIVATE "-Wl,--start-group,${archives},--end-group" ${ROCI_STATIC_DPDK_NEEDS})
 endfunction()

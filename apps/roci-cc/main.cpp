@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "roci-cc/commands.hpp"
+#include "roci/version.h"
 
 namespace {
 
@@ -47,6 +48,7 @@ int run(int argc, char** argv) {
   CLI::App app{"Lists and describes congestion control algorithms, checks plugins, and replays traces.",
                "roci-cc"};
   app.require_subcommand(1);
+  app.set_version_flag("--version", "roci-cc " ROCI_VERSION, "print the version and exit");
   Options options;
   const auto with_plugins = [&options](CLI::App* command) {
     command->add_option("--plugin", options.plugins, "shared object with additional algorithms")

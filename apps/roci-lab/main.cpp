@@ -8,6 +8,7 @@
 #include "roci-lab/explain_command.hpp"
 #include "roci-lab/list_command.hpp"
 #include "roci-lab/run_command.hpp"
+#include "roci/version.h"
 
 namespace {
 
@@ -15,6 +16,7 @@ int run(int argc, char** argv) {
   CLI::App app{"Simulates networks in virtual time with the real stack, switch and congestion control.",
                "roci-lab"};
   app.require_subcommand(1);
+  app.set_version_flag("--version", "roci-lab " ROCI_VERSION, "print the version and exit");
   roci::lab::RunOptions options;
   CLI::App* run = app.add_subcommand("run", "Runs a scenario file");
   run->add_option("file", options.file, "Scenario file, such as config/lab/incast.yaml")->required();

@@ -4,6 +4,7 @@
 
 #include "roci-pcap/check.hpp"
 #include "roci-pcap/show.hpp"
+#include "roci/version.h"
 
 namespace {
 
@@ -32,6 +33,7 @@ Exit status: 0, or 2 if the file cannot be read or an option is invalid.)";
 int run(int argc, char** argv) {
   CLI::App app{"Checks and shows RoCEv2 packets in pcap and pcapng files.", "roci-pcap"};
   app.require_subcommand(1);
+  app.set_version_flag("--version", "roci-pcap " ROCI_VERSION, "print the version and exit");
   roci::pcap_tool::CheckOptions check;
   CLI::App* check_command = app.add_subcommand("check", kCheckHelp);
   check_command->add_option("FILE", check.files, "capture files; - for standard input")->required();

@@ -18,6 +18,7 @@
 #include "roci-run/networks.hpp"
 #include "roci-run/program.hpp"
 #include "roci-run/stats_tables.hpp"
+#include "roci/version.h"
 
 namespace roci::run {
 namespace {
@@ -229,6 +230,7 @@ int main_(int argc, char** argv) {
   formatter->column_width(20);
   app.formatter(formatter);
   add_options(app, options);
+  app.set_version_flag("--version", "roci-run " ROCI_VERSION, "print the version and exit");
   app.footer(
       "Examples:\n"
       "  roci-run ib_write_bw                          server: 10.77.0.1\n"
@@ -240,8 +242,8 @@ int main_(int argc, char** argv) {
       "126 or 127 if the program cannot be run or does not exist.");
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& printed) {  // --help, --version
+    return app.exit(printed);
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "roci-run: %s\n", error.what());
     return kFailed;

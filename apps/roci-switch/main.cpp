@@ -11,6 +11,7 @@
 
 #include "roci-switch/crash_notice_sender.hpp"
 #include "roci-switch/switch_process.hpp"
+#include "roci/version.h"
 
 namespace roci {
 namespace {
@@ -207,6 +208,7 @@ int main_(int argc, char** argv) {
   Options options;
   std::string duration, stats, linger;
   app.add_option("--config", options.config, "configuration file (YAML)")->required()->type_name("FILE");
+  app.set_version_flag("--version", "roci-switch " ROCI_VERSION, "print the version and exit");
   app.add_flag("--check", options.check, "validate the configuration file and exit");
   app.add_option("--duration", duration, "stop after SECONDS, or after a time such as 5min")
       ->check(is_positive_span());

@@ -10,6 +10,7 @@
 #include "roci-top/output/live.hpp"
 #include "roci-top/output/terminal.hpp"
 #include "roci-top/tables/table.hpp"
+#include "roci/version.h"
 #include "telemetry/runtime_folder.hpp"
 
 namespace roci::top {
@@ -94,6 +95,7 @@ int main_(int argc, char** argv) {
       "Shows all processes of the same user that have endpoints on DPDK's telemetry socket: roci-switch,\n"
       "programs started by roci-run, and roci-perf if its file has 'eal: {telemetry: true}'."};
   Options options;
+  app.set_version_flag("--version", "roci-top " ROCI_VERSION, "print the version and exit");
   app.add_flag("--once", options.once, "print one table for one interval, for scripts");
   app.add_flag("--json", options.json, "print all counters and rates, one line of JSON per interval");
   app.add_option("--interval", options.interval, "interval in seconds")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "rdmacm/addresses.hpp"
@@ -210,8 +211,13 @@ void rdma_destroy_qp(rdma_cm_id* verbs) {
   if (verbs->qp_type != IBV_QPT_XRC_RECV || verbs->srq == nullptr) destroy_queues(Id::of(verbs));
 }
 
+// As with Linux, every attribute is set, those outside of the mask to 0: programs pass uninitialized structs. `rate_limit`
+// is excepted, because it is missing in the struct of older programs.
 int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attr, int* mask) {
-  return attributes_for(Id::of(id), attr->qp_state, *attr, *mask) ? 0 : -1;
+  const ibv_qp_state state = attr->qp_state;
+  std::memset(static_cast<void*>(attr), 0, offsetof(ibv_qp_attr, rate_limit));
+  attr->qp_state = state;
+  return attributes_for(Id::of(id), state, *attr, *mask) ? 0 : -1;
 }
 
 }  // extern "C"

@@ -1,15 +1,31 @@
 #include "lab/execution/window_runner.hpp"
 
+#ifndef ROCI_PORTABLE
 #include <oneapi/tbb/blocked_range.h>
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
+#endif
 
 #include <algorithm>
 #include <string>
 
+#include "lab/execution/thread_team.hpp"
+
 namespace roci::lab {
 
+#ifdef ROCI_PORTABLE  // Debian has no static library of oneTBB
+class WindowRunner::Threads {
+ public:
+  explicit Threads(unsigned count) : team_(count) {}
+  void run(const std::vector<Node*>& nodes, Nanos end) {
+    team_.parallel_for(nodes.size(), [&](size_t i) { nodes[i]->run(end); });
+  }
+
+ private:
+  ThreadTeam team_;
+};
+#else
 class WindowRunner::Threads {
  public:
   explicit Threads(unsigned count)
@@ -26,6 +42,7 @@ class WindowRunner::Threads {
   tbb::global_control limit_;  // requested number, also on a machine with fewer CPUs
   tbb::task_arena arena_;
 };
+#endif
 
 WindowRunner::WindowRunner(Nanos window, unsigned threads)
     : window_(window), threads_(threads > 1 ? std::make_unique<Threads>(threads) : nullptr) {}

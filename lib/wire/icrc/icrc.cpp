@@ -1,12 +1,15 @@
 #include "wire/icrc/icrc.hpp"
 
+#ifndef ROCI_PORTABLE
 #include <isa-l/crc.h>
+#endif
 
 #include <array>
 #include <cstring>
 
 #include "base/os/guarded_copy.hpp"
 #include "wire/icrc/copy_crc.hpp"
+#include "wire/icrc/crc32.hpp"
 #include "wire/icrc/crc_sum.hpp"
 #include "wire/icrc/icrc_pieces.hpp"
 
@@ -50,7 +53,9 @@ uint32_t copy_masked_headers(const FrameView& view, uint8_t* to) {
 }
 
 const bool kSums = has_carryless_product();
+#ifndef ROCI_PORTABLE
 const bool kWideRegisters = __builtin_cpu_supports("avx") != 0;
+#endif
 
 bool has_options(const FrameView& view) {
   return !view.ipv6 && view.l4_offset - view.l3_offset != sizeof(Ipv4Header);
@@ -72,11 +77,15 @@ ROCI_PCLMUL uint32_t sum_short(const FrameView& view, uint32_t begin, uint32_t l
 }  // namespace
 
 uint32_t icrc_continue(uint32_t state, const uint8_t* data, size_t length) {
+#ifdef ROCI_PORTABLE  // Debian has no static library of ISA-L
+  return crc32_continue(state, data, length);
+#else
   state = crc32_gzip_refl(state, data, length);
   // ISA-L 2.30 leaves the upper halves of wide registers in use. SSE instructions after it, as in this code, then take
   // two to three times as long.
   if (kWideRegisters) asm volatile("vzeroupper");
   return state;
+#endif
 }
 
 uint32_t icrc_headers(const FrameView& view) {
