@@ -2,8 +2,9 @@
 
 usage: pack.py BUILD NAME
 
-Writes BUILD/NAME.tar.xz with the files that `cmake --install` installs, in the folder NAME. The same build makes the same
-archive: files are sorted, belong to root and have the time SOURCE_DATE_EPOCH [0]."""
+Writes BUILD/NAME.tar.xz with the files that `cmake --install` installs, in the folder NAME, and the copyright files of the
+Debian packages whose code is part of the programs. The same build makes the same archive: files are sorted, belong to
+root and have the time SOURCE_DATE_EPOCH [0]."""
 
 import os
 import pathlib
@@ -12,12 +13,27 @@ import subprocess
 import sys
 import tarfile
 
+# Packages of the static libraries and of the headers with code.
+LINKED = ("libaec-dev libbsd-dev libcli11-dev libdpdk-dev libexpected-dev libfmt-dev libhdf5-dev libjs-chart.js libmd-dev "
+          "libpcap0.8-dev libspdlog-dev libstdc++-12-dev libyaml-cpp-dev nlohmann-json3-dev zlib1g-dev").split()
+
+
+def add_copyright_files(folder):
+    folder.mkdir(parents=True)
+    for package in LINKED:
+        file = pathlib.Path("/usr/share/doc", package, "copyright")
+        if not file.exists():
+            sys.exit(f"pack.py: the copyright file of the package {package} is missing: {file}")
+        shutil.copyfile(file, folder / f"{package}.txt")  # follows links
+
 
 def main():
     build, name = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
     stage = build / "portable-stage"
     shutil.rmtree(stage, ignore_errors=True)
     subprocess.run(["cmake", "--install", build, "--prefix", stage / name, "--strip"], check=True, stdout=subprocess.DEVNULL)
+
+    add_copyright_files(stage / name / "share/doc/rocinante/third-party")
 
     def normalized(member):
         member.uid = member.gid = 0

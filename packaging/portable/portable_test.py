@@ -89,7 +89,8 @@ class Files(Archive):
                                                           "librdmacm.so", "libroci-paths.so")]
         expected += ["lib/librocinante.so", "include/roci/device.hpp", "include/roci/cc.h", "share/man/man7/rocinante.7",
                      "share/rocinante/config/net-default.yaml", "share/rocinante/config/lab/incast.yaml",
-                     "share/doc/rocinante/LICENSE", "share/doc/rocinante/copyright"]
+                     "share/doc/rocinante/LICENSE", "share/doc/rocinante/copyright",
+                     "share/doc/rocinante/third-party/libdpdk-dev.txt"]
         self.assertEqual([name for name in expected if not (self.top / name).exists()], [])
 
     def test_files_belong_to_root_and_are_not_writable_by_others(self):
