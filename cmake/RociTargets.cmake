@@ -98,8 +98,8 @@ function(roci_test_code TARGET)
   roci_in_unity(${TARGET})
 endfunction()
 
-# FIGURES: GoogleTest patterns of tests of end results in virtual time. They are excluded with sanitizers: they are slow
-# there and run code that other tests also run.
+# FIGURES: GoogleTest patterns of tests of end results in virtual time, of rates and of whole tables. They are excluded
+# with sanitizers: they are slow there and run code that other tests also run.
 function(roci_test NAME)
   cmake_parse_arguments(ARG "" "SHARDS" "USES;LABELS;RUNNER;APART;FIGURES" ${ARGN})
   roci_sources(sources ${CMAKE_CURRENT_SOURCE_DIR}/${NAME})
