@@ -141,7 +141,7 @@ class Calls(RdmacmPrograms):
     def test_get_cm_event_does_not_return_after_channel_is_destroyed(self):
         self.check("channels")
 
-    def test_listener_reports_each_request_once_while_it_moves_between_channels(self):
+    def test_listener_loses_no_request_while_it_moves_between_channels(self):
         self.check("migration")
 
     def test_sidr_request_reports_reply_and_rejection(self):
