@@ -39,13 +39,13 @@ if(ROCI_SANITIZE)
   endif()
 endif()
 # Hardening. Always: PIE, read-only relocations that are resolved at start, no executable stack. With ROCI_HARDENING, as
-# tests/install/hardening.py checks (the cost in instructions per message is in bench/RESULTS.md):
+# tests/install/hardening.py checks:
 #   - Stack protector: in all code but the layers that process packets, whose targets have the property ROCI_HOT.
 #   - _FORTIFY_SOURCE: not with sanitizers, which check more, and not without optimization (targets with the property
-#     ROCI_NOT_OPTIMIZED), where the C library rejects it. Level 2: with level 3 GCC 12 inlines less, which costs up to
-#     2 % of the instructions of a message. Distributions define another level; it is replaced.
-#   - Control-flow protection (x86): shadow stacks. Landing pads (-fcf-protection=branch) cost up to 2.2 %, and Linux does
-#     not use them in user space.
+#     ROCI_NOT_OPTIMIZED), where the C library rejects it. Level 2, because GCC 12 inlines less with level 3, which costs
+#     instructions per message. Distributions define another level; it is replaced.
+#   - Control-flow protection (x86): shadow stacks. Landing pads (-fcf-protection=branch) also cost instructions, and Linux
+#     does not use them in user space.
 option(ROCI_HARDENING "Stack protector, _FORTIFY_SOURCE and shadow stacks" ON)
 include(CheckPIESupported)
 check_pie_supported()

@@ -91,8 +91,7 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   std::condition_variable acknowledged;
   uint32_t reported = 0;
   std::atomic<uint32_t> queued{0};  // events in the channel; changed with the channel's mutex held
-  std::mutex
-      channel_mutex;  // held while another thread than the program's uses the channel, and while it changes
+  std::mutex channel_mutex;         // held by handlers that use the channel, and while it changes
 
   static Id& of(rdma_cm_id* id) { return *reinterpret_cast<Handle*>(id)->id; }
   // For the thread of the program. Handlers use push().

@@ -53,17 +53,23 @@ TEST(Attacker, cnps_with_wrong_address_or_queue_pair_are_dropped) {
   EXPECT_GT(net.measure(500us).sum, 0.98 * net.most_goodput());
 }
 
-// The standard has no means to detect them: they reduce the rate to its minimum while they arrive.
-TEST(Attacker, cnp_flood_reduces_rate_to_minimum_only_while_it_lasts) {
-  FanIn net(dcqcn());
-  net.drive(200us);
+// Sends a CNP to the first sender each microsecond. Returns the lowest rate of its flow meanwhile.
+uint64_t least_rate_in_cnp_flood(FanIn& net, int cnps) {
   const ByteVector frame = encode_packet(cnp(net));
   uint64_t least = UINT64_MAX;
-  for (int i = 0; i < 5000; ++i) {
+  for (int i = 0; i < cnps; ++i) {
     net.inject(frame);
     net.drive(1us);
     least = std::min(least, net.control(0)->published.read().rate);
   }
+  return least;
+}
+
+// The standard has no means to detect them: they reduce the rate to its minimum while they arrive.
+TEST(Attacker, cnp_flood_reduces_rate_to_minimum_only_while_it_lasts) {
+  FanIn net(dcqcn());
+  net.drive(200us);
+  const uint64_t least = least_rate_in_cnp_flood(net, 5000);
   EXPECT_GE(net.hosts[0]->counter("rx_cnp"), 4990U);
   EXPECT_GT(reasons(net, 0, "cut"), 500U);
   EXPECT_GE(least, 1'000'000'000U);
@@ -87,13 +93,7 @@ TEST(Attacker, cnp_flood_does_not_reduce_rate_with_ignore_cnps) {
   for (const bool ignore : {false, true}) {
     FanIn net(authenticated_dcqcn(ignore));
     net.drive(200us);
-    const ByteVector frame = encode_packet(cnp(net));
-    uint64_t least = UINT64_MAX;
-    for (int i = 0; i < 2000; ++i) {
-      net.inject(frame);
-      net.drive(1us);
-      least = std::min(least, net.control(0)->published.read().rate);
-    }
+    const uint64_t least = least_rate_in_cnp_flood(net, 2000);
     Side& host = *net.hosts[0];
     EXPECT_GE(host.counter("rx_cnp"), 1990U);
     EXPECT_EQ(host.counter(ignore ? "rp_cnp_ignored" : "rp_cnp_handled"), host.counter("rx_cnp"));

@@ -43,8 +43,7 @@ struct Reported {
   uint32_t losses = 0;
   uint32_t timeouts = 0;
   uint32_t cnps = 0;
-  Nanos cnp_from_echo{
-      kNever};  // time of the last CE mark that counted as a CNP (`ignore_cnps`); kNever: none
+  Nanos cnp_from_echo = kNever;  // last time that a CE mark counted as a CNP (`ignore_cnps`)
   uint32_t rtt_samples = 0;
   uint32_t probes = 0;
   uint32_t receiver_window = UINT32_MAX;
