@@ -37,7 +37,7 @@ Examples:
     roci-run roci-perf write bw localhost
 
 Exit status: 0 on success; 1 if the test failed or could not run; 2 for invalid options or
-configuration.)";
+configuration; 130 after an interrupt.)";
 
 // Without this check CLI11 would report a missing subcommand for an unknown test.
 Status check_test_name(int argc, const char* const* argv) {
@@ -111,7 +111,8 @@ class Command {
                 "Messages before the measurement [" + std::string(latency() ? "100" : "0") + "]", kTest);
     if (!latency()) {
       add_.seconds("-f,--margin", o_.margin, 0, 3600,
-                   "With -D: seconds at the start and end that are not measured [S/10, at most 2]", kTest)
+                   "With -D: seconds at the start and at the end that are not measured [S/10, at most 2]",
+                   kTest)
           ->needs(duration);
     }
     add_.flag("--verify", t.verify, "Verify every received byte (results include filling and verification)",
