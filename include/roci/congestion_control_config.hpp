@@ -19,8 +19,9 @@ struct CongestionProfile {
   // Profile, algorithm or "none" that a flow runs if its peer does not meet the algorithm's requirements. Empty: such a
   // queue pair is refused.
   std::string fallback;
-  // DSCP of all packets, except CNPs, of queue pairs that run this profile, 0 to 63; -1: that of their path. It selects the queue in the
-  // switches; LDCP requires one of its own (draft-dai-tsvwg-pfc-free-congestion-control 2.3).
+  // DSCP of all packets, except CNPs, of queue pairs that run this profile, 0 to 63; -1: that of their path. It
+  // selects the queue in the switches; LDCP requires a queue of its own (draft-dai-tsvwg-pfc-free-congestion-control
+  // 2.3).
   int dscp = -1;
 
   friend bool operator==(const CongestionProfile&, const CongestionProfile&) = default;
