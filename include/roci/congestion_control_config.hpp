@@ -47,7 +47,7 @@ struct CongestionControlConfig {
   std::vector<std::string> plugins;                   // shared objects with further algorithms
   std::map<std::string, CongestionProfile> profiles;  // by name
   // Default of queue pairs: a profile, an algorithm, "window" or "none". The environment variable ROCI_CC takes
-  // precedence. "window" applies towards peers without selective repeat, that is, all standard peers. The requester
+  // precedence. "window" applies if selective repeat was not negotiated, as with all standard peers. The requester
   // then has at most 128 packets in flight at first; loss and queueing delay reduce the limit, acknowledged packets
   // raise it.
   std::string profile = "window";
