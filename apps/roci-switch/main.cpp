@@ -217,8 +217,7 @@ int main_(int argc, char** argv) {
       ->check(is_positive_span());
   app.add_option("--linger", linger,
                  "stop when no process was connected by memif or shared memory, and the ready file was not "
-                 "touched, for "
-                 "SECONDS")
+                 "touched, for SECONDS")
       ->check(is_positive_span());
   app.add_option("--ready-file", options.ready_file, "create this file when all ports are open")
       ->type_name("PATH");

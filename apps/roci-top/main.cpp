@@ -48,8 +48,8 @@ Error no_process_error(const Options& options, const std::filesystem::path& fold
   if (silent > 0) sentence += " (" + std::to_string(silent) + " not responding)";
   return {sentence + " in " + folder.native() +
               "; processes of the same user have telemetry: programs started by roci-run; roci-switch, "
-              "unless its file "
-              "has 'eal: {telemetry: false}'; and roci-perf, if its file has 'eal: {telemetry: true}'",
+              "unless its file has 'eal: {telemetry: false}'; and roci-perf, if its file has "
+              "'eal: {telemetry: true}'",
           ESRCH};
 }
 

@@ -118,7 +118,9 @@ class Command {
     add_.flag("--verify", t.verify, "Verify every received byte (results include filling and verification)",
               kTest);
     add_.number("--seed", t.seed, 0, std::numeric_limits<uint64_t>::max(),
-                "Seed of the data of --verify and of the initial PSNs [random PSNs]", kTest);
+                "Seed of the data of --verify, of the initial PSNs and of the frames that --loss drops "
+                "[random PSNs and drops]",
+                kTest);
   }
 
   void add_transport() {
