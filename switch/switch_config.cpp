@@ -36,7 +36,8 @@ Status check_ports(const SwitchConfig& config) {
     if (Status s = check_classes(port.classes, port.queue); !s) return fail(s.error().within(where));
   }
   if (*workers.rbegin() >= kMaxSwitchWorkers)
-    return fail("at most " + std::to_string(kMaxSwitchWorkers) + " workers are allowed");
+    return fail("worker " + std::to_string(*workers.rbegin()) + " has a port; allowed are workers 0 to " +
+                std::to_string(kMaxSwitchWorkers - 1));
   if (*workers.rbegin() + 1 != workers.size())
     return fail("worker " + std::to_string(*workers.rbegin()) +
                 " has a port, and a worker with a lower number has none");
@@ -280,7 +281,8 @@ Status check_reaction(const ReactionConfig& r, BitsPerSec rate) {
 
 Status check_shaper(const SwitchConfig& config, const SwitchShaperConfig& shaper) {
   if (shaper.rate.value() == 0) return fail("rate must be above 0");
-  if (shaper.traffic_class >= kTrafficClasses) return fail("unknown class");
+  if (shaper.traffic_class >= kTrafficClasses)
+    return fail("class must be 0 to " + std::to_string(kTrafficClasses - 1));
   ROCI_TRY(check_aqm(shaper.aqm));
   if (shaper.qcn) {
     ROCI_TRY(check_qcn(*shaper.qcn));

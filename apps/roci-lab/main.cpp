@@ -13,8 +13,10 @@
 namespace {
 
 int run(int argc, char** argv) {
-  CLI::App app{"Simulates networks in virtual time with the real stack, switch and congestion control.",
-               "roci-lab"};
+  CLI::App app{
+      "Runs network experiments in virtual or real time with the production stack, switch and congestion "
+      "control.",
+      "roci-lab"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "roci-lab " ROCI_VERSION, "print the version and exit");
   roci::lab::RunOptions options;
@@ -24,14 +26,15 @@ int run(int argc, char** argv) {
   run->add_option("--only", options.only, "Selects the runs (variants and sweeps) with these names");
   run->add_option("--seeds", options.seeds, "Number of seeds per run, starting with the file's seed")
       ->check(CLI::Range(1, 10000));
-  run->add_option("--jobs", options.jobs,
-                  "Concurrent runs; under mpirun of the first rank, other ranks execute one at a time")
+  run->add_option(
+         "--jobs", options.jobs,
+         "Concurrent runs [1]; under mpirun this applies to the first rank, others execute one run at a time")
       ->check(CLI::Range(1, 1024));
   run->add_option("--threads", options.threads, "Threads per run [number of CPUs divided by --jobs]");
   bool in_virtual_time = false;  // not read: virtual time is the default
-  CLI::Option* real =
-      run->add_flag("--real", options.real,
-                    "Limits virtual time to the speed of the clock, and uses the file's real ports");
+  CLI::Option* real = run->add_flag(
+      "--real", options.real,
+      "Limits virtual time to the speed of the clock, and uses the file's real ports (key ports)");
   run->add_flag("--virtual", in_virtual_time, "Runs in virtual time, as fast as possible (the default)")
       ->excludes(real);
   run->add_option("-o,--out", options.out, "Folder for results [lab-NAME]");

@@ -267,8 +267,8 @@ Result<TelemetryAnswer> SwitchEndpoints::shaper(std::string_view parameters) con
   if (!number) return fail(number.error());
   const auto index = static_cast<size_t>(*number);
   if (index >= sw.shaper_count()) {
-    return fail("switch " + quoted(sw.name()) + " has " + std::to_string(sw.shaper_count()) +
-                " shapers, numbered from 0");
+    return fail("shaper " + std::to_string(index) + " does not exist; switch " + quoted(sw.name()) + " has " +
+                std::to_string(sw.shaper_count()) + " shapers, numbered from 0");
   }
   const ShaperCounts c = sw.shaper_counts(index);
   TelemetryMap out;

@@ -216,7 +216,8 @@ int main_(int argc, char** argv) {
                  "print a table of the ports every SECONDS, or at an interval such as 500ms")
       ->check(is_positive_span());
   app.add_option("--linger", linger,
-                 "stop when for this time no memif client was connected and the ready file was not touched")
+                 "stop when no process was connected by memif or shared memory, and the ready file was not "
+                 "touched, for SECONDS")
       ->check(is_positive_span());
   app.add_option("--ready-file", options.ready_file, "create this file when all ports are open")
       ->type_name("PATH");

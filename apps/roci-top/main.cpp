@@ -47,8 +47,9 @@ Error no_process_error(const Options& options, const std::filesystem::path& fold
   if (!options.prefix.empty()) sentence += " whose DPDK prefix starts with '" + options.prefix + "'";
   if (silent > 0) sentence += " (" + std::to_string(silent) + " not responding)";
   return {sentence + " in " + folder.native() +
-              "; processes of the same user have telemetry: roci-switch, unless its file has 'eal: "
-              "{telemetry: false}', and roci-perf, if its file has 'eal: {telemetry: true}'",
+              "; processes of the same user have telemetry: programs started by roci-run; roci-switch, "
+              "unless its file has 'eal: {telemetry: false}'; and roci-perf, if its file has "
+              "'eal: {telemetry: true}'",
           ESRCH};
 }
 

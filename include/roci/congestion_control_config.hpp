@@ -19,8 +19,9 @@ struct CongestionProfile {
   // Profile, algorithm or "none" that a flow runs if its peer does not meet the algorithm's requirements. Empty: such a
   // queue pair is refused.
   std::string fallback;
-  // DSCP of all packets, except CNPs, of queue pairs that run this profile, 0 to 63; -1: that of their path. It selects the queue in the
-  // switches; LDCP requires one of its own (draft-dai-tsvwg-pfc-free-congestion-control 2.3).
+  // DSCP of all packets, except CNPs, of queue pairs that run this profile, 0 to 63; -1: that of their path. It
+  // selects the queue in the switches; LDCP requires a queue of its own (draft-dai-tsvwg-pfc-free-congestion-control
+  // 2.3).
   int dscp = -1;
 
   friend bool operator==(const CongestionProfile&, const CongestionProfile&) = default;
@@ -46,7 +47,7 @@ struct CongestionControlConfig {
   std::vector<std::string> plugins;                   // shared objects with further algorithms
   std::map<std::string, CongestionProfile> profiles;  // by name
   // Default of queue pairs: a profile, an algorithm, "window" or "none". The environment variable ROCI_CC takes
-  // precedence. "window" applies towards peers without selective repeat, that is, all standard peers. The requester
+  // precedence. "window" applies if selective repeat was not negotiated, as with all standard peers. The requester
   // then has at most 128 packets in flight at first; loss and queueing delay reduce the limit, acknowledged packets
   // raise it.
   std::string profile = "window";

@@ -23,7 +23,7 @@ struct ExtensionConfig {
   // Acknowledgments carry a MAC with peers that enable it too (`authenticate: prefer`).
   bool authenticate = false;
   // Further extensions, which the sender enables:
-  // On each request, so that each acknowledgment is a round-trip time sample: 12 and 20 bytes.
+  // On each request (12 bytes), and an echo in each acknowledgment (20 bytes), which is a round-trip time sample.
   bool timestamps = false;
   bool source_qpn = false;  // on each request, for switches that notify senders: 8 bytes
   bool data_lsn = false;    // byte sequence number on each request, for captures and analysis: 12 bytes

@@ -11,7 +11,7 @@ namespace roci {
 
 // Starts DPDK, opens the port of the configuration file and creates a device. The file has a section `device` and
 // optionally a section `eal`. config/perf-server.yaml is an example; config/perf-client.yaml describes every key. A
-// memif client waits up to `connect_timeout` for its server, any port as long for its link.
+// memif client waits up to `connect_timeout` for its server, and every port as long for its link.
 //
 // DPDK starts once per process: a second device must have the same `eal` section, else EBUSY. In a program that has
 // started DPDK itself, its own settings apply. Any thread.

@@ -57,9 +57,9 @@ struct PortRequest {
 using PortFactory = std::function<Result<std::unique_ptr<ExternalPort>>(const PortRequest&)>;
 
 // Registers the factory of ports whose name in a configuration file (`port: {device: NAME}`) starts with `prefix`. An
-// error of the factory is the error of open_device(). Fails with EEXIST if a registered prefix starts with this one or the
-// reverse, and with EINVAL if it is empty, has other characters than letters, digits and '_', or starts with "net_"
-// (DPDK's drivers). Registration cannot be reversed. Any thread.
+// error of the factory is the error of open_device(). Fails with EEXIST if this prefix is the start of a registered
+// one or the reverse. Fails with EINVAL if it is empty, has other characters than letters, digits and '_', or starts
+// with "net_" (DPDK's drivers). Registration cannot be reversed. Any thread.
 [[nodiscard]] Status register_port(const std::string& prefix, PortFactory factory);
 
 }  // namespace roci

@@ -11,11 +11,12 @@ import sys
 
 HEAD = """# Congestion control algorithms
 
-Reference of the built-in congestion control algorithms: parameters, states and reasons of changes. Selection, monitoring
-and plugin development are in [congestion-control.md](congestion-control.md).
+Reference of the built-in congestion control algorithms: parameters, states and reasons of changes. Selection,
+monitoring and plugin development are in [congestion-control.md](congestion-control.md).
 
-The page is the output of `roci-cc show NAME --markdown` for each algorithm; a test (`tests/roci-cc/documented.py`) compares
-them. "Project default" is a value that the source does not give; "project addition" is a parameter that it does not have.
+The page is the output of `roci-cc show NAME --markdown` for each algorithm; a test (`tests/roci-cc/documented.py`)
+compares them. "Project default" is a value that the source does not give; "project addition" is a parameter that the
+source does not have.
 """
 
 

@@ -37,7 +37,7 @@ Examples:
     roci-run roci-perf write bw localhost
 
 Exit status: 0 on success; 1 if the test failed or could not run; 2 for invalid options or
-configuration.)";
+configuration; 130 after an interrupt.)";
 
 // Without this check CLI11 would report a missing subcommand for an unknown test.
 Status check_test_name(int argc, const char* const* argv) {
@@ -111,13 +111,16 @@ class Command {
                 "Messages before the measurement [" + std::string(latency() ? "100" : "0") + "]", kTest);
     if (!latency()) {
       add_.seconds("-f,--margin", o_.margin, 0, 3600,
-                   "With -D: seconds at the start and end that are not measured [S/10, at most 2]", kTest)
+                   "With -D: seconds at the start and at the end that are not measured [S/10, at most 2]",
+                   kTest)
           ->needs(duration);
     }
     add_.flag("--verify", t.verify, "Verify every received byte (results include filling and verification)",
               kTest);
     add_.number("--seed", t.seed, 0, std::numeric_limits<uint64_t>::max(),
-                "Seed of the data of --verify and of the initial PSNs [random PSNs]", kTest);
+                "Seed of the data of --verify, of the initial PSNs and of the frames that --loss drops "
+                "[random PSNs and drops]",
+                kTest);
   }
 
   void add_transport() {

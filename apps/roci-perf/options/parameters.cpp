@@ -84,7 +84,7 @@ Status validate(const Parameters& p) {
     return fail("--mtu is " + std::to_string(p.mtu) + "; allowed are 256, 512, 1024, 2048 and 4096");
   }
   if (!std::isfinite(p.duration) || p.duration < 0 || p.duration > 86400) {
-    return fail("--duration is " + std::to_string(p.duration) + " seconds; allowed are up to 86400");
+    return fail("--duration is " + std::to_string(p.duration) + " seconds; allowed are 0 to 86400");
   }
   if (p.mode == Mode::kLatency && p.queue_pairs != 1)
     return fail("latency is measured with one queue pair; --qp is " + std::to_string(p.queue_pairs));

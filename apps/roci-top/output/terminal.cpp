@@ -9,6 +9,8 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -77,7 +79,8 @@ Result<std::unique_ptr<Terminal>> Terminal::open() {
   for (const int signal : kSignals) sigaddset(&signals, signal);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   made->signals_ = signalfd(-1, &signals, SFD_CLOEXEC);
-  if (made->signals_ < 0) return fail("signalfd failed", errno);
+  if (made->signals_ < 0)
+    return fail(std::string("a signalfd cannot be created: ") + std::strerror(errno), errno);
   made->enter();
   return made;
 }

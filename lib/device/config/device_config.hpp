@@ -5,12 +5,12 @@
 //     port: {device: "net_memif0,role=client,id=0,socket=/run/roci.sock", mtu: 4200}   # port/port_config.hpp
 //     addresses: [10.0.0.1/24, "fd00::1/64"]
 //     gateways: [10.0.0.254]                       # at most one of each IP version
-//     neighbors:                                  # static entries; other addresses are resolved by ARP and ND
+//     neighbours:                                  # static entries; other addresses are resolved by ARP and ND
 //       - {address: 10.0.0.2, mac: "02:00:00:00:00:02"}
 //     vlan: 0                                      # 1 to 4094; 0: untagged
 //     priority: 0                                  # of the VLAN tag
 //     progress: application                        # application | dedicated (one thread of the device per worker)
-//     workers: 1                                   # poll loops, each with its queue pairs and port queue
+//     workers: 1                                   # poll loops, each with its queue pairs
 //     cpu: 1                                       # dedicated: core of the first worker; worker n gets core cpu + n
 //     cpus: [1, 3]                                 # dedicated, instead of cpu: one core for each worker
 //     idle: yield                                  # of the device's threads: spin | yield | sleep

@@ -57,8 +57,8 @@ Status read_ends(ConfigNode& node, const Topology& topology, TrafficSpec& spec) 
   };
   if (others_send) spec.from = rest(spec.to);
   if (others_receive) spec.to = rest(spec.from);
-  if (spec.from.empty()) return node.error("from", "names no host");
-  if (spec.to.empty()) return node.error("to", "names no host");
+  if (spec.from.empty()) return node.error("from", "selects no host; at least one is required");
+  if (spec.to.empty()) return node.error("to", "selects no host; at least one is required");
   return {};
 }
 
@@ -173,7 +173,9 @@ Status read_traffic(ConfigNode& root, Scenario& scenario) {
       return node.error("pattern", "random requires arrivals: poisson; use permutation or all_to_all");
     if (spec.arrivals == TrafficSpec::Arrivals::kPoisson && spec.pattern != Pattern::kRandom)
       return node.error("pattern", "arrivals: poisson requires pattern: random");
-    if (spec.degree > spec.from.size()) return node.error("degree", "exceeds the number of senders");
+    if (spec.degree > spec.from.size())
+      return node.error("degree", "is " + std::to_string(spec.degree) + "; at most the number of senders, " +
+                                      std::to_string(spec.from.size()) + ", is allowed");
     if (spec.to.size() == 1 &&
         std::ranges::count(spec.from, spec.to[0]) == static_cast<std::ptrdiff_t>(spec.from.size()))
       return node.error("to", "the only receiver is also the only sender");

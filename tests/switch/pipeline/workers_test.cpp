@@ -235,7 +235,7 @@ TEST_F(WorkersTest, each_worker_must_have_a_port) {
       check(config).error().message.find("worker 2 has a port, and a worker with a lower number has none"),
       std::string::npos);
   config.ports[1].worker = kMaxSwitchWorkers;
-  EXPECT_NE(check(config).error().message.find("at most 16 workers"), std::string::npos);
+  EXPECT_NE(check(config).error().message.find("allowed are workers 0 to 15"), std::string::npos);
 }
 
 // A port between two threads.
