@@ -5,13 +5,6 @@
 namespace roci {
 namespace {
 
-MacAddress mac_for(const SwitchConfig& config) {
-  if (!config.mac.is_zero()) return config.mac;
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same name gives the same MAC in each run
-  for (const char c : config.name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return MacAddress::local(hash);
-}
-
 std::vector<ClassConfigs> classes_of(const SwitchConfig& config) {
   std::vector<ClassConfigs> classes;
   for (const SwitchPortConfig& port : config.ports) classes.push_back(port.classes);
@@ -25,6 +18,13 @@ uint32_t workers_of(const SwitchConfig& config) {
 }
 
 }  // namespace
+
+MacAddress Switch::mac_of(const SwitchConfig& config) {
+  if (!config.mac.is_zero()) return config.mac;
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same name gives the same MAC in each run
+  for (const char c : config.name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return MacAddress::local(hash);
+}
 
 Result<std::unique_ptr<Switch>> Switch::create(const SwitchConfig& config, const std::vector<Port*>& ports,
                                                std::shared_ptr<MbufPool> pool) {
@@ -46,7 +46,7 @@ Result<std::unique_ptr<Switch>> Switch::create(const SwitchConfig& config, const
 
 Switch::Switch(const SwitchConfig& config, std::shared_ptr<MbufPool> pool)
     : shared_{config,
-              mac_for(config),
+              mac_of(config),
               std::move(pool),
               SwitchBuffer(config.buffer, classes_of(config), workers_of(config)),
               SwitchRings(workers_of(config)),

@@ -16,6 +16,8 @@ namespace roci {
 
 class Switch final : public Poller {
  public:
+  // MAC address of a switch with this configuration.
+  static MacAddress mac_of(const SwitchConfig& config);
   // `ports` in the order of config.ports; they must outlive the switch. `pool` provides copies and generated frames.
   static Result<std::unique_ptr<Switch>> create(const SwitchConfig& config, const std::vector<Port*>& ports,
                                                 std::shared_ptr<MbufPool> pool);

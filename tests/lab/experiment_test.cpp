@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "lab/scenario/scenario.hpp"
 #include "support/must.hpp"
 
@@ -56,6 +58,22 @@ TEST(Experiment, single_flow_completes_in_ideal_time) {
       EXPECT_NEAR(static_cast<double>(result.flows[0].end.count()) / result.ideal[0], 1, 0.03)
           << operation << " " << size;
     }
+  }
+}
+
+// Switches know the next hops: no packet waits for address resolution.
+TEST(Experiment, first_flow_over_routed_path_completes_in_ideal_time) {
+  const Measurements result = measure(
+      {.topology =
+           "{kind: fat_tree, k: 4, link: {rate: 25Gbps, delay: 1us}, fabric: {rate: 100Gbps, delay: 1us}}",
+       .hosts = "{}",
+       .traffic = "[{from: h0, to: h15, size: 1KB}, {from: h5, to: h10, start: 50us, size: 1KB}]"});
+  ASSERT_EQ(result.flows.size(), 2U);
+  const std::array<Nanos, 2> starts{0us, 50us};
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_NE(result.flows[i].end, kNever);
+    const auto took = static_cast<double>((result.flows[i].end - starts[i]).count());
+    EXPECT_NEAR(took / result.ideal[i], 1, 0.03) << "flow " << i;
   }
 }
 

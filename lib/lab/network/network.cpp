@@ -37,6 +37,9 @@ bool names_pci(const std::string& device) {
   return parsed && parsed->is_pci();
 }
 
+// MAC address of a port at the end of a simulated cable.
+MacAddress mac_of_end(uint64_t cable, bool end_b) { return MacAddress::local(2 * cable + (end_b ? 2 : 1)); }
+
 // Size of the largest message of a queue pair in the scenario.
 uint64_t largest_message(const Scenario& scenario) {
   uint64_t most = 1;
@@ -144,7 +147,7 @@ void Network::make_links() {
     if (!cable.a.is_switch) config.a_to_b.queue = two_frames;
     if (!cable.b.is_switch) config.b_to_a.queue = two_frames;
     const auto number = static_cast<uint64_t>(links_.size());
-    config.macs = {MacAddress::local(2 * number + 1), MacAddress::local(2 * number + 2)};
+    config.macs = {mac_of_end(number, false), mac_of_end(number, true)};
     links_.push_back(std::make_unique<SimLink>(config, pool_));
   }
 }
@@ -164,7 +167,9 @@ Status Network::make_switches() {
         ports.push_back(is_b ? &links_[of.cables[p]]->b() : &links_[of.cables[p]]->a());
       }
     }
-    auto made = Switch::create(scenario_.switches[s], ports, pool_);
+    SwitchConfig config = scenario_.switches[s];
+    config.neighbors = neighbors_of(s);
+    auto made = Switch::create(config, ports, pool_);
     if (!made) return fail(made.error());
     calendars_.push_back(std::make_unique<ArrivalCalendar>(node, ports));
     ArrivalCalendar& calendar = *calendars_.back();
@@ -182,6 +187,25 @@ Status Network::make_switches() {
     switches_.push_back(std::move(*made));
   }
   return {};
+}
+
+// In a network of several switches, the first packet over a next hop would otherwise wait for its resolution (ARP).
+std::vector<SwitchNeighborConfig> Network::neighbors_of(uint32_t switch_number) const {
+  const Topology& topology = scenario_.topology;
+  std::vector<SwitchNeighborConfig> neighbors;
+  if (topology.switches.size() == 1) return neighbors;  // layer 2
+  const std::vector<uint32_t>& cables = topology.switches[switch_number].cables;
+  for (uint32_t port = 0; port < cables.size(); ++port) {
+    const uint32_t cable = cables[port];
+    if (links_[cable] == nullptr) continue;
+    const bool far_is_b = !topology.is_end_b(switch_number, port);
+    const Cable::End& far = topology.far_end(switch_number, port);
+    neighbors.push_back(far.is_switch ? SwitchNeighborConfig{topology.cable_address(cable, far_is_b).address,
+                                                             Switch::mac_of(scenario_.switches[far.node])}
+                                      : SwitchNeighborConfig{topology.host_address(far.node).address,
+                                                             mac_of_end(cable, far_is_b)});
+  }
+  return neighbors;
 }
 
 Status Network::make_hosts() {

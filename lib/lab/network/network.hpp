@@ -56,6 +56,8 @@ class Network {
   [[nodiscard]] RealPort* real_port(uint32_t cable, bool end_b) const;
   void make_links();
   Status make_switches();
+  // Hosts and switches at the other ends of a switch's simulated cables.
+  [[nodiscard]] std::vector<SwitchNeighborConfig> neighbors_of(uint32_t switch_number) const;
   Status make_hosts();
 
   struct HostParts {
