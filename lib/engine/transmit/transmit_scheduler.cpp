@@ -1,6 +1,7 @@
 #include "engine/transmit/transmit_scheduler.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace roci {
@@ -97,7 +98,7 @@ bool TransmitScheduler::run_timers(TransportContext& context) {
 bool TransmitScheduler::serve_ready(TransportContext& context) {
   if (parts_.loopback.full()) [[unlikely]]
     parts_.stage.block();  // looped back frames are received first
-  bool worked = false;
+  bool worked = received_count_ > 0 && send_acknowledgments(context);
   // `ahead` is some turns ahead of the served queue pair, for prefetching.
   AttachedQueuePair* ahead =
       parts_.queue_pairs.size() > WorkerParts::kCachedQueuePairs ? ready_.first : nullptr;
@@ -119,6 +120,22 @@ bool TransmitScheduler::serve_ready(TransportContext& context) {
   }
   // If some queue pairs have not had their turn, there may be work although no served queue pair had any.
   return worked || (more_than_a_round && !parts_.stage.blocked());
+}
+
+// Queue pairs that cannot send now acknowledge in their turn.
+bool TransmitScheduler::send_acknowledgments(TransportContext& context) {
+  bool sent = false;
+  for (AttachedQueuePair* const qp : std::span(received_.data(), std::exchange(received_count_, 0))) {
+    if (parts_.stage.blocked()) break;
+    if (!qp->core.has_due_acknowledgment()) continue;
+    if (stopped_ != 0 && is_stopped(flow_control_.priority_of(qp->core.sent_path()))) continue;
+    parts_.extensions.follow(*qp, false);
+    if (parts_.extensions.negotiation_of(*qp) != PeerExtensions::Negotiation::kYes) continue;
+    const ControlledQueuePair* const controlled = CongestionControl::of(qp->core);
+    if (controlled != nullptr && controlled->phase != ControlledQueuePair::Phase::kRunning) continue;
+    if (refresh_path(context, *qp)) sent |= qp->core.acknowledge(context);
+  }
+  return sent;
 }
 
 bool TransmitScheduler::serve(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta) {

@@ -1,4 +1,5 @@
-// Order in which the queue pairs of a worker send: round robin over the ready ones, a turn of some packets each.
+// Order in which the queue pairs of a worker send: round robin over the ready ones, a turn of some packets each. Due
+// acknowledgments are sent before, so that they do not wait for the data of other queue pairs.
 //
 //   doorbells, packets, timers, decisions --> ready list --> turn --> transmit() --> TransmitStage
 //                                              ^      |        |
@@ -33,6 +34,13 @@ class TransmitScheduler final : public PathSource {
     } else if (pausable_ && qp.paused != 0) [[unlikely]] {
       check_paused(qp);
     }
+  }
+  // A packet has arrived for the queue pair.
+  void note_packet(AttachedQueuePair& qp) {
+    make_ready(qp);
+    const bool others_send = waiting_to_send() > (qp.waits_to_send ? 1U : 0U);
+    if (others_send && received_count_ < received_.size()) [[unlikely]]
+      received_[received_count_++] = &qp;
   }
   // Removes a queue pair that is detached from all lists, cancels its timer and withdraws its grants.
   void remove(AttachedQueuePair& qp);
@@ -88,6 +96,7 @@ class TransmitScheduler final : public PathSource {
   static void unlink(AttachedQueuePair& qp, QueuePairList& list);
 
   bool take_rung();
+  [[gnu::noinline]] bool send_acknowledgments(TransportContext& context);
   // Returns whether the queue pair has sent, or could continue.
   bool serve(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);
   bool transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);
@@ -121,6 +130,9 @@ class TransmitScheduler final : public PathSource {
   uint8_t stopped_to_ = 0;  // priority + 1 of the datagram that could not be sent; 0: none
 
   QueuePairList ready_;
+  // Queue pairs that have received packets in this round, while others have data to send.
+  std::array<AttachedQueuePair*, 64> received_{};
+  uint32_t received_count_ = 0;
   std::array<QueuePairList, kPriorities> paused_queues_;
   std::vector<AttachedQueuePair*> waiting_;   // for resolution of the next hop; indexed by waiting_at
   uint64_t woken_generation_ = 0;             // of the neighbor table at the last wake_waiting()
