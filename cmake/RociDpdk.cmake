@@ -14,7 +14,12 @@ find_library(RTE_NET_RING rte_net_ring REQUIRED)
 set(shared "$<NOT:$<BOOL:$<TARGET_PROPERTY:ROCI_STATIC_DPDK>>>")  # property of the final program or library
 add_library(roci_dpdk INTERFACE)
 target_include_directories(roci_dpdk SYSTEM INTERFACE ${DPDK_INCLUDE_DIRS})
-target_compile_options(roci_dpdk INTERFACE ${DPDK_CFLAGS_OTHER})
+# GCC ignores precompiled headers after another `-include`; they contain rte_config.h (RociPrecompiled).
+set(dpdk_options ${DPDK_CFLAGS_OTHER})
+string(REPLACE "-include;rte_config.h" "" dpdk_options "${dpdk_options}")
+set_target_properties(PkgConfig::DPDK PROPERTIES INTERFACE_COMPILE_OPTIONS "")
+target_compile_options(roci_dpdk INTERFACE ${dpdk_options}
+  $<$<NOT:$<BOOL:$<TARGET_PROPERTY:ROCI_PRECOMPILED>>>:SHELL:-include rte_config.h>)
 target_link_libraries(roci_dpdk INTERFACE $<${shared}:PkgConfig::DPDK>)
 add_library(roci_dpdk_ring INTERFACE)
 target_link_libraries(roci_dpdk_ring INTERFACE roci_dpdk $<${shared}:${RTE_NET_RING}>)

@@ -86,9 +86,10 @@ endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  # Paths below the source folder are relative in the cache, so that clones and worktrees share compiled files.
+  # Paths below the source folder are relative in the cache, so that clones and worktrees share compiled files. The
+  # sloppiness is required with precompiled headers.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-    ${CCACHE_PROGRAM})
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
 endif()
 
 # Trace points (lib/base/trace_points.hpp, docs/tracing.md).
