@@ -168,7 +168,7 @@ def is_checked(name):
     path = pathlib.PurePath(name)
     if path.suffix in (".hpp", ".cpp", ".h", ".c"):
         return path.parts[0] in CODE_FOLDERS
-    return (path.suffix in (".md", ".py", ".lua", ".yaml", ".cmake", ".sh") or path.name in ("CMakeLists.txt", "roci", "run")
+    return (path.suffix in (".md", ".py", ".lua", ".yaml", ".cmake", ".sh", ".in") or path.name in ("CMakeLists.txt", "roci", "run")
             or name.startswith("packaging/man/"))
 
 
