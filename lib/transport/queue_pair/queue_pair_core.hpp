@@ -121,7 +121,8 @@ class alignas(64) QueuePairCore {
   // Sends at most `budget` packets. True when more can be sent as soon as there is budget, a buffer and space in the
   // port. False when the queue pair waits for its peer, its application or its deadline.
   virtual bool transmit(TransportContext& context, uint32_t budget) = 0;
-  // Whether an acknowledgment is due that no READ response precedes, and sends it. Returns whether it was sent.
+  // Packets that precede the data of other queue pairs: an acknowledgment that no READ response of this queue pair
+  // precedes, and a response to a probe. acknowledge() sends them and returns whether it has sent a packet.
   [[nodiscard]] virtual bool has_due_acknowledgment() const { return false; }
   virtual bool acknowledge(TransportContext& /*context*/) { return false; }
   [[nodiscard]] virtual Nanos deadline() const = 0;
