@@ -186,9 +186,9 @@ Result<TelemetryAnswer> SwitchEndpoints::port(std::string_view parameters) const
   add(out, "flooded", c.flooded);
   add(out, "routed", c.routed);
   add(out, "answered", c.answered);
-  add(out, "telemetry_begun", c.telemetry_started);
+  add(out, "telemetry_inserted", c.telemetry_inserted);
   add(out, "telemetry_hops", c.telemetry_hops);
-  add(out, "telemetry_ended", c.telemetry_ended);
+  add(out, "telemetry_stripped", c.telemetry_stripped);
   add(out, "telemetry_too_long", c.telemetry_too_long);
   add(out, "telemetry_malformed", c.telemetry_malformed);
   add(out, "telemetry_discarded", c.telemetry_discarded);
