@@ -185,6 +185,7 @@ Result<TelemetryAnswer> SwitchEndpoints::port(std::string_view parameters) const
   add(out, "tx_bytes", c.tx_bytes);
   add(out, "flooded", c.flooded);
   add(out, "routed", c.routed);
+  add(out, "rerouted", c.rerouted);
   add(out, "answered", c.answered);
   add(out, "telemetry_inserted", c.telemetry_inserted);
   add(out, "telemetry_hops", c.telemetry_hops);
