@@ -49,8 +49,8 @@ class InvalidConfiguration(PerfTest):
         self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], vlan: 5000}}", "vlan", "5000")
         self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], progress: later}}", "application, dedicated")
         self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], cpu: 0}}", "progress: dedicated")
-        self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], neighbours: [{{address: 10.0.0.2, mac: x}}]}}",
-                    "neighbours[0].mac")
+        self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], neighbors: [{{address: 10.0.0.2, mac: x}}]}}",
+                    "neighbors[0].mac")
         self.refuse("device: {", "not valid YAML")
 
     def test_rejects_missing_file(self):

@@ -125,7 +125,7 @@ void expect_as_heard(Packet packet, const ByteVector& frame) {
 // The crash notification is the message that the process would have sent.
 TEST_P(CmManager, stores_dreq_frame_as_crash_notification) {
   const test::Folder root;
-  auto words = CrashNoticeFile::open(root.path(), "place0.17");
+  auto words = CrashNoticeFile::open(root.path(), "slot0.17");
   ASSERT_TRUE(words) << words.error().message;
   a.store_crash_notices_in(std::move(*words));
   Connection* connection = nullptr;
@@ -144,7 +144,7 @@ TEST_P(CmManager, stores_dreq_frame_as_crash_notification) {
   net.run(100ms);
 
   a.store_crash_notices_in(nullptr);
-  auto left = CrashNoticeReader::take(root.path() / "place0.17");
+  auto left = CrashNoticeReader::take(root.path() / "slot0.17");
   ASSERT_TRUE(left && *left);
   const auto bytes = (*left)->next();
   const ByteVector frame(bytes.begin(), bytes.end());

@@ -251,7 +251,7 @@ void Network::make_linux_host(size_t host, Rng& rng) {
   auto linux_host = std::make_unique<LinuxHost>(links_.back()->a(), pool_, config,
                                                 [this](const std::string& what) { judge_.fail(what); });
   for (size_t k = 0; k < scenario_.hosts.size(); ++k)
-    linux_host->add_neighbour(must(IpAddress::parse(address(k))), host_mac(k));
+    linux_host->add_neighbor(must(IpAddress::parse(address(k))), host_mac(k));
   gates_.push_back(std::make_unique<Gate>(*linux_host, draw_stalls(scenario_, rng), Nanos{0}));
   devices_.push_back(nullptr);
   linux_hosts_.push_back(std::move(linux_host));
