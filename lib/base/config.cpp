@@ -132,7 +132,8 @@ Status put(YAML::Node at, const std::vector<Step>& steps, const YAML::Node& valu
   return {};
 }
 
-// Whether the warning was not logged before. A section may be read several times, for example for each port of a switch.
+// Whether the warning was not logged before. A section may be read several times, for example for each port of a
+// switch.
 bool is_first(const std::string& warning) {
   static std::mutex mutex;
   static std::set<std::string> logged;
