@@ -282,7 +282,7 @@ Result<TelemetryAnswer> SwitchEndpoints::shaper(std::string_view parameters) con
   add(out, "held", c.held);
   add(out, "marked", c.marked);
   add(out, "dropped", c.dropped);
-  add(out, "notices", c.notices);
+  add(out, "cnms", c.notices);
   return out;
 }
 
