@@ -80,7 +80,7 @@ constexpr roci_cc_label kStates[] = {
     {"unanswered", "probes are not answered; the window does not grow"},
 };
 
-enum Reason { kNothing, kAdded, kCut, kLineCut, kLossCut, kTimeoutCut, kAskedAgain, kImplausible };
+enum Reason { kNothing, kAdded, kCut, kLineCut, kLossCut, kTimeoutCut, kProbeUnanswered, kImplausible };
 constexpr roci_cc_label kReasons[] = {
     {"nothing", "no change"},
     {"added", "a probe was answered; the window grew"},
@@ -88,7 +88,7 @@ constexpr roci_cc_label kReasons[] = {
     {"line_cut", "a CNP at line rate reduced the window by line_factor"},
     {"loss_cut", "packets were lost"},
     {"timeout_cut", "a time-out expired"},
-    {"asked_again", "a probe was not answered in time"},
+    {"probe_unanswered", "a probe was not answered in time"},
     {"implausible", "an unexpected answer, or one with a round-trip time of 0, was ignored"},
 };
 
@@ -177,7 +177,7 @@ class Sender {
     if (s_.give_up == 0 || s_.give_up > now_) return;
     if (s_.rtt != 0 && p_[kMeasuredRtt] != 0) s_.rtt = std::max(s_.rtt, response_timeout());
     s_.misses = std::min(s_.misses + 1, kMaxDoublings);
-    out_.reason = kAskedAgain;
+    out_.reason = kProbeUnanswered;
     request_probe_if_sending();
   }
 

@@ -88,7 +88,7 @@ enum Reason { kNothing, kCut, kNotified, kRecovered, kAdded, kHyperAdded, kRelea
 constexpr roci_cc_label kReasons[] = {
     {"nothing", "no change"},
     {"cut", "the feedback of a CNM cut the rate"},
-    {"told", "a CNM specified the rate"},
+    {"notified", "a CNM specified the rate"},
     {"recovered", "fast recovery: the rate moved halfway to the target"},
     {"added", "the target rose by rpg_ai_rate, the rate moved halfway to it"},
     {"hyper_added", "the target rose by a multiple of rpg_hai_rate, the rate moved halfway to it"},

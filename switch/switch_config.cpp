@@ -162,7 +162,7 @@ Status check_routes(const SwitchConfig& config) {
 
 Status check_neighbors(const SwitchConfig& config) {
   for (const SwitchNeighborConfig& n : config.neighbors) {
-    const std::string where = "neighbour " + n.address.to_string();
+    const std::string where = "neighbor " + n.address.to_string();
     if (reach(config, n.address).network == nullptr) return fail(where + " is in no interface's network");
     if (n.mac.is_multicast() || n.mac.is_zero())
       return fail(where + ": " + n.mac.to_string() + " is not a unicast MAC address");
@@ -287,7 +287,7 @@ Status check_shaper(const SwitchConfig& config, const SwitchShaperConfig& shaper
   if (shaper.qcn) {
     ROCI_TRY(check_qcn(*shaper.qcn));
     if (shaper.qcn->contents.any())
-      return fail("qcn: says is not supported; hosts of this switch receive only the feedback");
+      return fail("qcn: additional_values is not supported; hosts of this switch receive only the feedback");
   }
   for (const SwitchPortConfig& port : config.ports) {
     const auto& lossless = port.classes[shaper.traffic_class].lossless;
@@ -353,9 +353,9 @@ Status check_notify(const SwitchConfig& config) {
       if (config.interfaces.empty()) return fail(where + ": l3 requires an interface");
       const QcnConfig::Contents& contents = config_of.qcn.contents;
       if (contents.rates() && port.rate.value() == 0)
-        return fail(where + ": the rates in says require a rate of the port");
+        return fail(where + ": the rates in additional_values require a rate of the port");
       if (contents.port && !config.telemetry.enabled)
-        return fail(where + ": says: port requires telemetry of the switch");
+        return fail(where + ": additional_values: port requires telemetry of the switch");
     }
   }
   return {};
@@ -387,7 +387,7 @@ Status read_tables(ConfigNode& node, SwitchConfig& config) {
     if (s) s = item.required_values("via", route.via);
     return s;
   }));
-  return node.each("neighbours", Need::kOptional, [&](ConfigNode& item) -> Status {
+  return node.each(node.renamed("neighbors", "neighbours"), Need::kOptional, [&](ConfigNode& item) -> Status {
     SwitchNeighborConfig& neighbor = config.neighbors.emplace_back();
     Status s = item.required("address", neighbor.address);
     if (s) s = item.required("mac", neighbor.mac);

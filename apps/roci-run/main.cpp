@@ -23,8 +23,6 @@
 namespace roci::run {
 namespace {
 
-constexpr int kFailed = 125;  // exit status for an error of roci-run itself, as in env and timeout
-
 struct Options {
   std::string net, config, cc, identity, stop;
   bool list = false, stats = false;

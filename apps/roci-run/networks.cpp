@@ -53,8 +53,8 @@ Result<std::string> networks_table() {
   if (!names) return fail(names.error());
   if (names->empty()) return std::string{"no networks\n"};
   std::array<char, 160> heading;
-  std::snprintf(heading.data(), heading.size(), "%-16s %9s %8s  %-18s %s\n", "network", "switch", "places",
-                "addresses", "processes by place");
+  std::snprintf(heading.data(), heading.size(), "%-16s %9s %8s  %-18s %s\n", "network", "switch", "slots",
+                "addresses", "processes by slot");
   std::string table = heading.data();
   for (const std::string& name : *names) {
     const auto text = row(name);

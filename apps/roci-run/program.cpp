@@ -62,7 +62,7 @@ int run_and_wait(const std::vector<std::string>& command) {
   if (child < 0) {
     std::fprintf(stderr, "roci-run: a process for '%s' cannot be created: %s\n", command.front().c_str(),
                  std::strerror(errno));
-    return kCannotRun;
+    return kFailed;
   }
   if (child == 0) {
     std::signal(SIGCHLD, inherited);

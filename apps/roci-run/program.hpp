@@ -6,7 +6,8 @@
 
 namespace roci::run {
 
-// Exit codes as in shells.
+// Exit codes as in shells; that for an error of roci-run itself as in env and timeout.
+inline constexpr int kFailed = 125;
 inline constexpr int kCannotRun = 126;
 inline constexpr int kNotFound = 127;
 

@@ -185,10 +185,11 @@ Result<TelemetryAnswer> SwitchEndpoints::port(std::string_view parameters) const
   add(out, "tx_bytes", c.tx_bytes);
   add(out, "flooded", c.flooded);
   add(out, "routed", c.routed);
+  add(out, "rerouted", c.rerouted);
   add(out, "answered", c.answered);
-  add(out, "telemetry_begun", c.telemetry_started);
+  add(out, "telemetry_inserted", c.telemetry_inserted);
   add(out, "telemetry_hops", c.telemetry_hops);
-  add(out, "telemetry_ended", c.telemetry_ended);
+  add(out, "telemetry_stripped", c.telemetry_stripped);
   add(out, "telemetry_too_long", c.telemetry_too_long);
   add(out, "telemetry_malformed", c.telemetry_malformed);
   add(out, "telemetry_discarded", c.telemetry_discarded);
@@ -281,7 +282,7 @@ Result<TelemetryAnswer> SwitchEndpoints::shaper(std::string_view parameters) con
   add(out, "held", c.held);
   add(out, "marked", c.marked);
   add(out, "dropped", c.dropped);
-  add(out, "notices", c.notices);
+  add(out, "cnms", c.notices);
   return out;
 }
 

@@ -47,7 +47,7 @@ void compare_switch(FirstDifference& d, const SwitchConfig& a, const SwitchConfi
          std::pair{b.mac_table_size, b.mac_ageing});
   d.look("switch.interfaces", a.interfaces, b.interfaces);
   d.look("switch.routes", a.routes, b.routes);
-  d.look("switch.neighbours", a.neighbors, b.neighbors);
+  d.look("switch.neighbors", a.neighbors, b.neighbors);
 }
 
 void compare_class(FirstDifference& d, const std::string& where, const ClassConfig& a, const ClassConfig& b) {

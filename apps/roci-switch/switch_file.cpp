@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/log.hpp"
 #include "base/units.hpp"
 #include "port/shm/shm_segment.hpp"
 
@@ -49,13 +48,7 @@ Status read_switch_section(ConfigNode& node, SwitchFile& file) {
     return section.optional("seed", file.injection.seed);
   }));
   ROCI_TRY(node.optional("shared_memory", file.shared_memory));
-  ROCI_TRY(node.optional("crash_notices", file.crash_notices));
-  std::string old_key;
-  ROCI_TRY(node.optional("last_words", old_key));
-  if (!old_key.empty()) {
-    log().warn("switch.last_words: the key is named crash_notices; version 0.3 will reject the old name");
-    if (file.crash_notices.empty()) file.crash_notices = old_key;
-  }
+  ROCI_TRY(node.optional(node.renamed("crash_notices", "last_words"), file.crash_notices));
   ROCI_TRY(read_switch(node, file.sw, [&](ConfigNode& item, size_t) { return read_port(item, file); }));
   ROCI_TRY(check_shared_memory(node, file));
   uint32_t workers = 0;

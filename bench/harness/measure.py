@@ -97,7 +97,7 @@ def read_figure(figure, outputs, errors):
     return measured
 
 
-def judge(case, own, others, parts=()):
+def evaluate(case, own, others, parts=()):
     """Returns the result of a case from its own and other figures."""
     comparisons = []
     for other in others:
@@ -126,6 +126,6 @@ def measure(group, rounds, place, tell, load=lambda: (), near=None):
     outputs, errors = run_rounds(group.commands, rounds, place, tell, near.run if near else run)
     def read(figures):
         return [read_figure(figure, outputs, errors) for figure in figures]
-    cases = [judge(case, *read([case.own]), read(case.against), read(case.parts)) for case in group.cases]
+    cases = [evaluate(case, *read([case.own]), read(case.against), read(case.parts)) for case in group.cases]
     sentence = near.sentence(near.thrown_away - thrown_away) if near else ""
     return GroupResult(group, rounds, cases, before, load(), sentence)

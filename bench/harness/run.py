@@ -130,7 +130,7 @@ class Process:
         except ProcessLookupError:
             return False
 
-    def last_words(self):
+    def last_error_line(self):
         errors, output = ([line.strip() for line in self.text(kind).splitlines() if line.strip()] for kind in ("err", "out"))
         complaints = [line for line in errors + output if COMPLAINT.search(line)]
         return (complaints or errors or output or ["no output"])[-1][:300]
@@ -152,7 +152,7 @@ def wait_until_ready(server, ready, port):
         if not kind:
             return
         if server.child.poll() is not None:
-            raise Failed(f"the server exited before its client started: {server.last_words()}")
+            raise Failed(f"the server exited before its client started: {server.last_error_line()}")
         if time.monotonic() > deadline:
             raise Failed(f"the server was not ready after {READY_LIMIT} s")
         time.sleep(0.01)
@@ -163,7 +163,7 @@ def finish(process, command):
     if status is None:
         raise Failed(f"it took longer than {command.limit:g} s")
     if status not in command.accepted:
-        raise Failed(f"it {ending(status)}: {process.last_words()}")
+        raise Failed(f"it {ending(status)}: {process.last_error_line()}")
 
 
 def ending(status):
@@ -187,11 +187,11 @@ def run(command, place):
                 finish(client, command.client)
             except Failed as failure:
                 if server.child.poll() not in (None, 0):
-                    raise Failed(f"{failure}; the server: {server.last_words()}") from failure
+                    raise Failed(f"{failure}; the server: {server.last_error_line()}") from failure
                 raise
             status = server.wait(END_LIMIT)
             if status is not None and status not in command.server.accepted:
-                raise Failed(f"the server {ending(status)} behind its client: {server.last_words()}")
+                raise Failed(f"the server {ending(status)} behind its client: {server.last_error_line()}")
             server.end()
             return Output(client.text(), server.text())
         finally:

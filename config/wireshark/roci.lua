@@ -128,9 +128,9 @@ local function add_start(tree, proto, tvb, bytes)
   return tree:add(proto, tvb(0, math.min(bytes, have(tvb))))
 end
 
--- True if the first bytes of `tvb` can be read; otherwise adds the reason. `room`: number of bytes on the wire.
-local function has(tree, tvb, bytes, what, why, room)
-  if (room or tvb:reported_len()) < bytes then
+-- True if the first bytes of `tvb` can be read; otherwise adds the reason. `space`: number of bytes on the wire.
+local function has(tree, tvb, bytes, what, why, space)
+  if (space or tvb:reported_len()) < bytes then
     refuse(tree, what, why)
     return false
   end
@@ -273,10 +273,10 @@ local function add_values(tree, tvb, types, words, names)
   return at ~= words and "bad length" or nil
 end
 
--- Adds the block at the start of `tvb`; `room`: bytes of block and payload on the wire. Adds its types to `names`.
-local function add_block(tree, tvb, room, may_have_payload, names)
+-- Adds the block at the start of `tvb`; `space`: bytes of block and payload on the wire. Adds its types to `names`.
+local function add_block(tree, tvb, space, may_have_payload, names)
   local block = tree:add(block_heading, tvb(0, math.min(4, have(tvb))))
-  if not has(block, tvb, 4, "extension block", "too short", room) then return end
+  if not has(block, tvb, 4, "extension block", "too short", space) then return end
   add(block, tvb, block_header)
   local words, types = tvb(1, 1):uint(), tvb(2, 2):uint()
   local unknown, why = false, nil
@@ -289,16 +289,16 @@ local function add_block(tree, tvb, room, may_have_payload, names)
     why = "unknown type"
   elseif types == 0 then
     why = "empty"
-  elseif not has(block, tvb, 4 * words, "extension block", "beyond the packet", room) then
+  elseif not has(block, tvb, 4 * words, "extension block", "beyond the packet", space) then
     return
   else
     block:set_len(math.max(4, 4 * words))
     why = add_values(block, tvb, types, words, names)
-    if not why and not may_have_payload and 4 * words ~= room then why = "trailing bytes" end
+    if not why and not may_have_payload and 4 * words ~= space then why = "trailing bytes" end
   end
   if why then return refuse(block, "extension block", why) end
   block:append_text(": " .. table.concat(names, ", "))
-  tree:add(payload_length, room - 4 * words):set_generated()
+  tree:add(payload_length, space - 4 * words):set_generated()
 end
 
 -- The capability exchange (capability_mad.hpp) -----------------------------------------------------------------------
@@ -370,12 +370,12 @@ local function capability_verdict(mad)
 end
 
 -- `tvb`: payload of a packet to queue pair 1. The InfiniBand dissector decodes other classes and vendors.
-local function add_capabilities(tvb, room, pinfo, tree)
+local function add_capabilities(tvb, space, pinfo, tree)
   if have(tvb) < 40 or tvb(0, 2):uint() ~= 0x013a or tvb(37, 3):uint() ~= 0x526f63 then return end
   local item = tree:add(roci, tvb(), "Rocinante Capability Exchange")
   add(item, tvb, mad_fields)
-  if room > MAD then return refuse(item, "capability exchange", "bad size") end
-  if not has(item, tvb, MAD, "capability exchange", "bad size", room) then return end
+  if space > MAD then return refuse(item, "capability exchange", "bad size") end
+  if not has(item, tvb, MAD, "capability exchange", "bad size", space) then return end
   local why = capability_verdict(tvb(0, MAD))
   if why == "refused by the peer" then -- the body may be that of the request
     item:append_text(": " .. why)
@@ -486,17 +486,17 @@ local ROCE_PORT = 4791
 local infiniband = udp_ports:get_dissector(ROCE_PORT)
 
 -- tshark would decode a block as payload. It gets the packet without a block of valid length.
-local function without_block(tvb, at, room)
-  if have(tvb) < tvb:reported_len() or room < 4 or tvb(at, 1):bitfield(0, 4) ~= 1 then return tvb end
+local function without_block(tvb, at, space)
+  if have(tvb) < tvb:reported_len() or space < 4 or tvb(at, 1):bitfield(0, 4) ~= 1 then return tvb end
   local bytes = 4 * tvb(at + 1, 1):uint()
-  if bytes < 4 or bytes > room then return tvb end
+  if bytes < 4 or bytes > space then return tvb end
   local rest = tvb(0, at):bytes()
   rest:append(tvb(at + bytes):bytes())
   return rest:tvb("Without Extension Block")
 end
 
--- Adds a packet with a private opcode or a block. Headers end at `headers`; block and payload have `room` bytes.
-local function add_extensions(tvb, pinfo, tree, headers, room, private, has_block)
+-- Adds a packet with a private opcode or a block. Headers end at `headers`; block and payload have `space` bytes.
+local function add_extensions(tvb, pinfo, tree, headers, space, private, has_block)
   local code = tvb(0, 1):uint()
   local item = tree:add(roci, tvb(BTH), "Rocinante")
   if private then
@@ -505,15 +505,15 @@ local function add_extensions(tvb, pinfo, tree, headers, room, private, has_bloc
     pinfo.cols.info:set(string.format("%s QP=0x%06x", OPCODE_NAMES[code], tvb(5, 3):uint()))
   end
   if not has(item, tvb, headers, "packet", "bad length") then return end
-  if room < 0 then return refuse(item, "packet", "bad length") end
+  if space < 0 then return refuse(item, "packet", "bad length") end
   if private then add_body(item, tvb, code) end
   if has_block then
-    local names, captured = {}, math.min(room, have(tvb) - headers)
+    local names, captured = {}, math.min(space, have(tvb) - headers)
     if captured > 0 then
-      add_block(item, tvb(headers, captured):tvb(), room, OPCODES[code][2], names)
+      add_block(item, tvb(headers, captured):tvb(), space, OPCODES[code][2], names)
       if #names > 0 then pinfo.cols.info:append(" [" .. table.concat(names, ", ") .. "]") end
     else
-      has(item, tvb, headers + 4, "extension block", "too short", headers + room)
+      has(item, tvb, headers + 4, "extension block", "too short", headers + space)
     end
   end
   if private and have(tvb) == tvb:reported_len() then item:add(icrc, tvb(tvb:len() - ICRC)) end
@@ -531,12 +531,12 @@ function roci.dissector(tvb, pinfo, tree)
   local private = roci.prefs.extensions and code >= FIRST_PRIVATE
   local has_block = roci.prefs.extensions and has_bit(tvb(8, 1):uint(), 6)
   local headers = BTH + opcode[1]
-  local room = tvb:reported_len() - headers - ICRC - tvb(1, 1):bitfield(2, 2) -- without the pad
-  hand_on(infiniband, nil, has_block and without_block(tvb, headers, room) or tvb, 0, pinfo, tree)
-  if private or has_block then add_extensions(tvb, pinfo, tree, headers, room, private, has_block) end
-  local captured = math.min(room, have(tvb) - headers)
+  local space = tvb:reported_len() - headers - ICRC - tvb(1, 1):bitfield(2, 2) -- without the pad
+  hand_on(infiniband, nil, has_block and without_block(tvb, headers, space) or tvb, 0, pinfo, tree)
+  if private or has_block then add_extensions(tvb, pinfo, tree, headers, space, private, has_block) end
+  local captured = math.min(space, have(tvb) - headers)
   if code == UD_SEND_ONLY and tvb(5, 3):uint() == 1 and captured > 0 and not has_block then
-    add_capabilities(tvb(headers, captured):tvb(), room, pinfo, tree)
+    add_capabilities(tvb(headers, captured):tvb(), space, pinfo, tree)
   end
   return tvb:len()
 end
@@ -771,17 +771,17 @@ local function add_sample(tree, sample)
   end
 end
 
--- Adds the PDU at the start of `tvb`; `room`: bytes on the wire. Returns its length if it is valid.
-local function add_pdu(tree, tvb, room)
+-- Adds the PDU at the start of `tvb`; `space`: bytes on the wire. Returns its length if it is valid.
+local function add_pdu(tree, tvb, space)
   local item = add_start(tree, cnm, tvb, PDU)
-  if not has(item, tvb, PDU, "CNM", "truncated", room) then return end
+  if not has(item, tvb, PDU, "CNM", "truncated", space) then return end
   add(item, tvb, pdu_fields)
   local first, length = tvb(0, 2), tvb(22, 2):uint()
   item:append_text(string.format(", feedback %d of 63", first:bitfield(10, 6)))
   if first:bitfield(0, 4) ~= 0 then return refuse(item, "CNM", "bad version") end
   if first:bitfield(4, 6) ~= 0 then return refuse(item, "CNM", "reserved bits") end
   if length > MOST_MSDU then return refuse(item, "CNM", "MSDU too long") end
-  if not has(item, tvb, PDU + length, "CNM", "MSDU beyond end", room) then return end
+  if not has(item, tvb, PDU + length, "CNM", "MSDU beyond end", space) then return end
   item:set_len(PDU + length)
   if length > 0 then add_sample(item, tvb(PDU, length)) end
   return PDU + length
@@ -849,10 +849,10 @@ local TLVS = { -- bytes of the value, fields
 
 -- Adds the TLV at `at`. Returns its length, or nil and the reason if it is rejected; `seen`: types of earlier TLVs.
 local function add_tlv(tree, tvb, at, seen)
-  local room, captured = tvb:reported_len() - at, have(tvb) - at
+  local space, captured = tvb:reported_len() - at, have(tvb) - at
   if seen[AUTH_TLV] then return nil, "AUTH not last" end
   local bytes = captured >= 2 and 2 + tvb(at + 1, 1):uint() or 2
-  if room < bytes then return nil, "TLV beyond packet" end
+  if space < bytes then return nil, "TLV beyond packet" end
   if captured < bytes then return is_cut(tree, "TLV") end
   local kind, range = tvb(at, 1):uint(), tvb(at, bytes)
   local known, value = TLVS[kind], bytes > 2 and range(2)

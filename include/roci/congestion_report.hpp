@@ -28,7 +28,7 @@ struct CongestionFlowReport {
   uint64_t acked_packets = 0;   // as reported by the peer
   uint64_t marked_packets = 0;  // of these: arrived with CE
   uint64_t cnps = 0;            // accepted CNPs
-  uint64_t notices = 0;         // CNMs
+  uint64_t cnms = 0;            // CNMs
   uint64_t telemetry = 0;       // INT echoes and INT responses of switches
   uint64_t losses = 0;          // reports of missing packets by the peer
   uint64_t timeouts = 0;

@@ -6,8 +6,12 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <numeric>
+#include <set>
 #include <sstream>
+
+#include "base/log.hpp"
 
 namespace roci {
 namespace {
@@ -126,6 +130,15 @@ Status put(YAML::Node at, const std::vector<Step>& steps, const YAML::Node& valu
     }
   }
   return {};
+}
+
+// Whether the warning was not logged before. A section may be read several times, for example for each port of a
+// switch.
+bool is_first(const std::string& warning) {
+  static std::mutex mutex;
+  static std::set<std::string> logged;
+  const std::lock_guard lock{mutex};
+  return logged.insert(warning).second;
 }
 
 }  // namespace
@@ -250,6 +263,14 @@ bool ConfigNode::has(std::string_view key) const {
   });
 }
 
+std::string_view ConfigNode::renamed(std::string_view name, std::string_view old_name) const {
+  if (has(name) || !has(old_name)) return name;
+  const tl::unexpected<Error> warning =
+      error(old_name, "the key is named " + std::string{name} + "; version 0.3 will reject the old name");
+  if (is_first(warning.value().message)) log().warn("{}", warning.value().message);
+  return old_name;
+}
+
 std::vector<std::string> ConfigNode::keys() const {
   std::vector<std::string> all;
   for (const auto& entry : yaml_->node)
@@ -288,7 +309,7 @@ Status ConfigNode::finish() const {
       return fail(key.where(path_of(name)) + " is an unknown key" + suggestion(name, known_));
     }
     if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
-      return fail(key.where(path_of(name)) + " is given twice");
+      return fail(key.where(path_of(name)) + " occurs more than once; a key may occur once");
     }
     seen.push_back(name);
   }

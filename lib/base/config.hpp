@@ -133,6 +133,9 @@ class ConfigNode {
   Status each(std::string_view key, Need need, const Reader& read);
 
   [[nodiscard]] bool has(std::string_view key) const;
+  // Key under which this map has a renamed setting, as argument of the functions above: `name`, or `old_name` if the
+  // map has only that one. The first use of the old name is logged as a warning; version 0.3 will reject it.
+  [[nodiscard]] std::string_view renamed(std::string_view name, std::string_view old_name) const;
   // Folder of the document's file; empty if the name of the document has none.
   [[nodiscard]] std::filesystem::path folder() const;
   // All keys of this map, for maps with keys chosen by the user.

@@ -32,7 +32,7 @@ Status check_networks(const ConfigNode& node, const NetConfig& net) {
     const uint64_t most = hosts_of(network) - (network.address.is_v4() ? 2 : 1);
     if (network.prefix_length == (network.address.is_v4() ? 32 : 128) || last > most)
       return node.error("addresses", network.to_string() + " is too small for " + std::to_string(net.slots) +
-                                         " places from host number " + std::to_string(net.first) + " on");
+                                         " slots from host number " + std::to_string(net.first) + " on");
   }
   if (v4 > 1 || net.networks.size() - v4 > 1)
     return node.error("addresses",
@@ -97,7 +97,8 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
   ROCI_TRY(node.optional_list("addresses", net.networks));
   for (IpNetwork& network : net.networks) network = network.masked();
   ROCI_TRY(node.optional("first", net.first, integer_in<uint32_t>(1, kMaxFirst)));
-  ROCI_TRY(node.optional("places", net.slots, integer_in<uint32_t>(1, kMaxSlots)));
+  const std::string_view slots = node.renamed("slots", "places");
+  ROCI_TRY(node.optional(slots, net.slots, integer_in<uint32_t>(1, kMaxSlots)));
   ROCI_TRY(check_networks(node, net));
   ROCI_TRY(node.optional("switch", net.always_switch, one_of<bool>({{"auto", false}, {"always", true}})));
   ROCI_TRY(node.optional("icrc", net.always_icrc, one_of<bool>({{"auto", false}, {"on", true}})));
@@ -119,9 +120,9 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
     net.uplink->mtu = net.mtu;
     return read_device(section, *net.uplink);
   }));
-  if (net.uplink && !node.has("places")) net.slots = kMaxSlots - 1;
+  if (net.uplink && !node.has(slots)) net.slots = kMaxSlots - 1;
   if (net.uplink && net.slots == kMaxSlots)
-    return node.error("places", "must be at most " + std::to_string(kMaxSlots - 1) + " with an uplink");
+    return node.error(slots, "must be at most " + std::to_string(kMaxSlots - 1) + " with an uplink");
   ROCI_TRY(node.optional("pci", net.pci));
   ROCI_TRY(read_faults_of_slots(node, net));
   if (net.sender_placement && net.needs_switch())
@@ -223,7 +224,7 @@ std::string net_text(const NetConfig& net) {
   out << "# Written by roci-run.\nnet:\n  name: " << net.name << "\n  addresses: [";
   for (size_t i = 0; i < net.networks.size(); ++i)
     out << (i == 0 ? "\"" : ", \"") << net.networks[i].to_string() << '"';
-  out << "]\n  first: " << net.first << "\n  places: " << net.slots
+  out << "]\n  first: " << net.first << "\n  slots: " << net.slots
       << "\n  switch: " << (net.always_switch ? "always" : "auto")
       << "\n  icrc: " << (net.always_icrc ? "on" : "auto")
       << "\n  placement: " << (net.sender_placement ? "sender" : "receiver") << "\n  mtu: " << net.mtu

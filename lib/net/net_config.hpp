@@ -5,7 +5,7 @@
 //     name: default                          # default: the name of the file
 //     addresses: [10.77.0.0/16, "fd77::/64"] # address ranges of the slots; at most one network of each IP version
 //     first: 1                               # host number of the first slot: 10.77.0.1 and fd77::1
-//     places: 32                             # number of slots, that is processes or devices; 31 with an uplink
+//     slots: 32                              # number of slots, that is processes or devices; 31 with an uplink
 //     switch: auto                           # auto: started if a key below requires it; always
 //     icrc: auto                             # auto: computed and checked only with a switch; on: always
 //     placement: receiver                    # sender: the requester copies RDMA WRITEs (port/placement.hpp); no switch

@@ -70,9 +70,9 @@ std::string all_taken(const NetConfig& net, const std::filesystem::path& folder)
   if (const auto taken = taken_slots(folder, net.slots)) {
     for (const TakenSlot& slot : *taken) pids += (pids.empty() ? "" : ", ") + std::to_string(slot.pid);
   }
-  return "all " + std::to_string(net.slots) + " places of the network '" + net.name + "' are taken" +
+  return "all " + std::to_string(net.slots) + " slots of the network '" + net.name + "' are taken" +
          (pids.empty() ? "" : " (by the processes " + pids + ")") +
-         "; increase 'places' in the network's configuration";
+         "; increase 'slots' in the network's configuration";
 }
 
 }  // namespace

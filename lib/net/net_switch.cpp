@@ -78,6 +78,6 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
   return out.str();
 }
 
-std::string slot_name(uint32_t slot) { return "place" + std::to_string(slot); }
+std::string slot_name(uint32_t slot) { return "slot" + std::to_string(slot); }
 
 }  // namespace roci

@@ -8,7 +8,7 @@
 
 namespace roci {
 
-// Writes a configuration with a port for each slot, named place0, place1, …, and the uplink. `folder`: of the network.
+// Writes a configuration with a port for each slot, named slot0, slot1, …, and the uplink. `folder`: of the network.
 std::string net_switch_text(const NetConfig& net, const std::filesystem::path& folder);
 
 // Name of a slot and of its switch port.

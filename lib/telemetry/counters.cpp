@@ -8,7 +8,7 @@ std::string_view counter_name(Counter counter) {
       "rx_handed_over",
       "rx_hand_over_full",
       "rx_roce",
-      "rx_not_for_us",
+      "rx_not_for_host",
       "rx_malformed",
       "rx_unknown_opcode",
       "rx_icrc_errors",

@@ -72,10 +72,10 @@ std::optional<AckCorrelator::Found> AckCorrelator::observe(const RocePeek& packe
     if (w.until <= now) {
       release(w);
     } else if (w.flow == packet.flow) {
-      const bool own_kind =
+      const bool is_watched_kind =
           w.responses ? packet.info->operation == Operation::kReadResponse : packet.info->is_request();
-      if (own_kind && (!w.started || is_after(packet.psn, w.newest))) w.newest = packet.psn;
-      w.started |= own_kind;
+      if (is_watched_kind && (!w.started || is_after(packet.psn, w.newest))) w.newest = packet.psn;
+      w.started |= is_watched_kind;
     } else if (w.flow.source == packet.flow.destination && w.flow.destination == packet.flow.source &&
                fits(w, packet)) {
       fitting = &w;

@@ -60,10 +60,10 @@ inline constexpr unsigned kCnmEventCount = 21;
 
 constexpr std::string_view cnm_event_name(CnmEvent event) {
   constexpr std::array<std::string_view, kCnmEventCount> kNames = {
-      "no_congestion", "sent",       "sent_over_ip", "sent_to_own_host", "no_flow",      "own_kind",
-      "limited",       "no_buffer",  "no_route",     "translated",       "unknown_flow", "shaped",
-      "delivered",     "malformed",  "not_believed", "no_feedback",      "too_many",     "no_port",
-      "flow_learnt",   "flows_full", "tag_removed"};
+      "no_congestion", "sent",       "sent_over_ip",  "sent_to_own_host", "no_flow",      "sampled_cnm",
+      "limited",       "no_buffer",  "no_route",      "translated",       "unknown_flow", "shaped",
+      "delivered",     "malformed",  "not_authentic", "no_feedback",      "too_many",     "port_unknown",
+      "flow_learned",  "flows_full", "tag_removed"};
   return kNames[static_cast<unsigned>(event)];
 }
 

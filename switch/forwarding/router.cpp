@@ -274,7 +274,7 @@ void Router::send_or_wait(SwitchPacket& packet, const Route& route, const IpAddr
   // A port may use at most as much space as is left, so that packets of one port to unused addresses leave space for
   // those of other ports (RFC 6583).
   uint16_t& of_port = waiting_of(packet);
-  if (waiting_.size() + of_port >= kMaxWaiting) return output_.drop(packet, DropReason::kNoNeighbor);
+  if (waiting_.size() + of_port >= kMaxWaiting) return output_.drop(packet, DropReason::kNeighborUnresolved);
   ++of_port;
   waiting_.push_back({packet, &route, destination});
   packet.frame = nullptr;
@@ -293,7 +293,7 @@ bool Router::send_to(SwitchPacket& packet, Interface& out, Resolution result, co
                      Nanos now) {
   if (result == Resolution::kPending) return false;
   if (result == Resolution::kFailed) {
-    output_.drop(packet, DropReason::kNoNeighbor);
+    output_.drop(packet, DropReason::kNeighborUnresolved);
     return true;
   }
   if (next_hop->mac.is_multicast()) {  // broadcast address of a network

@@ -37,7 +37,7 @@ class RouterOutput {
 class Router {
  public:
   // Frames that may wait for the MAC of their next hop, on all interfaces, and of one ingress port if no other port has
-  // any. Further frames are dropped (kNoNeighbor).
+  // any. Further frames are dropped (kNeighborUnresolved).
   static constexpr size_t kMaxWaiting = 256;
   static constexpr size_t kMaxWaitingOfPort = kMaxWaiting / 2;
 

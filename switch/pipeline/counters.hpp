@@ -8,7 +8,8 @@
 
 namespace roci {
 
-// Reason of a drop. Reasons up to kNoNeighbor and kHeadroomFull count at the ingress port, others at the egress port.
+// Reason of a drop. Reasons up to kNeighborUnresolved and kHeadroomFull count at the ingress port, others at the
+// egress port.
 enum class DropReason : uint8_t {
   kNone,
   kRunt,       // shorter than the Ethernet header and its tags
@@ -21,26 +22,28 @@ enum class DropReason : uint8_t {
   kBadIp,      // to be routed, with wrong version, length or header checksum
   kTtlExpired,
   kNoRoute,
-  kLocalUnanswered,  // for an address of the switch, without an answer
-  kNotification,     // self-defined CNM for an attached host that could not be translated
-  kCovered,          // CNP shortly after another one for the same queue pair
-  kHandOverFull,     // the ring to the worker of the egress port is full
-  kNoNeighbor,       // next hop without answer to ARP or neighbor solicitation, or too many frames wait
-  kTooLong,          // exceeds the MTU of the egress port
-  kQueueFull,        // limit of the egress port
-  kBufferFull,       // limit of the shared buffer, or of the queue's part of it
-  kHeadroomFull,     // of a lossless class of the ingress port: the neighbor did not stop
-  kEarlyDrop,        // by the AQM of the class
-  kNoBuffer,         // for a copy or an answer
+  kLocalUnanswered,     // for an address of the switch, without an answer
+  kNotification,        // self-defined CNM for an attached host that could not be translated
+  kCovered,             // CNP shortly after another one for the same queue pair
+  kHandOverFull,        // the ring to the worker of the egress port is full
+  kNeighborUnresolved,  // next hop without answer to ARP or neighbor solicitation, or too many frames wait
+  kTooLong,             // exceeds the MTU of the egress port
+  kQueueFull,           // limit of the egress port
+  kBufferFull,          // limit of the shared buffer, or of the queue's part of it
+  kHeadroomFull,        // of a lossless class of the ingress port: the neighbor did not stop
+  kEarlyDrop,           // by the AQM of the class
+  kNoBuffer,            // for a copy or an answer
 };
 inline constexpr unsigned kDropReasonCount = 22;
 
 constexpr std::string_view drop_reason_name(DropReason reason) {
   constexpr std::array<std::string_view, kDropReasonCount> kNames = {
-      "none",         "runt",          "bad_source",     "link_local",   "not_member", "not_bound",
-      "same_port",    "no_egress",     "bad_ip",         "ttl_expired",  "no_route",   "not_for_us",
-      "notification", "covered_cnp",   "hand_over_full", "no_neighbour", "too_long",   "queue_full",
-      "buffer_full",  "headroom_full", "early_drop",     "no_buffer"};
+      "none",         "runt",        "bad_source",     "link_local",
+      "not_member",   "not_bound",   "same_port",      "no_egress",
+      "bad_ip",       "ttl_expired", "no_route",       "local_unanswered",
+      "notification", "covered_cnp", "hand_over_full", "neighbor_unresolved",
+      "too_long",     "queue_full",  "buffer_full",    "headroom_full",
+      "early_drop",   "no_buffer"};
   return kNames[static_cast<unsigned>(reason)];
 }
 
@@ -67,7 +70,7 @@ struct SwitchPortCounters {
   Counter answered{0};  // received frames that the switch answered: ARP, ND, echo
   // In-band telemetry of packets sent by this port: header added; hop added; header removed; omitted because of length
   // or number of hops; malformed, forwarded unchanged; copies for the sink, discarded.
-  Counter telemetry_started{0}, telemetry_hops{0}, telemetry_ended{0};
+  Counter telemetry_inserted{0}, telemetry_hops{0}, telemetry_stripped{0};
   Counter telemetry_too_long{0}, telemetry_malformed{0}, telemetry_discarded{0};
   Counter queue_bytes{0};  // current
   Counter queue_packets{0};

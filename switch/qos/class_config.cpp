@@ -43,13 +43,14 @@ Status read_lossless(ConfigNode& node, std::optional<LosslessConfig>& lossless, 
 Status read_contents(ConfigNode& node, QcnConfig::Contents& contents) {
   using Contents = QcnConfig::Contents;
   std::vector<bool Contents::*> listed;
+  const std::string_view key = node.renamed("additional_values", "says");
   ROCI_TRY(
-      node.optional_list("says", listed,
+      node.optional_list(key, listed,
                          one_of<bool Contents::*>({{"port", &Contents::port},
                                                    {"ecn", &Contents::ecn},
                                                    {"available_bandwidth", &Contents::available_bandwidth},
                                                    {"rate_change", &Contents::rate_change}})));
-  if (node.has("says")) contents = {};
+  if (node.has(key)) contents = {};
   for (bool Contents::*const one : listed) contents.*one = true;
   return {};
 }
@@ -140,7 +141,7 @@ Status check_qcn(const QcnConfig& qcn) {
     return fail("qcn: sample must be 1 KB to 1 GiB, not " + std::to_string(qcn.sample.value()) + " bytes");
   if (qcn.rtt < 1us || qcn.rtt > 1s) return fail("qcn: rtt must be 1 us to 1 s");
   if (qcn.contents.any() && !qcn.l3)
-    return fail("qcn: says requires l3; layer-2 CNMs contain only the feedback");
+    return fail("qcn: additional_values requires l3; layer-2 CNMs contain only the feedback");
   return {};
 }
 

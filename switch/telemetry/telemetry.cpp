@@ -170,7 +170,7 @@ rte_mbuf* Telemetry::begin(rte_mbuf* frame, IntView view, const Departure& depar
     bump(counters.telemetry_too_long);
     return frame;
   }
-  bump(counters.telemetry_started);
+  bump(counters.telemetry_inserted);
   push(front, view, departure, counters);
   front.store(*frame);
   return frame;
@@ -203,7 +203,7 @@ rte_mbuf* Telemetry::end(rte_mbuf* frame, IntView view, SwitchPortCounters& coun
   FrameFront front = FrameFront::of(*frame);
   strip_int(front, view);
   front.store(*frame);
-  bump(counters.telemetry_ended);
+  bump(counters.telemetry_stripped);
   return frame;
 }
 

@@ -49,8 +49,8 @@ class InvalidConfiguration(PerfTest):
         self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], vlan: 5000}}", "vlan", "5000")
         self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], progress: later}}", "application, dedicated")
         self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], cpu: 0}}", "progress: dedicated")
-        self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], neighbours: [{{address: 10.0.0.2, mac: x}}]}}",
-                    "neighbours[0].mac")
+        self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], neighbors: [{{address: 10.0.0.2, mac: x}}]}}",
+                    "neighbors[0].mac")
         self.refuse("device: {", "not valid YAML")
 
     def test_rejects_missing_file(self):
@@ -113,17 +113,17 @@ device:
     def test_server_rejects_unknown_protocol(self):
         server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
         self.assertIn("waiting for a client", read_line(server))
-        with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as stranger:
-            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as client:
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
             self.finish(server)
         self.assert_sentence(server, 1, "does not use the protocol of roci-perf")
 
     def test_server_rejects_different_protocol_version(self):
         server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
         self.assertIn("waiting for a client", read_line(server))
-        with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as stranger:
-            stranger.sendall(b'{"roci-perf": 99}\n')
-            answer = stranger.makefile().readline()
+        with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as client:
+            client.sendall(b'{"roci-perf": 99}\n')
+            answer = client.makefile().readline()
             self.finish(server)
         self.assertIn("different versions", json.loads(answer)["error"])
         self.assert_sentence(server, 1, "different versions")

@@ -105,6 +105,35 @@ TEST(Config, keeps_defaults_for_absent_keys_and_empty_sections) {
   EXPECT_TRUE(c->ports.empty());
 }
 
+TEST(Config, old_name_of_a_renamed_key_is_read_with_a_warning) {
+  const auto read_slots = [](const std::string& text) -> Result<uint32_t> {
+    uint32_t slots = 0;
+    const Status status = parse_config(text, "s.yaml", [&](ConfigNode& root) -> Status {
+      return root.optional(root.renamed("slots", "places"), slots);
+    });
+    if (!status) return fail(status.error());
+    return slots;
+  };
+  ::testing::internal::CaptureStderr();
+  const auto by_old_name = read_slots("places: 3");
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find(
+                "s.yaml:1: places: the key is named slots; version 0.3 will reject the old name"),
+            std::string::npos);
+  ASSERT_TRUE(by_old_name) << by_old_name.error().message;
+  EXPECT_EQ(*by_old_name, 3U);
+  ::testing::internal::CaptureStderr();
+  const auto by_new_name = read_slots("slots: 4");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  ASSERT_TRUE(by_new_name) << by_new_name.error().message;
+  EXPECT_EQ(*by_new_name, 4U);
+  const auto wrong = read_slots("places: x");
+  ASSERT_FALSE(wrong);
+  EXPECT_TRUE(wrong.error().message.starts_with("s.yaml:1: places: ")) << wrong.error().message;
+  const auto both = read_slots("places: 3\nslots: 4");
+  ASSERT_FALSE(both);
+  EXPECT_TRUE(both.error().message.starts_with("s.yaml:1: places is an unknown key")) << both.error().message;
+}
+
 TEST(Config, accepts_single_value_as_list_of_one) {
   std::vector<uint16_t> values;
   const auto read_values = [&](const std::string& text) {
@@ -162,7 +191,7 @@ TEST(Config, error_names_file_line_key_value_and_allowed_values) {
       {"switch:\nswich:",
        "s.yaml:2: swich is an unknown key, did you mean 'switch'? (allowed: args, switch)"},
       {"switch:\nfrobnicate: 1", "s.yaml:2: frobnicate is an unknown key (allowed: args, switch)"},
-      {"switch:\n  name: a\n  name: b", "s.yaml:3: switch.name is given twice"},
+      {"switch:\n  name: a\n  name: b", "s.yaml:3: switch.name occurs more than once; a key may occur once"},
       {"switch:\n  [a, b]: 1", "s.yaml:2: switch: a key must be a single word"},
       {"switch:\n---\nswitch:\n", "s.yaml has 2 documents; only one is allowed"},
   };

@@ -88,7 +88,7 @@ TEST_F(LdcpPcc, repeats_lost_probe_with_exponential_backoff) {
     EXPECT_EQ(driver.decision.timer_ns[0], driver.event.now_ns + wait);
     EXPECT_EQ(driver.wait(wait), 1U);
     EXPECT_TRUE(asks(driver));
-    EXPECT_EQ(driver.reason_name(), "asked_again");
+    EXPECT_EQ(driver.reason_name(), "probe_unanswered");
     EXPECT_EQ(driver.state_name(), "unanswered");
     EXPECT_NEAR(window(driver, static_cast<double>(wait)), kBdp - 5, 1e-3)
         << "a round trip is as long at least";

@@ -175,7 +175,7 @@ TEST_F(Qcn, applies_rate_change_of_a_cnm) {
   EXPECT_EQ(driver.reason_name(), "nothing");
   hear_change(driver, -4'000'000'000, 63);
   EXPECT_NEAR(gbit(driver), 6, 1e-9) << "and its feedback is not looked at";
-  EXPECT_EQ(driver.reason_name(), "told");
+  EXPECT_EQ(driver.reason_name(), "notified");
   hear_change(driver, 1'500'000'000);
   EXPECT_NEAR(gbit(driver), 7.5, 1e-9);
   driver.wait(50 * kMs);

@@ -43,7 +43,7 @@ TEST_F(CmAgent, disconnect_from_dead_peer_completes_in_bounded_time) {
   const Nanos begun = network.now;
   EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
   network.run_to_the_end();
-  EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
+  EXPECT_TRUE(client.has_event(EventKind::kDisconnected));
   EXPECT_LT(network.now - begun, Nanos{12'000'000'000});
 }
 
@@ -52,7 +52,7 @@ TEST_F(CmAgent, sends_mra_while_user_delays_the_reply) {
   client.connect(kServer);
   network.run_for(Nanos{60'000'000'000});
   EXPECT_EQ(client.events.size(), 0U);
-  EXPECT_EQ(server.events.size(), 1U) << "the request is told once";
+  EXPECT_EQ(server.events.size(), 1U) << "the request is reported once";
   const auto said = network.said();
   EXPECT_GT(std::count(said.begin(), said.end(), "MRA"), 3);
   EXPECT_TRUE(server_agent.accept(**server.connections.begin(), {.queue_pair = Qpn{9}}, 0, network.now));
@@ -106,7 +106,7 @@ TEST_F(CmAgent, limits_timeouts_requested_by_peer) {
   network.remove(kClient);
   network.run_for(17 * kMaxResponseTime);
   EXPECT_EQ(server_agent.unready(), 0U);
-  EXPECT_TRUE(server.was_told(EventKind::kReplyTimeout));
+  EXPECT_TRUE(server.has_event(EventKind::kReplyTimeout));
 }
 
 // The REQ specifies the shortest times and the most retries. The agent must not send its sender, whose address may be

@@ -91,7 +91,7 @@ TEST_F(CmAgent, first_data_packet_replaces_rtu) {
   EXPECT_EQ(again.error().code, EISCONN);
   network.loses = nullptr;
   network.run_for(Nanos{1'000'000'000});
-  EXPECT_EQ(server.established, 1U) << "RTU comes too late to be told";
+  EXPECT_EQ(server.established, 1U) << "a late RTU is not reported";
 }
 
 TEST_F(CmAgent, repeats_lost_sidr_rep_without_second_event) {
@@ -105,7 +105,7 @@ TEST_F(CmAgent, repeats_lost_sidr_rep_without_second_event) {
   network.run_to_the_end();
   EXPECT_EQ(lost, 3U);
   EXPECT_EQ(client.events, std::vector{EventKind::kServiceReply});
-  EXPECT_EQ(server.events, std::vector{EventKind::kServiceRequest}) << "asked once";
+  EXPECT_EQ(server.events, std::vector{EventKind::kServiceRequest}) << "reported once";
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
 
@@ -115,8 +115,8 @@ TEST_F(CmAgent, handles_simultaneous_disconnect) {
   EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
   EXPECT_TRUE(server_agent.disconnect(**server.connections.begin(), {}, network.now));
   network.run_to_the_end();
-  EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
-  EXPECT_TRUE(server.was_told(EventKind::kDisconnected));
+  EXPECT_TRUE(client.has_event(EventKind::kDisconnected));
+  EXPECT_TRUE(server.has_event(EventKind::kDisconnected));
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
 
@@ -130,9 +130,9 @@ TEST_F(CmAgent, restarted_peer_receives_stale_connection_reject_and_reconnects) 
   AgentUser second(network, again, reused.value());
   second.connect(kServer);
   network.run_for(Nanos{1'000'000});
-  ASSERT_TRUE(second.was_told(EventKind::kRejected));
+  ASSERT_TRUE(second.has_event(EventKind::kRejected));
   EXPECT_EQ(std::get<CmRejected>(second.last.message).reason, CmRejected::kStaleConnection);
-  EXPECT_TRUE(server.was_told(EventKind::kDisconnected))
+  EXPECT_TRUE(server.has_event(EventKind::kDisconnected))
       << "by the answer of one that knows no such connection";
   AgentUser third(network, again, reused.value());
   third.connect(kServer);
@@ -161,7 +161,7 @@ TEST_F(CmAgent, request_with_queue_pair_number_in_use_and_another_guid_ends_no_c
   stale.queue_pair = (*client.connections.begin())->local_queue_pair();
   network.forge({.local = kClient, .remote = kServer}, {1, 0, stale});
   network.run_for(Nanos{1'000'000});
-  EXPECT_TRUE(server.was_told(EventKind::kDisconnected));
+  EXPECT_TRUE(server.has_event(EventKind::kDisconnected));
 }
 
 // The same at the active side, with a REP: its sender knows the random ID of the request, so it is the peer, and names a
@@ -225,7 +225,7 @@ TEST_F(CmAgent, request_flood_is_limited_by_backlog) {
   // An established connection stays, and can be released.
   EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
   network.run_for(Nanos{1'000'000});
-  EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
+  EXPECT_TRUE(client.has_event(EventKind::kDisconnected));
   // A free slot is used by the next request.
   Connection* victim = nullptr;
   for (Connection* one : server.connections) {
@@ -288,7 +288,7 @@ TEST_F(CmAgent, crash_notification_reaches_peer_in_every_state) {
     const char* when;
     bool server_dies;
     std::function<void()> set;
-    EventKind told;
+    EventKind event;
   };
   const std::vector<Case> cases{
       {"REQ sent", false, [&] { server.answers = false; }, EventKind::kRejected},
@@ -314,13 +314,13 @@ TEST_F(CmAgent, crash_notification_reaches_peer_in_every_state) {
     at_client.answers_replies = client.answers_replies;
     at_client.connect(kServer);
     net.run_for(Nanos{1'000'000});
-    EXPECT_EQ(net.last_words_of(kClient), 1U);
-    EXPECT_EQ(net.last_words_of(kServer), 1U);
+    EXPECT_EQ(net.crash_notices_of(kClient), 1U);
+    EXPECT_EQ(net.crash_notices_of(kServer), 1U);
     net.kill(one.server_dies ? kServer : kClient);
     net.run_for(Nanos{1'000'000});
     const AgentUser& survivor = one.server_dies ? at_client : at_server;
     ASSERT_FALSE(survivor.events.empty());
-    EXPECT_EQ(survivor.events.back(), one.told);
+    EXPECT_EQ(survivor.events.back(), one.event);
   }
 }
 
@@ -331,19 +331,20 @@ TEST_F(CmAgent, flood_requests_store_limited_crash_notifications) {
   for (int i = 0; i < 2000; ++i) client.connect(kServer);
   network.run_for(Nanos{1'000'000});
   EXPECT_EQ(server_agent.unanswered(), 2000U);
-  EXPECT_GE(network.last_words_of(kServer), 1024U);
-  EXPECT_LE(network.last_words_of(kServer), 1025U);
-  EXPECT_EQ(network.last_words_of(kClient), 2000U) << "who asks is no stranger to himself";
+  EXPECT_GE(network.crash_notices_of(kServer), 1024U);
+  EXPECT_LE(network.crash_notices_of(kServer), 1025U);
+  EXPECT_EQ(network.crash_notices_of(kClient), 2000U)
+      << "connections that the host requested itself are not limited";
 }
 
 TEST_F(CmAgent, ended_connection_leaves_no_crash_notification) {
   Connection* connection = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
-  EXPECT_EQ(network.last_words_of(kClient), 1U);
+  EXPECT_EQ(network.crash_notices_of(kClient), 1U);
   ASSERT_TRUE(client_agent.disconnect(*connection, {}, network.now));
-  EXPECT_EQ(network.last_words_of(kClient), 0U) << "it has said so";
+  EXPECT_EQ(network.crash_notices_of(kClient), 0U) << "a DREQ was sent";
   network.run_to_the_end();
-  EXPECT_EQ(network.last_words_of(kServer), 0U);
+  EXPECT_EQ(network.crash_notices_of(kServer), 0U);
 }
 
 TEST_F(CmAgent, disconnect_is_reported_before_ready) {
@@ -353,9 +354,9 @@ TEST_F(CmAgent, disconnect_is_reported_before_ready) {
   ASSERT_EQ(connection->state(), State::kReplyReceived);
   EXPECT_TRUE(server_agent.disconnect(**server.connections.begin(), {}, network.now));
   network.run_for(Nanos{1'000'000});
-  EXPECT_TRUE(client.was_told(EventKind::kDisconnect));
-  EXPECT_TRUE(server.was_told(EventKind::kDisconnected));
-  EXPECT_FALSE(client_agent.ready(*connection, {}, network.now)) << "there is nobody to be ready for";
+  EXPECT_TRUE(client.has_event(EventKind::kDisconnect));
+  EXPECT_TRUE(server.has_event(EventKind::kDisconnected));
+  EXPECT_FALSE(client_agent.ready(*connection, {}, network.now)) << "the connection has no peer";
   network.run_to_the_end();
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
@@ -367,8 +368,8 @@ TEST_F(CmAgent, passive_side_timeout_without_rtu_disconnects_active_side) {
   network.run_for(Nanos{1'000'000});
   ASSERT_EQ(connection->state(), State::kEstablished);
   network.run_to_the_end();
-  EXPECT_TRUE(server.was_told(EventKind::kReplyTimeout));
-  EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
+  EXPECT_TRUE(server.has_event(EventKind::kReplyTimeout));
+  EXPECT_TRUE(client.has_event(EventKind::kDisconnected));
   EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
 
@@ -383,12 +384,12 @@ TEST_F(CmAgent, dreq_for_ended_connection_is_answered) {
   network.faults.lost = 1;
   network.run_for(Nanos{20'000'000'000});
   network.faults.lost = 0;
-  ASSERT_TRUE(server.was_told(EventKind::kReplyTimeout));
+  ASSERT_TRUE(server.has_event(EventKind::kReplyTimeout));
   ASSERT_EQ(server_agent.connections(), 1U);
   ASSERT_EQ(connection->state(), State::kEstablished);
   EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
   network.run_for(Nanos{1'000'000});
-  EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
+  EXPECT_TRUE(client.has_event(EventKind::kDisconnected));
 }
 
 // The REP names a queue pair of a connection in time-wait, which ends that connection. In this event the user rejects

@@ -80,7 +80,7 @@ class AgentUser final : public EventHandler {
 
   std::function<void(EventKind)> does = nullptr;  // called for each event in addition
 
-  [[nodiscard]] bool was_told(EventKind kind) const {
+  [[nodiscard]] bool has_event(EventKind kind) const {
     return std::find(events.begin(), events.end(), kind) != events.end();
   }
 

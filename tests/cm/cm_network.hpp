@@ -62,11 +62,11 @@ class CmNetwork {
   void remove(const IpAddress& address) { hosts_.erase(address); }
   // The host is killed, and its crash notifications are sent.
   void kill(const IpAddress& address) {
-    const auto last_words = std::move(hosts_.at(address).kept);
+    const auto crash_notices = std::move(hosts_.at(address).kept);
     remove(address);
-    for (const auto& [number, one] : last_words) put(one.route, one.bytes, now);
+    for (const auto& [number, one] : crash_notices) put(one.route, one.bytes, now);
   }
-  [[nodiscard]] size_t last_words_of(const IpAddress& address) const {
+  [[nodiscard]] size_t crash_notices_of(const IpAddress& address) const {
     return hosts_.at(address).kept.size();
   }
 

@@ -16,7 +16,7 @@ using test::TwoHosts;
 
 constexpr uint64_t kStorage = cm_service_id(CmPortSpace::kTcp, 4420);
 
-struct Told {
+struct RecordedEvent {
   EventKind kind;
   Connection* connection;
   CmMad mad;
@@ -25,10 +25,10 @@ struct Told {
 class Notes final : public EventHandler {
  public:
   bool on_event(Connection& connection, const Event& event) override {
-    told.push_back({event.kind, &connection, event.mad == nullptr ? CmMad{} : *event.mad});
+    events.push_back({event.kind, &connection, event.mad == nullptr ? CmMad{} : *event.mad});
     return true;
   }
-  std::vector<Told> told;
+  std::vector<RecordedEvent> events;
 };
 
 Route route(const test::Side& from, const test::Side& to) {
@@ -74,11 +74,11 @@ TEST_P(CmManager, connects_queue_pairs_of_two_hosts) {
     connection = *agent.connect(route(net.a, net.b), request, 0, client, now);
   });
   net.run(1s);
-  ASSERT_EQ(server.told.size(), 1U);
-  ASSERT_EQ(server.told[0].kind, EventKind::kRequest);
-  const auto heard = std::get<CmRequest>(server.told[0].mad.message);
+  ASSERT_EQ(server.events.size(), 1U);
+  ASSERT_EQ(server.events[0].kind, EventKind::kRequest);
+  const auto heard = std::get<CmRequest>(server.events[0].mad.message);
   EXPECT_EQ(heard.queue_pair.value(), net.a.qp->qp_num());
-  Connection* other = server.told[0].connection;
+  Connection* other = server.events[0].connection;
   EXPECT_EQ(other->route().remote, route(net.a, net.b).local);
 
   net.to_rts(net.b, net.a, 0x654321, heard.starting_psn.value());
@@ -87,14 +87,14 @@ TEST_P(CmManager, connects_queue_pairs_of_two_hosts) {
                         now);
   }));
   net.run(100ms);
-  ASSERT_EQ(client.told.size(), 1U);
-  const auto reply = std::get<CmReply>(client.told[0].mad.message);
+  ASSERT_EQ(client.events.size(), 1U);
+  const auto reply = std::get<CmReply>(client.events[0].mad.message);
   EXPECT_EQ(reply.queue_pair.value(), net.b.qp->qp_num());
   net.to_rts(net.a, net.b, heard.starting_psn.value(), reply.starting_psn.value());
   ASSERT_TRUE(a.with([&](Agent& agent, Nanos now) { return agent.ready(*connection, {}, now); }));
   net.run(100ms);
-  ASSERT_EQ(server.told.size(), 2U);
-  EXPECT_EQ(server.told[1].kind, EventKind::kReady);
+  ASSERT_EQ(server.events.size(), 2U);
+  EXPECT_EQ(server.events[1].kind, EventKind::kReady);
 
   ASSERT_EQ(net.write(7, 0, 5000), 0);
   net.run(100ms);
@@ -104,11 +104,11 @@ TEST_P(CmManager, connects_queue_pairs_of_two_hosts) {
 
   ASSERT_TRUE(a.with([&](Agent& agent, Nanos now) { return agent.disconnect(*connection, {}, now); }));
   net.run(100ms);
-  ASSERT_EQ(server.told.back().kind, EventKind::kDisconnect);
+  ASSERT_EQ(server.events.back().kind, EventKind::kDisconnect);
   ASSERT_TRUE(b.with([&](Agent& agent, Nanos now) { return agent.reply_disconnect(*other, {}, now); }));
   net.run(5s);
-  EXPECT_EQ(client.told.back().kind, EventKind::kTimeWaitExpired);
-  EXPECT_EQ(server.told.back().kind, EventKind::kTimeWaitExpired);
+  EXPECT_EQ(client.events.back().kind, EventKind::kTimeWaitExpired);
+  EXPECT_EQ(server.events.back().kind, EventKind::kTimeWaitExpired);
 }
 
 // Expects equal bytes, except for addresses, IPv4 identification, PSN and payload.
@@ -125,7 +125,7 @@ void expect_as_heard(Packet packet, const ByteVector& frame) {
 // The crash notification is the message that the process would have sent.
 TEST_P(CmManager, stores_dreq_frame_as_crash_notification) {
   const test::Folder root;
-  auto words = CrashNoticeFile::open(root.path(), "place0.17");
+  auto words = CrashNoticeFile::open(root.path(), "slot0.17");
   ASSERT_TRUE(words) << words.error().message;
   a.store_crash_notices_in(std::move(*words));
   Connection* connection = nullptr;
@@ -135,16 +135,16 @@ TEST_P(CmManager, stores_dreq_frame_as_crash_notification) {
     connection = *agent.connect(route(net.a, net.b), request, 0, client, now);
   });
   net.run(100ms);
-  ASSERT_EQ(server.told.size(), 1U);
+  ASSERT_EQ(server.events.size(), 1U);
   ASSERT_TRUE(b.with([&](Agent& agent, Nanos now) {
-    return agent.accept(*server.told[0].connection, {.queue_pair = Qpn{18}}, 0, now);
+    return agent.accept(*server.events[0].connection, {.queue_pair = Qpn{18}}, 0, now);
   }));
   net.run(100ms);
   ASSERT_TRUE(a.with([&](Agent& agent, Nanos now) { return agent.ready(*connection, {}, now); }));
   net.run(100ms);
 
   a.store_crash_notices_in(nullptr);
-  auto left = CrashNoticeReader::take(root.path() / "place0.17");
+  auto left = CrashNoticeReader::take(root.path() / "slot0.17");
   ASSERT_TRUE(left && *left);
   const auto bytes = (*left)->next();
   const ByteVector frame(bytes.begin(), bytes.end());

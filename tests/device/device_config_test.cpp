@@ -38,6 +38,23 @@ TEST(DeviceConfigFile, port_has_one_queue_per_worker) {
   EXPECT_EQ(file->device.cpus, (std::vector<int>{0, 2, 5}));
 }
 
+TEST(DeviceConfigFile, old_name_of_neighbors_is_read) {
+  const auto file = read("  neighbours: [{address: 10.0.0.2, mac: '02:00:00:00:00:02'}]\n");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(file->device.neighbors.size(), 1U);
+}
+
+TEST(DeviceConfigFile, address_has_one_neighbor_entry) {
+  const auto file = read(
+      "  neighbors: [{address: 10.0.0.2, mac: '02:00:00:00:00:02'}, {address: 10.0.0.2, mac: "
+      "'02:00:00:00:00:03'}]\n");
+  ASSERT_FALSE(file);
+  EXPECT_EQ(
+      file.error().message,
+      "x.yaml:4: device.neighbors[1].address: another entry has the same address; an address may have one "
+      "entry");
+}
+
 TEST(DeviceConfigFile, default_mac_is_derived_from_the_first_address) {
   const auto mac_of = [](const std::string& addresses) {
     DeviceFile file;

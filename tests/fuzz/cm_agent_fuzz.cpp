@@ -235,7 +235,7 @@ class Session {
       require(user->held().empty() && user->agent().connections() == 0, "nothing is left");
       require(user->agent().unanswered() == 0, "nothing is unanswered");
       require(user->agent().next_deadline() == kNever, "nothing is waited for");
-      require(network_.last_words_of(user->address()) == 0, "nothing is kept for later");
+      require(network_.crash_notices_of(user->address()) == 0, "nothing is kept for later");
     }
   }
 

@@ -15,12 +15,12 @@ MIDDLE = BOTTOM + ["port", "memory"]
 PROTOCOL = MIDDLE + ["transport", "congestion"]
 DEVICE = PROTOCOL + ["engine", "device", "api"]
 ALL = DEVICE + ["net", "verbs", "cm", "rdmacm", "lab", "switch", "cc", "apps"]
-PLUGIN_ROOMS = ("cc", "examples")
+PLUGIN_MODULES = ("cc", "examples")
 # Headers that one module outside the table may include: the shapers of the switch are QCN reaction points too.
 SINGLE_HEADERS = {"cc/reaction_point.hpp": {"switch"}}
 # Examples that are programs may include only the C++ API and the verbs headers.
 PROGRAM_EXAMPLES = {"kv-store": "kv-store", "block-target": "block-target", "common": "examples-common"}
-OUTSIDE_ROOMS = (*PLUGIN_ROOMS, *PROGRAM_EXAMPLES.values())
+OUTSIDE_MODULES = (*PLUGIN_MODULES, *PROGRAM_EXAMPLES.values())
 MAY_INCLUDE = {
     "api": [],
     "base": [],
@@ -44,15 +44,15 @@ MAY_INCLUDE = {
     "kv-store": ["api", "examples-common"],
     "block-target": ["examples-common"],
     "switch": BOTTOM + ["port"],
-    "apps": [room for room in ALL if room != "cc"],
+    "apps": [module for module in ALL if module != "cc"],
     "tests": ALL + ["kv-store", "block-target"],
     "bench": ALL + ["tests"],  # Benchmarks use the test support for setups common to both.
 }
 
 # Public headers outside the device API, with the modules that may include them, and the plugin ABI.
-API_FOR_ROOM = {
+API_FOR_MODULE = {
     "roci/version.h": set(MAY_INCLUDE),
-    "roci/result.hpp": set(MAY_INCLUDE) - set(OUTSIDE_ROOMS),
+    "roci/result.hpp": set(MAY_INCLUDE) - set(OUTSIDE_MODULES),
     "roci/poller.hpp": {"base", "port", "congestion", "engine", "switch"},
     "roci/port.hpp": {"port"},
     "roci/extension_config.hpp": {"engine"},
@@ -68,35 +68,36 @@ API_FOR_ROOM = {
 
 # External headers, by pattern: the first matching rule applies. A header that matches no rule may be included by any
 # module. The second element lists the modules that may include the header.
-OUTSIDE = [
+EXTERNAL = [
     # The other modules use lib/port, not the ethdev API of DPDK.
     (["rte_ethdev*", "rte_eth_*", "rte_dev.h", "rte_bus*", "rte_pci*", "rte_vdev*"], ["port", "tests", "bench"],
      "ethernet devices of DPDK belong behind lib/port"),
     (["rte_mbuf.h", "rte_ip.h", "rte_ether.h", "rte_byteorder.h", "rte_prefetch.h", "rte_branch_prediction.h"],
-     [room for room in MAY_INCLUDE if room not in ("api", "base", *OUTSIDE_ROOMS)],
-     "this room is free of DPDK"),
-    (["rte_*"], [room for room in MAY_INCLUDE if room not in ("api", "base", "wire", *OUTSIDE_ROOMS)],
-     "of DPDK, wire takes only rte_mbuf.h, rte_ip.h and helpers without state; api, base, cc and examples take nothing"),
+     [module for module in MAY_INCLUDE if module not in ("api", "base", *OUTSIDE_MODULES)],
+     "this module is free of DPDK"),
+    (["rte_*"], [module for module in MAY_INCLUDE if module not in ("api", "base", "wire", *OUTSIDE_MODULES)],
+     "of DPDK, wire may include only rte_mbuf.h, rte_ip.h and stateless helpers; api, base, cc and examples nothing"),
     (["infiniband/*", "rdma/*"],
-     [room for room in MAY_INCLUDE if room not in ("base", "wire", "port", "switch", "examples-common", *PLUGIN_ROOMS)],
-     "verbs' types begin above the port"),
-    (["gtest/*", "gmock/*"], ["tests"], "test libraries belong into tests/"),
-    (["benchmark/*", "ns3/*"], ["bench"], "Google Benchmark and ns-3 belong into bench/"),
-    (["CLI/*"], ["apps", "tests", "bench"], "command lines belong into apps/"),
+     [module for module in MAY_INCLUDE
+      if module not in ("base", "wire", "port", "switch", "examples-common", *PLUGIN_MODULES)],
+     "verbs types may be used only in layers above port"),
+    (["gtest/*", "gmock/*"], ["tests"], "test libraries belong in tests/"),
+    (["benchmark/*", "ns3/*"], ["bench"], "Google Benchmark and ns-3 belong in bench/"),
+    (["CLI/*"], ["apps", "tests", "bench"], "command lines belong in apps/"),
     (["yaml-cpp/*"],
-     [room for room in MAY_INCLUDE if room not in ("api", "wire", "transport", "congestion", *OUTSIDE_ROOMS)],
-     "configuration files are not read here"),
+     [module for module in MAY_INCLUDE if module not in ("api", "wire", "transport", "congestion", *OUTSIDE_MODULES)],
+     "configuration files are not read in this module"),
     (["spdlog/*", "tl/*", "nlohmann/*", "oneapi/*", "tbb/*", "isa-l/*", "isa-l.h"],
-     [room for room in MAY_INCLUDE if room not in OUTSIDE_ROOMS],
-     "a plugin sees roci/cc.h and the standard headers alone, other examples what users see"),
+     [module for module in MAY_INCLUDE if module not in OUTSIDE_MODULES],
+     "a plugin may include only roci/cc.h and standard headers; other examples only public headers"),
 ]
 API_EXTRA = re.compile(r"^(spdlog|nlohmann|oneapi|tbb|isa-l|rdma)\b")
 
-TOP_ROOMS = ("cc", "examples", "switch", "apps", "tests", "bench")
+TOP_MODULES = ("cc", "examples", "switch", "apps", "tests", "bench")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 
 
-def room_of(path):
+def module_of(path):
     """Returns the module of a path relative to the root, or None if it belongs to none."""
     parts = path.parts
     if len(parts) > 2 and parts[0] == "lib":
@@ -105,7 +106,7 @@ def room_of(path):
         return "api"
     if len(parts) > 2 and parts[0] == "examples" and parts[1] in PROGRAM_EXAMPLES:
         return PROGRAM_EXAMPLES[parts[1]]
-    return parts[0] if parts[0] in TOP_ROOMS else None
+    return parts[0] if parts[0] in TOP_MODULES else None
 
 
 def resolve(root, source, text):
@@ -118,42 +119,43 @@ def resolve(root, source, text):
     return None
 
 
-def why_not_ours(room, target):
-    """Returns the reason why `room` may not include the project file `target`, or None if it may."""
-    to = room_of(target)
-    if room in SINGLE_HEADERS.get(str(target), ()):
+def why_not_project(module, target):
+    """Returns the reason why `module` may not include the project file `target`, or None if it may."""
+    to = module_of(target)
+    if module in SINGLE_HEADERS.get(str(target), ()):
         return None
-    if to == room:
-        if room == "cc" and target.suffix == ".hpp":
+    if to == module:
+        if module == "cc" and target.suffix == ".hpp":
             return None  # headers that the built-in plugins share
-        return "a plugin includes roci/cc.h alone" if room in PLUGIN_ROOMS else None
+        return "a plugin may include only roci/cc.h" if module in PLUGIN_MODULES else None
     if to == "api":
-        allowed = API_FOR_ROOM.get(str(target.relative_to("include")))
-        if (allowed and room in allowed) or "api" in MAY_INCLUDE[room]:
+        allowed = API_FOR_MODULE.get(str(target.relative_to("include")))
+        if (allowed and module in allowed) or "api" in MAY_INCLUDE[module]:
             return None
-        return f"{room} may not use {target.relative_to('include')}"
-    if to is None or to not in MAY_INCLUDE[room]:
-        nothing = "roci/cc.h alone" if room in PLUGIN_ROOMS else "nothing of ours outside roci/"
-        rooms = ", ".join(MAY_INCLUDE[room]) or nothing
-        return f"{room} may not include {to or target}; it may include {rooms}"
-    if to == "port" and target.name.startswith("ethdev") and room not in ("apps", "tests", "bench", "device", "lab", "net"):
-        return f"{room} knows ports as port/port.hpp, not as Ethernet devices"
+        return f"{module} may not use {target.relative_to('include')}"
+    if to is None or to not in MAY_INCLUDE[module]:
+        nothing = "only roci/cc.h" if module in PLUGIN_MODULES else "no project header outside roci/"
+        modules = ", ".join(MAY_INCLUDE[module]) or nothing
+        return f"{module} may not include {to or target}; it may include {modules}"
+    may_open_ports = module in ("apps", "tests", "bench", "device", "lab", "net")
+    if to == "port" and target.name.startswith("ethdev") and not may_open_ports:
+        return f"{module} may use ports as port/port.hpp, not as Ethernet devices"
     return None
 
 
-def why_not_outside(room, header):
-    """Returns the reason why `room` may not include the external `header`, or None if it may."""
-    for patterns, only, why in OUTSIDE:
+def why_not_external(module, header):
+    """Returns the reason why `module` may not include the external `header`, or None if it may."""
+    for patterns, only, why in EXTERNAL:
         if any(fnmatch(header, pattern) for pattern in patterns):
-            return None if room in only else f"{room} may not include <{header}>: {why}"
+            return None if module in only else f"{module} may not include <{header}>: {why}"
     return None
 
 
 def check_file(root, source):
-    room = room_of(source.relative_to(root))
+    module = module_of(source.relative_to(root))
     where = source.relative_to(root)
-    if room not in MAY_INCLUDE:
-        yield f"{where}:1: the room '{room}' is not in the layer table of tests/house/check_includes.py"
+    if module not in MAY_INCLUDE:
+        yield f"{where}:1: the module '{module}' is not in the layer table of tests/house/check_includes.py"
         return
     for number, line in enumerate(source.read_text(errors="replace").splitlines(), 1):
         found = INCLUDE.match(line)
@@ -163,13 +165,13 @@ def check_file(root, source):
         text = quoted or angled
         target = resolve(root, source, text)
         if target is not None:
-            why = why_not_ours(room, target)
+            why = why_not_project(module, target)
         elif quoted:
-            why = f'no file "{text}" in the house; headers from outside are included with <>'
-        elif room == "api" and API_EXTRA.match(text):
+            why = f'no file "{text}" in the project; external headers are included with <>'
+        elif module == "api" and API_EXTRA.match(text):
             why = f"a public header may not make its users include <{text}>"
         else:
-            why = why_not_outside(room, text)
+            why = why_not_external(module, text)
         if why:
             yield f"{where}:{number}: {why}"
 
@@ -178,7 +180,7 @@ def check_tree(root):
     root = pathlib.Path(root).resolve()
     bad = []
     count = 0
-    for top in ("include/roci", "lib", *TOP_ROOMS):
+    for top in ("include/roci", "lib", *TOP_MODULES):
         for source in sorted((root / top).rglob("*")):
             if source.suffix in (".hpp", ".cpp", ".h", ".c"):
                 count += 1

@@ -7,7 +7,7 @@ import unittest
 
 import check_includes
 
-SOUND_HOUSE = {
+CORRECT_TREE = {
     "include/roci/cc.h": "#include <stdint.h>\n",
     "include/roci/result.hpp": "#include <tl/expected.hpp>\n",
     "include/roci/device.hpp": '#include <infiniband/verbs.h>\n#include "roci/result.hpp"\n',
@@ -41,12 +41,12 @@ class CheckIncludes(unittest.TestCase):
     def complaints(self, changes):
         """Returns the complaints about a correct tree with some files replaced or added."""
         with tempfile.TemporaryDirectory() as folder:
-            for name, text in {**SOUND_HOUSE, **changes}.items():
+            for name, text in {**CORRECT_TREE, **changes}.items():
                 path = pathlib.Path(folder, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
             count, bad = check_includes.check_tree(folder)
-            self.assertEqual(count, len({**SOUND_HOUSE, **changes}))
+            self.assertEqual(count, len({**CORRECT_TREE, **changes}))
             return bad
 
     def expect_complaint(self, where, why, changes):

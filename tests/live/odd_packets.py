@@ -26,7 +26,7 @@ import odd_page
 import odd_table
 import odd_target
 import session
-from odd_judgements import HABITS, Crash
+from odd_assessments import HABITS, Crash
 from raw_sender import ADDRESS, CNP, OPCODES, OPERATIONS, RawSender, frame
 
 MTU = 1500
@@ -294,26 +294,26 @@ def compare_all(options, peer, linux, rocinante):
     for entry in odd_table.entries():
         if options.only and not any(re.search(pattern, entry.name) for pattern in options.only):
             continue
-        judgement = entry.judgement(options.kernel)
-        if isinstance(judgement, Crash) and not options.crash:
-            results.append(odd_page.Result(entry, {"guest": ("the kernel panics", "")}, judgement))
+        assessment = entry.assessment(options.kernel)
+        if isinstance(assessment, Crash) and not options.crash:
+            results.append(odd_page.Result(entry, {"guest": ("the kernel panics", "")}, assessment))
             continue
         for is_last in (False, True):
             outcomes, found, habits, is_steady = compare(options, linux, rocinante, entry)
-            as_judged = bool(found) == (judgement is not None) and is_steady
-            if as_judged or is_last:
+            as_expected = bool(found) == (assessment is not None) and is_steady
+            if as_expected or is_last:
                 break
             # A stack retransmits requests after a silence, which a busy machine may cause.
-            print(f"{entry.name}: not as judged; once more")
+            print(f"{entry.name}: not as expected; once more")
         used.update(habits)
-        results.append(odd_page.Result(entry, found, judgement))
+        results.append(odd_page.Result(entry, found, assessment))
         if not is_steady:
             problems.append(f"{entry.name}: not the same in each run")
-        if found and judgement is None:
-            problems.append(f"{entry.name}: different, without a judgement")
-        if judgement is not None and not found:
-            problems.append(f"{entry.name}: judged, but not different")
-        if options.verbose or not as_judged:
+        if found and assessment is None:
+            problems.append(f"{entry.name}: different, without an assessment")
+        if assessment is not None and not found:
+            problems.append(f"{entry.name}: assessed, but not different")
+        if options.verbose or not as_expected:
             print_outcome(entry, outcomes, found, options.verbose)
     if not options.only:
         problems += [f"{habit.name}: no packet shows it" for habit in HABITS if habit not in used]

@@ -5,12 +5,12 @@ import pathlib
 import re
 
 import odd_table
-from odd_judgements import BOTH, HABITS, JUDGEMENTS, KERNELS, LINUX, ROCINANTE, Crash
+from odd_assessments import BOTH, HABITS, ASSESSMENTS, KERNELS, LINUX, ROCINANTE, Crash
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "interop.md"
 MOST_PARTS = 2  # Maximum number of list items in a cell; longer lists omit the items that both stacks have in common.
 
-Result = collections.namedtuple("Result", "entry found judgement")
+Result = collections.namedtuple("Result", "entry found assessment")
 
 
 def count_text(packets, same, verdicts):
@@ -19,9 +19,9 @@ def count_text(packets, same, verdicts):
 
 
 def count_line(results):
-    verdicts = collections.Counter(result.judgement.right if result.judgement else "" for result in results if result.found)
+    verdicts = collections.Counter(result.assessment.right if result.assessment else "" for result in results if result.found)
     line = count_text(len(results), sum(not result.found for result in results), verdicts)
-    return line + (f", {verdicts['']} not judged" if verdicts[""] else "")
+    return line + (f", {verdicts['']} not assessed" if verdicts[""] else "")
 
 
 def begin_of(kernel):
@@ -50,13 +50,13 @@ def cells(found):
     return ["; ".join(side) for side in sides]
 
 
-def row_of(entry, found, judgement):
-    clause = judgement.clause or entry.clause
-    if isinstance(judgement, Crash):
+def row_of(entry, found, assessment):
+    clause = assessment.clause or entry.clause
+    if isinstance(assessment, Crash):
         linux, rocinante = "not sent: the kernel panics", "refused"
     else:
         linux, rocinante = cells(found)
-    return f"| {entry.name} | {linux} | {rocinante} | {clause} | {judgement.right} | {judgement.why} |\n"
+    return f"| {entry.name} | {linux} | {rocinante} | {clause} | {assessment.right} | {assessment.why} |\n"
 
 
 HEAD = "| Packet | Linux | Rocinante | Clause | Conforms | Reason |\n|---|---|---|---|---|---|\n"
@@ -67,7 +67,7 @@ def block_of(kernel, results, used, newest_rows):
     text = f"Linux {kernel}: {count_line(results)}.\n\n"
     text += "| Recurring difference | Packets | Clause | Conforms | Reason |\n|---|---|---|---|---|\n"
     text += "".join(f"| {habit.name} | {used[habit]} | {habit.clause} | {habit.right} | {habit.why} |\n" for habit in HABITS if habit in used)
-    rows = [row_of(*result) for result in results if result.found and result.judgement]
+    rows = [row_of(*result) for result in results if result.found and result.assessment]
     own = [row for row in rows if row not in newest_rows]
     if newest_rows:
         names = {result.entry.name for result in results if result.found}
@@ -112,20 +112,20 @@ def update(kernel, results, used, write):
 def check():
     """Compares the page with the table, as far as possible without sending the packets. Returns problems."""
     entries, problems, newest = odd_table.entries(), [], {}
-    problems += [f"judgement of '{name}', which is not in the table" for name in JUDGEMENTS if name not in {entry.name for entry in entries}]
+    problems += [f"assessment of '{name}', which is not in the table" for name in ASSESSMENTS if name not in {entry.name for entry in entries}]
     for kernel, block in blocks().items():
         rows = {row.split(" | ")[0].removeprefix("| "): row for row in rows_on(block)}
         differences = {name: row for name, row in {**newest, **rows}.items() if "| the same | the same |" not in row}
         newest = newest or differences
-        judged = {entry.name: (entry, entry.judgement(kernel)) for entry in entries if entry.judgement(kernel)}
-        problems += [f"Linux {kernel}: {name}: not on the page" for name in judged if name not in differences]
-        problems += [f"Linux {kernel}: {name}: on the page, but not judged" for name in differences if name not in judged]
-        for name, (entry, judgement) in judged.items():
-            end = f" | {judgement.clause or entry.clause} | {judgement.right} | {judgement.why} |\n"
+        assessed = {entry.name: (entry, entry.assessment(kernel)) for entry in entries if entry.assessment(kernel)}
+        problems += [f"Linux {kernel}: {name}: not on the page" for name in assessed if name not in differences]
+        problems += [f"Linux {kernel}: {name}: on the page, but not assessed" for name in differences if name not in assessed]
+        for name, (entry, assessment) in assessed.items():
+            end = f" | {assessment.clause or entry.clause} | {assessment.right} | {assessment.why} |\n"
             if not differences.get(name, end).endswith(end):
-                problems.append(f"Linux {kernel}: {name}: the page has another judgement")
-        count = collections.Counter(judgement.right for _, judgement in judged.values())
-        line = f"Linux {kernel}: {count_text(len(entries), len(entries) - len(judged), count)}.\n"
+                problems.append(f"Linux {kernel}: {name}: the page has another assessment")
+        count = collections.Counter(assessment.right for _, assessment in assessed.values())
+        line = f"Linux {kernel}: {count_text(len(entries), len(entries) - len(assessed), count)}.\n"
         if not block.startswith(line):
             problems.append(f"the page does not begin with '{line.strip()}'")
     return problems if newest else ["the page has no such table"]

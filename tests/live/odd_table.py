@@ -4,7 +4,7 @@ import struct
 
 import guest
 import raw_sender
-from odd_judgements import JUDGEMENTS
+from odd_assessments import ASSESSMENTS
 from odd_target import QKEY, REMOTE, REMOTE_KEY, RQ_PSN, SQ_PSN, data_of
 from raw_sender import OPCODES, UC, UD
 
@@ -21,8 +21,8 @@ class Entry:
         self.name, self.clause, self.steps, self.setup = f"{group}: {name}", clause, steps, setup
         self.is_requester = group == "RC requester"
 
-    def judgement(self, kernel):
-        found = [judgement for judgement in JUDGEMENTS.get(self.name, ()) if kernel in judgement.kernels]
+    def assessment(self, kernel):
+        found = [assessment for assessment in ASSESSMENTS.get(self.name, ()) if kernel in assessment.kernels]
         return found[0] if found else None
 
 

@@ -63,13 +63,13 @@ TEST(Region, reregistration_changes_only_what_its_flags_select) {
 }
 
 TEST(Region, rejected_reregistration_leaves_the_region_unchanged) {
-  LoneHost host, stranger;
+  LoneHost host, other_host;
   const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND;
   const auto region = must(host.side.pd->register_memory(host.side.memory.data(), 64, access));
   EXPECT_FALSE(region->reregister(0, nullptr, nullptr, 0, 0));
   EXPECT_FALSE(region->reregister(8, nullptr, nullptr, 0, 0));
   EXPECT_FALSE(region->reregister(IBV_REREG_MR_CHANGE_PD, nullptr, nullptr, 0, 0));
-  EXPECT_FALSE(region->reregister(IBV_REREG_MR_CHANGE_PD, stranger.side.pd.get(), nullptr, 0, 0));
+  EXPECT_FALSE(region->reregister(IBV_REREG_MR_CHANGE_PD, other_host.side.pd.get(), nullptr, 0, 0));
   EXPECT_FALSE(region->reregister(IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, IBV_ACCESS_REMOTE_WRITE));
   EXPECT_FALSE(
       region->reregister(IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, host.side.memory.data(), SIZE_MAX, 0));

@@ -65,6 +65,12 @@ TEST_F(NetFile, written_file_is_read_back_equal) {
   EXPECT_EQ(description_id(*read_net_file(write(net_text(net)))), description_id(net));
 }
 
+TEST_F(NetFile, old_name_of_slots_is_read) {
+  const auto net = read_net_file(write("net: {places: 5}"));
+  ASSERT_TRUE(net) << net.error().message;
+  EXPECT_EQ(net->slots, 5U);
+}
+
 TEST_F(NetFile, icrc_is_required_with_a_switch_or_when_configured) {
   NetConfig net;
   EXPECT_FALSE(net.needs_icrc());
@@ -82,9 +88,9 @@ TEST_F(NetFile, placement_by_the_sender_excludes_a_switch) {
 }
 
 TEST_F(NetFile, invalid_settings_are_reported_with_file_and_line) {
-  expect_error("net:\n  placse: 3\n", "mine.yaml:2: net.placse is an unknown key, did you mean 'places'?");
-  expect_error("net:\n  places: 33\n", "mine.yaml:2: net.places: '33'");
-  expect_error("net:\n  addresses: [10.0.0.0/30]\n", "10.0.0.0/30 is too small for 32 places");
+  expect_error("net:\n  slosts: 3\n", "mine.yaml:2: net.slosts is an unknown key, did you mean 'slots'?");
+  expect_error("net:\n  slots: 33\n", "mine.yaml:2: net.slots: '33'");
+  expect_error("net:\n  addresses: [10.0.0.0/30]\n", "10.0.0.0/30 is too small for 32 slots");
   expect_error("net:\n  addresses: [10.0.0.0/24, 10.1.0.0/24]\n", "two networks of the same IP version");
   expect_error("net:\n  addresses: []\n", "must name a network");
   expect_error("net:\n  name: a/b\n", "is not a valid network name");
@@ -92,7 +98,7 @@ TEST_F(NetFile, invalid_settings_are_reported_with_file_and_line) {
   expect_error("net:\n  telemetry: {udp_port: 4791}\n", "is the UDP port of RoCEv2");
   expect_error("net: {}\ndevice: {port: {device: net_null0}}\n", "only one is allowed");
   expect_error("device: {port: {device: net_null0}}\n", "describes a device, not a network");
-  expect_error("net:\n  places: 32\n  uplink: {device: net_null0}\n", "must be at most 31 with an uplink");
+  expect_error("net:\n  slots: 32\n  uplink: {device: net_null0}\n", "must be at most 31 with an uplink");
   expect_error("net:\n  uplink: {mtu: 1500}\n", "the required key 'device' is missing");
 }
 
@@ -129,8 +135,8 @@ TEST(NetConfig, switch_ports_of_slots_are_bound_to_their_addresses) {
     return text.substr(from, text.find("name: " + next, from) - from);
   };
   for (const auto& [name, next, mac, addresses] :
-       {std::array{"place0", "place1", "02:77:0a:4d:00:01", "\"10.77.0.1\", \"fd77::1\""},
-        std::array{"place1", "uplink", "02:77:0a:4d:00:02", "\"10.77.0.2\", \"fd77::2\""}}) {
+       {std::array{"slot0", "slot1", "02:77:0a:4d:00:01", "\"10.77.0.1\", \"fd77::1\""},
+        std::array{"slot1", "uplink", "02:77:0a:4d:00:02", "\"10.77.0.2\", \"fd77::2\""}}) {
     EXPECT_NE(port(name, next).find("macs: [\"" + std::string(mac) + "\"]\n"), std::string::npos) << text;
     EXPECT_NE(port(name, next).find("addresses: [" + std::string(addresses) + "]\n"), std::string::npos)
         << text;

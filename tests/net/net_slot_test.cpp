@@ -94,9 +94,9 @@ TEST_F(SlotWithSwitch, take_fails_when_all_slots_are_in_use_and_reports_the_proc
   const auto more = NetSlot::take(folder);
   ASSERT_FALSE(more);
   const std::string pid = std::to_string(getpid());
-  EXPECT_EQ(more.error().message, "all 3 places of the network 'default' are taken (by the processes " + pid +
+  EXPECT_EQ(more.error().message, "all 3 slots of the network 'default' are taken (by the processes " + pid +
                                       ", " + pid + ", " + pid +
-                                      "); increase 'places' in the network's configuration");
+                                      "); increase 'slots' in the network's configuration");
 }
 
 TEST_F(SlotWithSwitch, take_fails_without_a_running_switch) {

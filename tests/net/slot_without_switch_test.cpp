@@ -123,7 +123,7 @@ TEST_F(SlotWithoutSwitch, processes_share_one_memory_until_the_last_exits) {
     EXPECT_EQ(memory_of(getpid(), 0), shared);
     auto fourth = NetSlot::take(folder_);
     ASSERT_TRUE(fourth) << fourth.error().message;
-    EXPECT_EQ(memory_of(getpid(), 2), shared) << "a process may have several places";
+    EXPECT_EQ(memory_of(getpid(), 2), shared) << "a process may have several slots";
     EXPECT_EQ(files_of_shared_memory(), files_before) << "it has no name in a file system";
   }
   const auto next = NetSlot::take(folder_);
@@ -180,7 +180,7 @@ TEST_F(SlotWithoutSwitch, take_waits_for_a_process_that_is_exiting) {
 }
 
 TEST_F(SlotWithoutSwitch, first_process_removes_crash_notices_of_earlier_processes) {
-  const auto left = folder_ / kNetCrashNotices / "place1.4711";
+  const auto left = folder_ / kNetCrashNotices / "slot1.4711";
   std::filesystem::create_directories(left.parent_path());
   std::ofstream{left} << "x";
   ASSERT_TRUE(NetSlot::take(folder_));

@@ -36,7 +36,7 @@ TEST(Peer, errors_name_invalid_part) {
   EXPECT_NE(refusal("gid=10.0.0.2,qpn=1").find("psn is missing"), std::string::npos);
   EXPECT_NE(refusal("gid=10.0.0,qpn=1,psn=1").find("not an IP address"), std::string::npos);
   EXPECT_NE(refusal("gid=10.0.0.2,qpn=1,psn=1,lid=3").find("unknown part \"lid\""), std::string::npos);
-  EXPECT_NE(refusal("gid=10.0.0.2,qpn=1,psn=1,psn=2").find("given twice"), std::string::npos);
+  EXPECT_NE(refusal("gid=10.0.0.2,qpn=1,psn=1,psn=2").find("occurs more than once"), std::string::npos);
   EXPECT_NE(refusal("gid=10.0.0.2,qpn,psn=1").find("has no '='"), std::string::npos);
   EXPECT_NE(refusal("gid=10.0.0.2,qpn=0x,psn=1").find("qpn is \"0x\""), std::string::npos);
   EXPECT_NE(refusal("gid=10.0.0.2,qpn=1,psn=1,rkey=1").find("must be specified together"), std::string::npos);

@@ -42,7 +42,7 @@ class CrashNoticeTest : public testing::Test {
     return out;
   }
 
-  static constexpr const char* kName = "place0.17";
+  static constexpr const char* kName = "slot0.17";
   const test::Folder root_;
   const std::filesystem::path folder_ = root_.path() / "crash-notices";
 };

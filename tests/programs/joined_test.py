@@ -16,7 +16,7 @@ NETWORK = """
 net:
   addresses: [10.77.0.0/16]
   first: {first}
-  places: 4
+  slots: 4
   mtu: 4400
   memory: 128MiB
   uplink: {{device: "net_af_packet{end},iface=veth{end}", mtu: 4400}}

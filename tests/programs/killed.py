@@ -44,7 +44,7 @@ BOUND = 100  # ms from a kill to the reports of the peer process
 NET = "killed"
 CONFIG = f"net: {{name: {NET}, connection_manager: {{response_timeout: 67ms, retries: 3}}}}\n"
 # docs/roci-run.md, Network folder; a network without a switch
-FILES = ("net.yaml", ".net.yaml", "join.lock", "places", "crash-notices")
+FILES = ("net.yaml", ".net.yaml", "join.lock", "slots", "crash-notices")
 
 
 class Due(Exception):
@@ -554,7 +554,7 @@ class Pair:
         for path in (self.runtime / NET).iterdir():
             if path.name not in FILES:
                 found.append(f"the network's folder has {path.name}")
-        for path in (self.runtime / NET / "places").iterdir():
+        for path in (self.runtime / NET / "slots").iterdir():
             if is_locked(path):
                 found.append(f"slot {path.name} is locked")
         return found

@@ -22,7 +22,7 @@ SHELL = "/bin/sh"
 SMALL = """
 net:
   name: small
-  places: 3
+  slots: 3
   memory: 128MiB
   queue_frames: 256
   linger: 60s
@@ -32,7 +32,7 @@ net:
 DIRECT = """
 net:
   name: small
-  places: 3
+  slots: 3
 """
 
 
@@ -102,7 +102,7 @@ class RociRun(unittest.TestCase):
     def switch_pid(self, net="small"):
         return int((self.runtime / net / "switch.pid").read_text())
 
-    def place_holders(self):
+    def used_slots(self):
         found = re.search(r"^small +\S+ +(\d+)/3", self.run_("--list").stdout, re.MULTILINE)
         return int(found[1]) if found else 0
 
@@ -221,7 +221,7 @@ class RociRun(unittest.TestCase):
 
     def test_rejects_different_description_of_running_network(self):
         self.small("true")
-        self.config.write_text(SMALL.replace("places: 3", "places: 4"), encoding="utf-8")
+        self.config.write_text(SMALL.replace("slots: 3", "slots: 4"), encoding="utf-8")
         self.expect_error("the network 'small' is in use with another description", "--config", self.config, "true")
         self.assertEqual(self.run_("--net", "small", "true").returncode, 0, "by its name it is joined as it is")
 
@@ -243,13 +243,13 @@ class RociRun(unittest.TestCase):
     def test_two_processes_exchange_data(self):
         client = self.measure()
         self.assertIn("4096", client.stdout)
-        self.assertTrue(wait_until(lambda: self.place_holders() == 0))
+        self.assertTrue(wait_until(lambda: self.used_slots() == 0))
 
     def test_network_without_switch_transfers_data_and_ends_with_last_process(self):
         self.config.write_text(DIRECT, encoding="utf-8")
         client = self.measure()
         self.assertIn("4096", client.stdout)
-        self.assertTrue(wait_until(lambda: self.place_holders() == 0))
+        self.assertTrue(wait_until(lambda: self.used_slots() == 0))
         self.assertFalse((self.runtime / "small" / "switch.pid").exists())
         self.assertRegex(self.run_("--list").stdout, r"(?m)^small +none +0/3 ")
         self.assertEqual(self.run_("--stop", "small").stdout,
@@ -264,17 +264,17 @@ class RociRun(unittest.TestCase):
     def test_rejects_different_description_of_running_network_without_switch(self):
         self.config.write_text(DIRECT, encoding="utf-8")
         server = self.start(*self.perf(free_port()))
-        self.assertTrue(wait_until(lambda: self.place_holders() == 1))
-        self.config.write_text(DIRECT.replace("places: 3", "places: 4"), encoding="utf-8")
+        self.assertTrue(wait_until(lambda: self.used_slots() == 1))
+        self.config.write_text(DIRECT.replace("slots: 3", "slots: 4"), encoding="utf-8")
         self.expect_error("the network 'small' is in use with another description", "--config", self.config, "true")
         self.config.write_text(SMALL, encoding="utf-8")
         self.expect_error("the network 'small' is in use with another description", "--config", self.config, "true")
         server.kill()
-        self.assertTrue(wait_until(lambda: self.place_holders() == 0))
+        self.assertTrue(wait_until(lambda: self.used_slots() == 0))
         self.assertEqual(self.small("true").returncode, 0)
 
     def test_killed_pair_does_not_affect_another_pair_without_switch(self):
-        self.config.write_text(DIRECT.replace("places: 3", "places: 4"), encoding="utf-8")
+        self.config.write_text(DIRECT.replace("slots: 3", "slots: 4"), encoding="utf-8")
         self.kill_two_beside_two_others()
 
     def test_processes_continue_after_switch_is_killed_and_restarted(self):
@@ -301,22 +301,22 @@ class RociRun(unittest.TestCase):
         self.measure()
         os.kill(self.switch_pid(), signal.SIGTERM)
         log = self.runtime / "small" / "switch.log"
-        self.assertTrue(wait_until(lambda: "injected at place0" in log.read_text()))
-        self.assertRegex(log.read_text(), r"injected at place\d: lost \d+, duplicated \d+, reordered \d+")
+        self.assertTrue(wait_until(lambda: "injected at slot0" in log.read_text()))
+        self.assertRegex(log.read_text(), r"injected at slot\d: lost \d+, duplicated \d+, reordered \d+")
 
     def test_reports_owners_when_all_slots_are_in_use(self):
         servers = [self.start(*self.perf(free_port())) for i in range(3)]
-        self.assertTrue(wait_until(lambda: self.place_holders() == 3))
+        self.assertTrue(wait_until(lambda: self.used_slots() == 3))
         done = self.run_(*self.perf(free_port()))
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("all 3 places of the network 'small' are taken (by the processes ", done.stderr)
+        self.assertIn("all 3 slots of the network 'small' are taken (by the processes ", done.stderr)
         for server in servers:
             self.assertIn(str(server.pid), done.stderr)
         servers[1].kill()
-        self.assertTrue(wait_until(lambda: self.place_holders() == 2))
+        self.assertTrue(wait_until(lambda: self.used_slots() == 2))
 
     def test_killed_pair_does_not_affect_another_pair(self):
-        self.config.write_text(SMALL.replace("places: 3", "places: 4"), encoding="utf-8")
+        self.config.write_text(SMALL.replace("slots: 3", "slots: 4"), encoding="utf-8")
         self.kill_two_beside_two_others()
         self.measure()
 
@@ -362,8 +362,8 @@ class RociRun(unittest.TestCase):
         self.expect_error("--identity: 'mlx5' is not VENDOR:PART", "--identity", "mlx5", "true")
         self.expect_error("--net excludes --config", "--config", self.config, "--net", "x", "true")
         self.expect_error("cannot be read", "--config", self.folder / "no.yaml", "true")
-        self.config.write_text("net:\n  plaecs: 3\n", encoding="utf-8")
-        self.expect_error("small.yaml:2: net.plaecs is an unknown key, did you mean 'places'?", "--config", self.config, "true")
+        self.config.write_text("net:\n  slosts: 3\n", encoding="utf-8")
+        self.expect_error("small.yaml:2: net.slosts is an unknown key, did you mean 'slots'?", "--config", self.config, "true")
 
     def test_rejects_unknown_congestion_control_and_lists_available(self):
         self.expect_error("dcqcn", "--cc", "dqcnc", "true")

@@ -170,7 +170,17 @@ class RociSwitch(unittest.TestCase):
 
     def test_rejects_unknown_key_with_suggestion(self):
         self.write(QUIET.replace("idle: sleep", "idel: sleep"))
-        self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, awake, cores, faults, shared_memory, crash_notices, last_words, name, ")
+        self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, awake, cores, faults, shared_memory, crash_notices, name, ")
+
+    def test_accepts_old_names_of_keys_with_warning(self):
+        self.write(QUIET.replace("  idle: sleep", "  idle: sleep\n  last_words: left\n  neighbours: []\n  classes:\n"
+                                 "    - {class: 3, qcn: {says: []}}"))
+        done = self.run_switch("--check")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for line, key, name in ((6, "last_words", "crash_notices"), (7, "neighbours", "neighbors"),
+                                (9, "classes[0].qcn.says", "additional_values")):
+            self.assertIn(f"s.yaml:{line}: switch.{key}: the key is named {name}; version 0.3 will reject the old name\n",
+                          done.stderr)
 
     def test_shared_memory_ports_require_slot_and_network_folder(self):
         text = "switch:\n  %sports:\n    - {name: p1, device: %s%s}\n"

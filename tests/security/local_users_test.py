@@ -103,7 +103,7 @@ class LocalUsers(unittest.TestCase):
 
     def test_root_does_not_join_network_of_user(self):
         net = self.make(TMP / "default", ATTACKER, 0o755)
-        self.make(net / "places", ATTACKER, 0o755)
+        self.make(net / "slots", ATTACKER, 0o755)
         self.write(net / "net.yaml", ATTACKER, "net: {name: default}\n")
         self.write(self.own[0] / "victim", 0, "content")
         (net / "join.lock").symlink_to(self.own[0] / "victim")
@@ -112,7 +112,7 @@ class LocalUsers(unittest.TestCase):
         (net / "join.lock").unlink()
         done = self.run_as(0, PERF, "write", "bw", "-n", "1", ROCI_NET=net)
         self.expect_refusal(done, f"'{net}' belongs to another user ({ATTACKER})")
-        self.assertEqual(sorted(path.name for path in net.rglob("*")), ["net.yaml", "places"])
+        self.assertEqual(sorted(path.name for path in net.rglob("*")), ["net.yaml", "slots"])
 
     # --- memif socket (S10)
 

@@ -16,7 +16,8 @@ constexpr Nanos kLimit = 600s;  // of virtual time; a longer run is considered t
 
 class Simulation : public Poller {
  public:
-  Simulation(const Scenario& scenario, uint64_t seed) : scenario_(scenario), rng_(~seed), judge_(runner_) {}
+  Simulation(const Scenario& scenario, uint64_t seed)
+      : scenario_(scenario), rng_(~seed), verifier_(runner_) {}
   SimulationResult run();
 
  private:
@@ -32,7 +33,7 @@ class Simulation : public Poller {
   Scenario scenario_;
   Rng rng_;
   VirtualRunner runner_;
-  Judge judge_;
+  Verifier verifier_;
   std::unique_ptr<Network> network_;
   std::vector<std::unique_ptr<SharedPool>> pools_;  // one per host, or none
   std::vector<std::unique_ptr<Actor>> actors_;
@@ -41,12 +42,12 @@ class Simulation : public Poller {
 
 void Simulation::build() {
   runner_.add(*this);
-  network_ = std::make_unique<Network>(scenario_, rng_.fork(), runner_, judge_);
+  network_ = std::make_unique<Network>(scenario_, rng_.fork(), runner_, verifier_);
   const size_t hosts = network_->hosts();
   for (size_t i = 0; i < hosts && scenario_.shared_receives; ++i)
     pools_.push_back(network_->linux_host(i) != nullptr
                          ? nullptr
-                         : std::make_unique<SharedPool>(*network_, i, rng_.fork(), judge_, kSlotBytes));
+                         : std::make_unique<SharedPool>(*network_, i, rng_.fork(), verifier_, kSlotBytes));
   const auto pool = [&](size_t host) {
     return pools_.empty() || pools_[host] == nullptr ? nullptr : &pools_[host]->receives;
   };
@@ -54,17 +55,18 @@ void Simulation::build() {
     size_t from = rng_.below(hosts);
     size_t to = (from + 1 + rng_.below(hosts - 1)) % hosts;
     pair_with_linux(i, from, to);
-    actors_.push_back(std::make_unique<ReliableConnection>(
-        *network_, scenario_, rng_.fork(), judge_, std::array{from, to}, std::array{pool(from), pool(to)}));
+    actors_.push_back(std::make_unique<ReliableConnection>(*network_, scenario_, rng_.fork(), verifier_,
+                                                           std::array{from, to},
+                                                           std::array{pool(from), pool(to)}));
   }
   for (uint32_t i = 0; i < scenario_.unreliable; ++i) {
     const size_t from = rng_.below(hosts);
     const size_t to = (from + 1 + rng_.below(hosts - 1)) % hosts;
-    actors_.push_back(std::make_unique<UnreliableConnection>(*network_, scenario_, rng_.fork(), judge_,
+    actors_.push_back(std::make_unique<UnreliableConnection>(*network_, scenario_, rng_.fork(), verifier_,
                                                              std::array{from, to}));
   }
   if (scenario_.datagrams)
-    actors_.push_back(std::make_unique<Datagrams>(*network_, scenario_, rng_.fork(), judge_));
+    actors_.push_back(std::make_unique<Datagrams>(*network_, scenario_, rng_.fork(), verifier_));
 }
 
 // With Linux hosts, which are the hosts from 1 on, host 0 has a connection to one of them, and one to a Rocinante host
@@ -107,28 +109,29 @@ void Simulation::play() {
   const auto ended = runner_.run_while(
       [this] {
         for (const auto& actor : actors_) actor->reap();
-        return judge_.content() && !finished();
+        return verifier_.content() && !finished();
       },
       kLimit);
-  if (!ended) judge_.fail(ended.error().message);
-  if (judge_.content() && !finished()) {
+  if (!ended) verifier_.fail(ended.error().message);
+  if (verifier_.content() && !finished()) {
     std::string states;
     for (const auto& actor : actors_) {
       if (!actor->finished()) states += (states.empty() ? "" : " | ") + actor->state();
     }
-    judge_.fail("it hangs (" + states + ")");
+    verifier_.fail("it hangs (" + states + ")");
   }
-  if (!judge_.content()) return;
+  if (!verifier_.content()) return;
   next_action_ = kNever;
-  if (const auto idle = runner_.run_until_idle(runner_.now() + 3s); !idle) judge_.fail(idle.error().message);
+  if (const auto idle = runner_.run_until_idle(runner_.now() + 3s); !idle)
+    verifier_.fail(idle.error().message);
   network_->collect_events();
   for (const auto& actor : actors_) actor->check();
   for (const auto& pool : pools_) {
     if (pool != nullptr) pool->check();
   }
   network_->check_counters();
-  if (judge_.tally.gave_up > 0 && scenario_.loses_nothing())
-    judge_.fail("a queue pair gave up on a network whose links lose nothing");
+  if (verifier_.tally.gave_up > 0 && scenario_.loses_nothing())
+    verifier_.fail("a queue pair gave up on a network whose links lose nothing");
 }
 
 SimulationResult Simulation::run() {
@@ -136,11 +139,11 @@ SimulationResult Simulation::run() {
   play();
   network_->add_up();
   const std::string counters =
-      judge_.content() && judge_.tally.gave_up == 0 ? std::string() : network_->counters();
+      verifier_.content() && verifier_.tally.gave_up == 0 ? std::string() : network_->counters();
   actors_.clear();
   pools_.clear();
   network_->take_down();
-  return {judge_.failure(), scenario_.describe(), counters, network_->digest(), judge_.tally};
+  return {verifier_.failure(), scenario_.describe(), counters, network_->digest(), verifier_.tally};
 }
 
 }  // namespace

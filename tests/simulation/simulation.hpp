@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "simulation/judge.hpp"
 #include "simulation/scenario/scenario.hpp"
+#include "simulation/verifier.hpp"
 
 namespace roci::test {
 

@@ -91,6 +91,8 @@ TEST_F(SwitchEndpointsTest, endpoints_report_the_counters_of_the_switch) {
   EXPECT_EQ(number(p1, "dropped"), c.dropped());
   EXPECT_EQ(number(p1, "tx_packets"), c.tx_packets);
   EXPECT_EQ(number(p1, "queue_bytes"), c.queue_bytes);
+  EXPECT_EQ(number(p1, "routed"), c.routed);
+  EXPECT_EQ(number(p1, "rerouted"), c.rerouted);
   EXPECT_GT(number(p1, "queue_peak_bytes"), 2000U);
   EXPECT_EQ(number(p1, "queue_limit"), 3072U);
   EXPECT_EQ(number(p1, "rate"), 1'000'000'000U);

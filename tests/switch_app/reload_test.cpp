@@ -33,7 +33,7 @@ switch:
     - {class: 6, notify: cnp, cnp: {threshold: 90KB}}
   interfaces: [{name: left, vlan: 10, addresses: [10.0.1.1/24]}]
   routes: [{prefix: 10.9.0.0/16, via: 10.0.1.9}]
-  neighbours: [{address: 10.0.1.9, mac: "02:00:00:00:00:09"}]
+  neighbors: [{address: 10.0.1.9, mac: "02:00:00:00:00:09"}]
   ports:
     - name: p1
       device: net_null0
@@ -162,7 +162,7 @@ TEST_F(ReloadTest, other_changes_are_rejected_with_their_key) {
       {"ageing: 10s", "ageing: 11s", "switch.mac_table"},
       {"10.0.1.1/24", "10.0.1.2/24", "switch.interfaces"},
       {"10.9.0.0/16", "10.8.0.0/16", "switch.routes"},
-      {"02:00:00:00:00:09", "02:00:00:00:00:19", "switch.neighbours"},
+      {"02:00:00:00:00:09", "02:00:00:00:00:19", "switch.neighbors"},
       {"    - {name: p2, device: net_null1}\n", "", "the number of switch.ports"},
       {"name: p2", "name: p3", "switch.ports[1].name"},
       {"device: net_null1", "device: net_null2", "switch.ports[1].device"},

@@ -78,7 +78,7 @@ class TimeSlicedProcesses : public testing::Test {
     std::vector<Port*> ends;
     for (uint32_t slot = 0; slot < 2; ++slot) {
       SwitchPortConfig& port = config.ports.emplace_back();
-      port.name = "place" + std::to_string(slot);
+      port.name = "slot" + std::to_string(slot);
       switch_->ports.push_back(must(switch_->shm->open_port({port.name, slot, 4400, switch_->pool})));
       ends.push_back(switch_->ports.back().get());
     }

@@ -36,7 +36,7 @@ Result<QueuePairAddress> QueuePairAddress::parse(std::string_view text) {
     const size_t equals = item.find('=');
     if (equals == std::string_view::npos) return fail(quoted(item) + " has no '='; required is " + kForm);
     const std::string_view key = item.substr(0, equals), value = item.substr(equals + 1);
-    if (!seen.emplace(key).second) return fail(quoted(key) + " is given twice; required is " + kForm);
+    if (!seen.emplace(key).second) return fail(quoted(key) + " occurs more than once; required is " + kForm);
     if (key == "gid") {
       auto gid = Gid::parse(value);
       if (!gid) return fail("gid: " + gid.error().message);

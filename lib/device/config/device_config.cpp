@@ -36,11 +36,12 @@ Result<Bytes> parse_window(std::string_view text) {
 Status read_addresses(ConfigNode& node, DeviceConfig& device) {
   ROCI_TRY(node.optional_list("addresses", device.addresses, text_of<IpNetwork>));
   ROCI_TRY(node.optional_list("gateways", device.gateways, text_of<IpAddress>));
-  return node.each("neighbours", Need::kOptional, [&](ConfigNode& item) -> Status {
+  return node.each(node.renamed("neighbors", "neighbours"), Need::kOptional, [&](ConfigNode& item) -> Status {
     std::string address, mac;
     ROCI_TRY(item.required("address", address, text_of<IpAddress>));
     ROCI_TRY(item.required("mac", mac, text_of<MacAddress>));
-    if (!device.neighbors.emplace(address, mac).second) return item.error("address", "is given twice");
+    if (!device.neighbors.emplace(address, mac).second)
+      return item.error("address", "another entry has the same address; an address may have one entry");
     return {};
   });
 }
@@ -195,7 +196,8 @@ Status read_profile(ConfigNode& item, std::map<std::string, CongestionProfile>& 
     return {};
   });
   if (!values) return values;
-  if (!profiles.emplace(name, std::move(profile)).second) return item.error("name", "is given twice");
+  if (!profiles.emplace(name, std::move(profile)).second)
+    return item.error("name", "another profile has the same name; a name may have one profile");
   return {};
 }
 

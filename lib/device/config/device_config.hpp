@@ -5,7 +5,7 @@
 //     port: {device: "net_memif0,role=client,id=0,socket=/run/roci.sock", mtu: 4200}   # port/port_config.hpp
 //     addresses: [10.0.0.1/24, "fd00::1/64"]
 //     gateways: [10.0.0.254]                       # at most one of each IP version
-//     neighbours:                                  # static entries; other addresses are resolved by ARP and ND
+//     neighbors:                                   # static entries; other addresses are resolved by ARP and ND
 //       - {address: 10.0.0.2, mac: "02:00:00:00:00:02"}
 //     vlan: 0                                      # 1 to 4094; 0: untagged
 //     priority: 0                                  # of the VLAN tag

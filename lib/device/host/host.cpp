@@ -55,9 +55,9 @@ Result<NeighborConfig> read_addresses(const Port& port, const DeviceConfig& conf
   }
   for (const auto& [ip_text, mac_text] : config.neighbors) {
     auto ip = IpAddress::parse(ip_text);
-    if (!ip) return fail(ip.error().within("device " + config.name + ": neighbours"));
+    if (!ip) return fail(ip.error().within("device " + config.name + ": neighbors"));
     auto mac = MacAddress::parse(mac_text);
-    if (!mac) return fail(mac.error().within("device " + config.name + ": neighbours: " + ip_text));
+    if (!mac) return fail(mac.error().within("device " + config.name + ": neighbors: " + ip_text));
     neighbors.static_entries.push_back({*ip, *mac});
   }
   if (config.vlan > 4094) {

@@ -76,7 +76,7 @@ TelemetryMap row_of(const QueuePairReport& report) {
           {"acked_packets", flow.acked_packets},
           {"marked_packets", flow.marked_packets},
           {"rp_cnp_handled", flow.cnps},
-          {"notices", flow.notices},
+          {"cnms", flow.cnms},
           {"telemetry", flow.telemetry},
           {"losses", flow.losses},
           {"timeouts", flow.timeouts}};

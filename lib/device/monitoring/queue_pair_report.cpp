@@ -141,7 +141,7 @@ std::vector<std::pair<std::string, uint64_t>> numbers_of(const CongestionFlowRep
           {"acked_packets", flow.acked_packets},
           {"marked_packets", flow.marked_packets},
           {"rp_cnp_handled", flow.cnps},
-          {"notices", flow.notices},
+          {"cnms", flow.cnms},
           {"telemetry", flow.telemetry},
           {"losses", flow.losses},
           {"timeouts", flow.timeouts},

@@ -72,7 +72,7 @@ void CongestionControl::report(AttachedQueuePair& qp, std::vector<CongestionFlow
       report.in_flight = gate.sent_end > flow->acknowledged ? gate.sent_end - flow->acknowledged : 0;
     }
     report.cnps = here.cnps;
-    report.notices = here.notices;
+    report.cnms = here.notices;
     report.telemetry = here.telemetry;
     report.losses = gate.losses;
     report.timeouts = gate.timeouts;

@@ -46,7 +46,7 @@ struct AttachedQueuePair : Timer {
   // Line 1.
   QueuePairCore& core;
   NeighborRef neighbor;           // next hop to the peer; empty until first needed
-  uint16_t neighbor_version = 0;  // of the MAC address in the headers; low half of Neighbour::version
+  uint16_t neighbor_version = 0;  // of the MAC address in the headers; low half of Neighbor::version
   uint16_t peer_process = 0;      // PeerPresence::process_of() this MAC address
   // The peer's known extensions; null if extensions are disabled or the service supports none.
   uint32_t peer_version = 0;  // version of `peer` from which the session was created

@@ -81,7 +81,9 @@ Status Neighbors::add_own_and_static() {
     if (is_unspecified(address) || address.is_multicast() || is_limited_broadcast(address)) {
       return fail(address.to_string() + " is not a unicast host address");
     }
-    if (table_.find(address) != nullptr) return fail("address " + address.to_string() + " is given twice");
+    if (table_.find(address) != nullptr)
+      return fail("address " + address.to_string() +
+                  " has more than one entry; an address may have one entry");
     Neighbor* entry = table_.insert(address);
     entry->mac = mac;
     entry->state = NeighborState::kPermanent;

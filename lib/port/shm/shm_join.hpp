@@ -14,7 +14,7 @@ namespace roci {
 
 // Files of the network's folder. A process holds join.lock (SharedLock) while it takes a slot and joins.
 inline constexpr const char* kShmJoinLock = "join.lock";
-inline constexpr const char* kShmSlotFolder = "places";  // folder of the slots' files
+inline constexpr const char* kShmSlotFolder = "slots";  // folder of the slots' files
 
 std::filesystem::path shm_slot_file(const std::filesystem::path& folder, uint32_t slot);
 

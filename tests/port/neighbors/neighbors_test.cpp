@@ -411,7 +411,7 @@ TEST_F(NeighborsTest, invalid_settings_are_rejected_with_the_reason) {
   expect("gateway 10.1.0.1 is in none");
   config_ = good;
   config_.static_entries = {{kIp, kPeerMac}};
-  expect("10.0.0.1 is given twice");
+  expect("10.0.0.1 has more than one entry");
   config_.static_entries = {{kPeer, MacAddress{}}};
   expect("static neighbor 10.0.0.2");
   config_ = good;

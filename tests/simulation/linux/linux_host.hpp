@@ -49,7 +49,7 @@ class LinuxHost final : public Poller {
             std::function<void(const std::string&)> complain);
   ~LinuxHost() override;
 
-  void add_neighbour(const IpAddress& address, const MacAddress& mac) { neighbors_[address] = mac; }
+  void add_neighbor(const IpAddress& address, const MacAddress& mac) { neighbors_[address] = mac; }
   MemoryKeys register_memory(void* address, size_t length, int access);
 
   bool poll(Nanos now) override;

@@ -30,7 +30,7 @@ class LinuxModel : public testing::Test {
     link_ = std::make_unique<SimLink>(SimLinkConfig{}, pool_);
     host_ = std::make_unique<LinuxHost>(link_->a(), pool_, LinuxHostConfig{.address = kLinux},
                                         [this](const std::string& what) { complaints_.push_back(what); });
-    host_->add_neighbour(kPeer, link_->b().mac());
+    host_->add_neighbor(kPeer, link_->b().mac());
     keys_ = host_->register_memory(
         memory_.data(), memory_.size(),
         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);

@@ -12,7 +12,7 @@
 #include "device/api/create_device.hpp"
 #include "port/dpdk/eal.hpp"
 #include "port/sim/borrowed_port.hpp"
-#include "simulation/scenario/weather.hpp"
+#include "simulation/scenario/timed_faults.hpp"
 #include "support/must.hpp"
 #include "wire/roce/frame.hpp"
 
@@ -120,10 +120,10 @@ class Network::SmallPort final : public BorrowedPort {
   std::vector<std::unique_ptr<Ring>> rings_;
 };
 
-class Network::Weather final : public Poller {
+class Network::LinkOutages final : public Poller {
  public:
-  Weather(std::vector<Outage> outages, const std::vector<std::unique_ptr<SimLink>>& links,
-          const SimFaults& usual)
+  LinkOutages(std::vector<Outage> outages, const std::vector<std::unique_ptr<SimLink>>& links,
+              const SimFaults& usual)
       : links_(links), usual_(usual) {
     for (const Outage& outage : outages) {
       changes_.push_back({outage.begin, outage.link, true});
@@ -148,7 +148,7 @@ class Network::Weather final : public Poller {
   [[nodiscard]] Nanos next_deadline() const override {
     return next_ < changes_.size() ? changes_[next_].at : kNever;
   }
-  [[nodiscard]] std::string_view name() const override { return "weather"; }
+  [[nodiscard]] std::string_view name() const override { return "outages"; }
 
  private:
   struct Change {
@@ -163,8 +163,8 @@ class Network::Weather final : public Poller {
   size_t next_ = 0;
 };
 
-Network::Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Judge& judge)
-    : scenario_(scenario), runner_(runner), judge_(judge) {
+Network::Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Verifier& verifier)
+    : scenario_(scenario), runner_(runner), verifier_(verifier) {
   must(start_eal());
   if (std::getenv(kCaptureVariable) != nullptr) capture_ = std::make_unique<PcapngBuffer>(kLargestCapture);
   pool_ = unused_pool(16384);
@@ -182,8 +182,8 @@ Network::Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Judge
     switch_ports.push_back(&links_.back()->b());
   }
   switch_ = must(Switch::create(config, switch_ports, pool_));
-  weather_ = std::make_unique<Weather>(draw_outages(scenario, rng), links_, scenario.faults);
-  runner.add(*weather_);
+  outages_ = std::make_unique<LinkOutages>(draw_outages(scenario, rng), links_, scenario.faults);
+  runner.add(*outages_);
   for (auto& gate : gates_) runner.add(*gate);
   for (auto& device : devices_) {
     if (device == nullptr) continue;
@@ -249,9 +249,9 @@ void Network::make_linux_host(size_t host, Rng& rng) {
                                .in_order = scenario_.keeps_order(),
                                .backlog = traits.receive_frames};
   auto linux_host = std::make_unique<LinuxHost>(links_.back()->a(), pool_, config,
-                                                [this](const std::string& what) { judge_.fail(what); });
+                                                [this](const std::string& what) { verifier_.fail(what); });
   for (size_t k = 0; k < scenario_.hosts.size(); ++k)
-    linux_host->add_neighbour(must(IpAddress::parse(address(k))), host_mac(k));
+    linux_host->add_neighbor(must(IpAddress::parse(address(k))), host_mac(k));
   gates_.push_back(std::make_unique<Gate>(*linux_host, draw_stalls(scenario_, rng), Nanos{0}));
   devices_.push_back(nullptr);
   linux_hosts_.push_back(std::move(linux_host));
@@ -336,7 +336,7 @@ void Network::collect_events() {
           ++events_[{host, event->type, event->object.number}];
           break;
         default:
-          judge_.fail("host " + std::to_string(host) + " raised the event " + std::to_string(event->type));
+          verifier_.fail("host " + std::to_string(host) + " raised the event " + std::to_string(event->type));
       }
     }
   }
@@ -352,7 +352,7 @@ uint32_t Network::take_events(size_t host, ibv_event_type type, uint32_t number)
 }
 
 void Network::add_up() {
-  Tally& tally = judge_.tally;
+  Tally& tally = verifier_.tally;
   const std::pair<std::string_view, uint64_t Tally::*> sums[] = {
       {"packets_retransmitted", &Tally::retransmitted},
       {"rx_handed_over", &Tally::handed_over},
@@ -392,14 +392,14 @@ void Network::check_counters() {
   const SimFaults& faults = scenario_.faults;
   const bool old_feedback = faults.duplication > 0 || faults.reordering > 0 || scenario_.kill ||
                             scenario_.restart || scenario_.stale_keys ||
-                            judge_.tally.gave_up + judge_.tally.gave_up_with_cause > 0;
+                            verifier_.tally.gave_up + verifier_.tally.gave_up_with_cause > 0;
   for (size_t host = 0; host < devices_.size(); ++host) {
     if (devices_[host] == nullptr) continue;
     const auto never = [&](std::string_view name) {
       for (const auto& [counter, value] : devices_[host]->counters()) {
         if (counter != name || value == 0) continue;
-        judge_.fail("counter " + counter + " of host " + std::to_string(host) + " is " +
-                    std::to_string(value));
+        verifier_.fail("counter " + counter + " of host " + std::to_string(host) + " is " +
+                       std::to_string(value));
       }
     };
     never("feedback_impossible");
@@ -420,7 +420,7 @@ void Network::take_down() {
   for (const auto& device : devices_) {
     if (device != nullptr) in_use += device->host().tx_buffers_in_use();
   }
-  if (in_use != 0) judge_.fail(std::to_string(in_use) + " packet buffers were not given back");
+  if (in_use != 0) verifier_.fail(std::to_string(in_use) + " packet buffers were not given back");
 }
 
 }  // namespace roci::test

@@ -11,16 +11,16 @@
 #include "device/host/host.hpp"
 #include "port/capture/pcapng.hpp"
 #include "port/sim/sim_link.hpp"
-#include "simulation/judge.hpp"
 #include "simulation/linux/linux_host.hpp"
 #include "simulation/scenario/scenario.hpp"
+#include "simulation/verifier.hpp"
 #include "switch/switch.hpp"
 
 namespace roci::test {
 
 class Network {
  public:
-  Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Judge& judge);
+  Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Verifier& verifier);
   ~Network();
 
   [[nodiscard]] Device& device(size_t host) { return *devices_[host]; }  // not of a Linux host
@@ -45,7 +45,7 @@ class Network {
  private:
   class Gate;
   class SmallPort;
-  class Weather;
+  class LinkOutages;
   void make_host(size_t host, Rng& rng);
   void make_device(size_t host, Rng& rng);
   void make_linux_host(size_t host, Rng& rng);
@@ -56,7 +56,7 @@ class Network {
 
   const Scenario& scenario_;
   const VirtualRunner& runner_;
-  Judge& judge_;
+  Verifier& verifier_;
   std::unique_ptr<PcapngBuffer> capture_;  // set with ROCI_CAPTURE
   std::shared_ptr<MbufPool> pool_;
   std::vector<std::unique_ptr<Device>> devices_;         // one per host; null for a Linux host
@@ -64,7 +64,7 @@ class Network {
   std::vector<std::unique_ptr<SimLink>> links_;
   std::unique_ptr<Switch> switch_;
   std::vector<std::unique_ptr<Gate>> gates_;
-  std::unique_ptr<Weather> weather_;
+  std::unique_ptr<LinkOutages> outages_;
   std::map<std::tuple<size_t, ibv_event_type, uint32_t>, uint32_t> events_;
   uint64_t digest_ = 0;
 };

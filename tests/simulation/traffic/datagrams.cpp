@@ -17,8 +17,8 @@ ibv_gid to_gid(const char* address) {
 
 }  // namespace
 
-Datagrams::Datagrams(Network& network, const Scenario& scenario, Rng rng, Judge& judge)
-    : network_(network), scenario_(scenario), rng_(rng), judge_(judge), members_(network.hosts()) {
+Datagrams::Datagrams(Network& network, const Scenario& scenario, Rng rng, Verifier& verifier)
+    : network_(network), scenario_(scenario), rng_(rng), verifier_(verifier), members_(network.hosts()) {
   group_ = to_gid(scenario.ipv6 ? "ff0e::17" : "239.1.2.3");
   for (size_t host = 0; host < members_.size(); ++host) {
     Member& member = members_[host];
@@ -46,7 +46,7 @@ Datagrams::Datagrams(Network& network, const Scenario& scenario, Rng rng, Judge&
 void Datagrams::act(Nanos) {
   for (size_t host = 0; host < members_.size(); ++host) {
     Member& member = members_[host];
-    member.receives.refill(member.qp.get(), rng_, scenario_.late_receives, judge_);
+    member.receives.refill(member.qp.get(), rng_, scenario_.late_receives, verifier_);
     for (uint64_t burst = rng_.below(4); burst > 0; --burst) post_random(host);
   }
 }
@@ -76,7 +76,7 @@ void Datagrams::post_random(size_t host) {
               message.wrong_key ? kQkey + 1 : kQkey};
   ibv_send_wr* bad = nullptr;
   if (const int code = member.qp->post_send(&wr, &bad); code != 0) {
-    if (code != ENOMEM) judge_.fail("post_send of UD gave " + std::to_string(code));
+    if (code != ENOMEM) verifier_.fail("post_send of UD gave " + std::to_string(code));
     return;
   }
   member.posted.push_back(messages_.size());
@@ -88,16 +88,16 @@ void Datagrams::reap() {
   for (size_t host = 0; host < members_.size(); ++host) {
     Member& member = members_[host];
     ibv_wc wc{};
-    while (judge_.content() && member.cq->poll(1, &wc) == 1) {
+    while (verifier_.content() && member.cq->poll(1, &wc) == 1) {
       if (wc.status != IBV_WC_SUCCESS) {
-        judge_.fail("a UD request ended with status " + std::to_string(wc.status));
+        verifier_.fail("a UD request ended with status " + std::to_string(wc.status));
       } else if (wc.wr_id >= kFirstReceiveId) {
         on_receive_done(host, wc);
       } else if (member.posted.empty() || member.posted.front() != wc.wr_id) {
-        judge_.fail("UD request " + std::to_string(wc.wr_id) + " completed out of order or twice");
+        verifier_.fail("UD request " + std::to_string(wc.wr_id) + " completed out of order or twice");
       } else {
         member.posted.pop_front();
-        ++judge_.tally.completed;
+        ++verifier_.tally.completed;
       }
     }
   }
@@ -105,24 +105,24 @@ void Datagrams::reap() {
 
 void Datagrams::on_receive_done(size_t host, const ibv_wc& wc) {
   Member& member = members_[host];
-  const auto slot = member.receives.complete(wc.wr_id, judge_);
+  const auto slot = member.receives.complete(wc.wr_id, verifier_);
   if (!slot) return;
   member.receives.give_back(*slot);
   const bool known = (wc.wc_flags & IBV_WC_WITH_IMM) != 0 && wc.imm_data < messages_.size();
   if (!known || (wc.wc_flags & IBV_WC_GRH) == 0) {
-    judge_.fail("a datagram arrived that nobody sent");
+    verifier_.fail("a datagram arrived that nobody sent");
     return;
   }
   Message& message = messages_[wc.imm_data];
   const bool due = message.to == kToGroup ? member.in_group : message.to == host;
   const uint8_t* bytes = member.receives.at(*slot);
-  if (!due || message.wrong_key) judge_.fail("a datagram arrived where it was not sent to");
+  if (!due || message.wrong_key) verifier_.fail("a datagram arrived where it was not sent to");
   if (wc.byte_len != kGrh + message.length || wc.src_qp != members_[message.from].qp->qp_num() ||
       !header_is_right(bytes, message, host) ||
       std::memcmp(bytes + kGrh, members_[message.from].source.data() + message.source, message.length) != 0)
-    judge_.fail("a datagram arrived with the wrong bytes, sender or header");
+    verifier_.fail("a datagram arrived with the wrong bytes, sender or header");
   if (++message.arrived[host] > 1 && scenario_.faults.duplication == 0)
-    judge_.fail("a datagram arrived twice");
+    verifier_.fail("a datagram arrived twice");
 }
 
 // Compares the addresses in the header. Other fields may have changed on the path.
@@ -151,11 +151,11 @@ void Datagrams::check() {
   reap();
   for (const Member& member : members_) {
     if (!member.source.guards_hold() || !member.receives.memory.guards_hold())
-      judge_.fail("bytes outside a region of UD were written");
+      verifier_.fail("bytes outside a region of UD were written");
   }
   for (const Message& message : messages_) {
     if (message.to != kToGroup && message.arrived[message.to] == 0 && !message.wrong_key)
-      ++judge_.tally.messages_lost;
+      ++verifier_.tally.messages_lost;
   }
 }
 

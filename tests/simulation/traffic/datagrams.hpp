@@ -15,7 +15,7 @@ namespace roci::test {
 
 class Datagrams final : public Actor {
  public:
-  Datagrams(Network& network, const Scenario& scenario, Rng rng, Judge& judge);
+  Datagrams(Network& network, const Scenario& scenario, Rng rng, Verifier& verifier);
 
   void act(Nanos now) override;
   void reap() override;
@@ -54,7 +54,7 @@ class Datagrams final : public Actor {
   Network& network_;
   const Scenario& scenario_;
   Rng rng_;
-  Judge& judge_;
+  Verifier& verifier_;
   ibv_gid group_{};
   std::vector<Member> members_;
   std::vector<Message> messages_;  // the index is the immediate value

@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 
-#include "simulation/judge.hpp"
 #include "simulation/traffic/arena.hpp"
+#include "simulation/verifier.hpp"
 
 namespace roci::test {
 
@@ -33,7 +33,7 @@ class Receives {
 
   // Posts all free slots, or with `late` a random part of them.
   template <class Queue>
-  void refill(Queue* qp, Rng& rng, bool late, Judge& judge) {
+  void refill(Queue* qp, Rng& rng, bool late, Verifier& verifier) {
     while (!free_.empty() && (!late || rng.chance(0.3))) {
       const size_t slot = free_.front();
       ibv_sge list[kPieces];
@@ -44,7 +44,7 @@ class Receives {
       ibv_recv_wr* bad = nullptr;
       const int code = srq != nullptr ? srq->post_recv(&wr, &bad) : qp->post_recv(&wr, &bad);
       if (code != 0) {
-        judge.fail("post_recv gave " + std::to_string(code));
+        verifier.fail("post_recv gave " + std::to_string(code));
         return;
       }
       free_.pop_front();
@@ -53,7 +53,7 @@ class Receives {
   }
 
   // Returns the slot of a completed receive. A receive queue of one queue pair must complete in the order of posting.
-  std::optional<size_t> complete(uint64_t wr_id, Judge& judge) {
+  std::optional<size_t> complete(uint64_t wr_id, Verifier& verifier) {
     for (auto at = posted_.begin(); at != posted_.end(); ++at) {
       if (at->first != wr_id) {
         if (srq == nullptr) break;
@@ -63,7 +63,7 @@ class Receives {
       posted_.erase(at);
       return slot;
     }
-    judge.fail("receive " + std::to_string(wr_id - kFirstReceiveId) + " completed out of order or twice");
+    verifier.fail("receive " + std::to_string(wr_id - kFirstReceiveId) + " completed out of order or twice");
     return std::nullopt;
   }
   void give_back(size_t slot) { free_.push_back(slot); }

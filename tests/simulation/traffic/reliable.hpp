@@ -30,7 +30,7 @@ inline constexpr size_t kSlots = 8;
 class ReliableConnection final : public Actor {
  public:
   // `shared`: the shared receives of each host, or null.
-  ReliableConnection(Network& network, const Scenario& scenario, Rng rng, Judge& judge,
+  ReliableConnection(Network& network, const Scenario& scenario, Rng rng, Verifier& verifier,
                      std::array<size_t, 2> hosts, std::array<Receives*, 2> shared);
 
   void act(Nanos now) override;
@@ -139,7 +139,7 @@ class ReliableConnection final : public Actor {
   enum class Phase : uint8_t { kTraffic, kEnding, kPause, kDone };
   enum class Ending : uint8_t { kComplete, kKill, kReset, kDestroy, kForbidden };
 
-  // reliable_life.cpp
+  // reliable_lifecycle.cpp
   void make_end(int side, size_t host, Receives* shared);
   template <class Owner>
   void register_memory(End& end, Owner& owner);
@@ -172,7 +172,7 @@ class ReliableConnection final : public Actor {
   void on_receive_done(End& local, End& peer, const ibv_wc& wc);
   [[nodiscard]] bool flushed(End& end);
   [[nodiscard]] ReliableQueuePair& inside(const End& end);
-  void judge_error(End& local, const Posted& op, const ibv_wc& wc);
+  void verify_error(End& local, const Posted& op, const ibv_wc& wc);
   void retire(End& local, End& peer, const Posted& op, bool success);
   void retire_success(End& local, End& peer, const Posted& op);
   void retire_atomic(End& local, End& peer, const Posted& op);
@@ -188,7 +188,7 @@ class ReliableConnection final : public Actor {
   Network& network_;
   const Scenario& scenario_;
   Rng rng_;
-  Judge& judge_;
+  Verifier& verifier_;
   std::array<End, 2> ends_;
   std::array<bool, 2> keeps_wrong_{};  // an unfinished message may leave wrong bytes at this side
   ConnectOptions terms_;

@@ -38,11 +38,11 @@ void ReliableConnection::reap(End& local, End& peer, bool forced) {
   ibv_wc wc[8];
   for (;;) {
     const int count = local.poll_completions(8, wc);
-    if (count < 0) judge_.fail("a completion queue overflowed");
+    if (count < 0) verifier_.fail("a completion queue overflowed");
     if (count <= 0) return;
-    for (int i = 0; i < count && judge_.content(); ++i) {
+    for (int i = 0; i < count && verifier_.content(); ++i) {
       if (local.qp == nullptr || local.life == Life::kGone || wc[i].qp_num != local.qp->qp_num()) {
-        judge_.fail("a completion names a queue pair that is not there");
+        verifier_.fail("a completion names a queue pair that is not there");
       } else if (wc[i].wr_id >= kFirstReceiveId) {
         on_receive_done(local, peer, wc[i]);
       } else {
@@ -57,24 +57,24 @@ void ReliableConnection::on_send_done(End& local, End& peer, const ibv_wc& wc) {
   for (; !local.posted.empty() && local.posted.front().wr_id != wc.wr_id; local.posted.pop_front()) {
     const Posted& before = local.posted.front();
     if (before.signaled || local.seen_error) {
-      judge_.fail(name_of(before.wr_id) + " got no completion before " + std::to_string(wc.wr_id));
+      verifier_.fail(name_of(before.wr_id) + " got no completion before " + std::to_string(wc.wr_id));
       return;
     }
     retire(local, peer, before, true);
   }
   if (local.posted.empty()) {
-    judge_.fail(name_of(wc.wr_id) + " completed twice, or was never posted");
+    verifier_.fail(name_of(wc.wr_id) + " completed twice, or was never posted");
     return;
   }
   const Posted op = local.posted.front();
   local.posted.pop_front();
   const bool success = wc.status == IBV_WC_SUCCESS;
   if (success) {
-    if (local.seen_error) judge_.fail("a success after the error");
-    if (!op.signaled) judge_.fail("an unsignalled request has a completion");
-    ++judge_.tally.completed;
+    if (local.seen_error) verifier_.fail("a success after the error");
+    if (!op.signaled) verifier_.fail("an unsignalled request has a completion");
+    ++verifier_.tally.completed;
   } else {
-    judge_error(local, op, wc);
+    verify_error(local, op, wc);
     local.seen_error = true;
   }
   retire(local, peer, op, success);
@@ -90,21 +90,21 @@ bool ReliableConnection::flushed(End& end) {
   reap(end, peer, true);
   for (; !end.posted.empty(); end.posted.pop_front()) {
     if (end.posted.front().signaled || end.seen_error)
-      judge_.fail(name_of(end.posted.front().wr_id) + " got no completion");
+      verifier_.fail(name_of(end.posted.front().wr_id) + " got no completion");
     retire(end, peer, end.posted.front(), true);
   }
   return true;
 }
 
-void ReliableConnection::judge_error(End& local, const Posted& op, const ibv_wc& wc) {
+void ReliableConnection::verify_error(End& local, const Posted& op, const ibv_wc& wc) {
   switch (wc.status) {
     case IBV_WC_RETRY_EXC_ERR:
       if (local.seen_error) break;
-      ++(has_cause_ ? judge_.tally.gave_up_with_cause : judge_.tally.gave_up);
+      ++(has_cause_ ? verifier_.tally.gave_up_with_cause : verifier_.tally.gave_up);
       return;
     case IBV_WC_REM_ACCESS_ERR:
       if (!op.forbidden) break;
-      ++judge_.tally.accesses_refused;
+      ++verifier_.tally.accesses_refused;
       return;
     case IBV_WC_WR_FLUSH_ERR:
       // Caused by an earlier error of this queue pair, by its application, or by a request of the peer. READs before
@@ -114,8 +114,8 @@ void ReliableConnection::judge_error(End& local, const Posted& op, const ibv_wc&
     default:
       break;
   }
-  judge_.fail(name_of(op.wr_id) + " (opcode " + std::to_string(op.opcode) + ") ended with status " +
-              std::to_string(wc.status));
+  verifier_.fail(name_of(op.wr_id) + " (opcode " + std::to_string(op.opcode) + ") ended with status " +
+                 std::to_string(wc.status));
 }
 
 void ReliableConnection::retire(End& local, End& peer, const Posted& op, bool success) {
@@ -125,7 +125,7 @@ void ReliableConnection::retire(End& local, End& peer, const Posted& op, bool su
     local.unfinished.push_back(op);
     return;
   }
-  if (op.forbidden) judge_.fail("an access through the key of a window that is gone was granted");
+  if (op.forbidden) verifier_.fail("an access through the key of a window that is gone was granted");
   retire_success(local, peer, op);
 }
 
@@ -139,13 +139,13 @@ void ReliableConnection::retire_success(End& local, End& peer, const Posted& op)
     local.inbox_busy[op.target / kSlotBytes] = false;
     std::memcpy(local.inbox_image.data() + op.target, peer.source.data() + op.source, op.length);
     if (std::memcmp(local.inbox.data() + op.target, peer.source.data() + op.source, op.length) != 0)
-      judge_.fail("READ " + name_of(op.wr_id) + " brought wrong bytes");
+      verifier_.fail("READ " + name_of(op.wr_id) + " brought wrong bytes");
   } else if (op.is_write()) {
     peer.landing_busy[op.target / kSlotBytes] = false;
     std::memcpy(peer.landing_image.data() + op.target, local.source.data() + op.source, op.length);
     // The completion of an unsignaled WRITE is known only now. Its slot was not reused before.
     if (std::memcmp(peer.landing.data() + op.target, local.source.data() + op.source, op.length) != 0)
-      judge_.fail("WRITE " + name_of(op.wr_id) + " left wrong bytes");
+      verifier_.fail("WRITE " + name_of(op.wr_id) + " left wrong bytes");
   } else if (op.subject != nullptr) {
     Window& window = *op.subject;
     const bool opened = window.state == Window::State::kBinding;
@@ -160,7 +160,7 @@ void ReliableConnection::retire_atomic(End& local, End& peer, const Posted& op) 
   uint64_t original = 0;
   std::memcpy(&original, local.originals.data() + op.target * sizeof original, sizeof original);
   uint64_t& word = peer.words_image[op.source];
-  if (original != word) judge_.fail("atomic " + name_of(op.wr_id) + " found a word that was not there");
+  if (original != word) verifier_.fail("atomic " + name_of(op.wr_id) + " found a word that was not there");
   if (op.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
     word += op.operands[0];
   } else if (word == op.operands[0]) {
@@ -169,18 +169,18 @@ void ReliableConnection::retire_atomic(End& local, End& peer, const Posted& op) 
 }
 
 void ReliableConnection::on_receive_done(End& local, End& peer, const ibv_wc& wc) {
-  const auto slot = local.receives->complete(wc.wr_id, judge_);
+  const auto slot = local.receives->complete(wc.wr_id, verifier_);
   if (!slot) return;
   local.receives->give_back(*slot);
   const std::string receive = "receive " + std::to_string(wc.wr_id - kFirstReceiveId);
   if (wc.status == IBV_WC_WR_FLUSH_ERR && (local.seen_error || has_cause_ || local.life == Life::kFailing))
     return;
   if (wc.status != IBV_WC_SUCCESS) {
-    judge_.fail(receive + " ended with status " + std::to_string(wc.status));
+    verifier_.fail(receive + " ended with status " + std::to_string(wc.status));
     return;
   }
   if (peer.announced.empty()) {
-    judge_.fail(receive + " completed, and nobody had sent for it");
+    verifier_.fail(receive + " completed, and nobody had sent for it");
     return;
   }
   const Announced message = peer.announced.front();
@@ -191,11 +191,11 @@ void ReliableConnection::on_receive_done(End& local, End& peer, const ibv_wc& wc
       has_imm != message.has_imm || (has_imm && wc.imm_data != message.imm) ||
       has_inv != (message.invalidates != nullptr) ||
       (has_inv && wc.invalidated_rkey != message.invalidates->key)) {
-    judge_.fail(receive + " tells of another message than the one that was due");
+    verifier_.fail(receive + " tells of another message than the one that was due");
   }
   if (message.is_send &&
       std::memcmp(local.receives->at(*slot), peer.source.data() + message.source, message.length) != 0) {
-    judge_.fail("SEND brought wrong bytes to " + receive);
+    verifier_.fail("SEND brought wrong bytes to " + receive);
   }
   if (has_inv) {
     message.invalidates->stale_key = message.invalidates->key;
@@ -214,7 +214,7 @@ void ReliableConnection::settle() {
     const uint32_t violations =
         end.qp == nullptr ? 0 : network_.take_events(end.host, IBV_EVENT_QP_ACCESS_ERR, end.qp->qp_num());
     if (violations > (provoked ? 1U : 0U))
-      judge_.fail("an access violation was raised that nobody committed");
+      verifier_.fail("an access violation was raised that nobody committed");
     if (end.life == Life::kFailing) end.qp->move_to(IBV_QPS_RESET);
     // Linux takes any later PSN for an acknowledgment, also that of a late packet for the previous connection.
     if (end.qp != nullptr && (rng_.chance(0.3) || end.linux_host != nullptr)) end.qp.reset();
@@ -229,7 +229,7 @@ void ReliableConnection::settle_requests(End& local, End& peer) {
   for (const Posted& op : local.posted) local.unfinished.push_back(op);
   local.posted.clear();
   for (const Announced& message : local.announced) {
-    if (message.acknowledged) judge_.fail(name_of(message.wr_id) + " was acknowledged and never received");
+    if (message.acknowledged) verifier_.fail(name_of(message.wr_id) + " was acknowledged and never received");
   }
   local.announced.clear();
   for (const Posted& op : local.unfinished) {
@@ -256,7 +256,7 @@ void ReliableConnection::settle_range(Arena& memory, std::vector<uint8_t>& image
     uint8_t& old = image[target + i];
     const uint8_t now = memory.data()[target + i];
     if (now != old && now != data[i] && !keeps_wrong) {
-      judge_.fail(std::string("an unfinished ") + what + " left bytes that are neither old nor new");
+      verifier_.fail(std::string("an unfinished ") + what + " left bytes that are neither old nor new");
       return;
     }
     old = now;
@@ -280,7 +280,7 @@ void ReliableConnection::settle_atomics(End& local, End& peer) {
     }
     reached = model == now;
   }
-  if (!reached) judge_.fail("no number of the unfinished atomics explains what the words are");
+  if (!reached) verifier_.fail("no number of the unfinished atomics explains what the words are");
   model = now;
 }
 
@@ -298,15 +298,15 @@ void ReliableConnection::check() {
 void ReliableConnection::check_end(End& end) {
   for (const Arena* arena :
        {&end.source, &end.landing, &end.inbox, &end.words, &end.originals, &end.receives->memory}) {
-    if (!arena->guards_hold()) judge_.fail("bytes outside a region were written");
+    if (!arena->guards_hold()) verifier_.fail("bytes outside a region were written");
   }
-  if (end.source.sum() != end.source_sum) judge_.fail("memory that nobody may write was written");
-  if (end.landing.copy() != end.landing_image) judge_.fail("memory for WRITEs differs from the oracle's");
-  if (end.inbox.copy() != end.inbox_image) judge_.fail("memory for READs differs from the oracle's");
+  if (end.source.sum() != end.source_sum) verifier_.fail("memory that nobody may write was written");
+  if (end.landing.copy() != end.landing_image) verifier_.fail("memory for WRITEs differs from the oracle's");
+  if (end.inbox.copy() != end.inbox_image) verifier_.fail("memory for READs differs from the oracle's");
   if (std::memcmp(end.words.data(), end.words_image.data(), sizeof end.words_image) != 0)
-    judge_.fail("memory for atomics differs from the oracle's");
+    verifier_.fail("memory for atomics differs from the oracle's");
   if (!end.announced.empty())
-    judge_.fail(name_of(end.announced.front().wr_id) + " was acknowledged and never received");
+    verifier_.fail(name_of(end.announced.front().wr_id) + " was acknowledged and never received");
 }
 
 // Both hosts must have the same byte counts in each direction, and keep no packet after a gap was closed.
@@ -315,16 +315,16 @@ void ReliableConnection::check_sequences(End& local, End& peer) {
   ReliableQueuePair& mine = inside(local);
   const SendFlow& sent = mine.requester.flow();
   if (peer.linux_host != nullptr) {
-    if (!(sent.next == sent.acknowledged)) judge_.fail("bytes of requests are not acknowledged");
+    if (!(sent.next == sent.acknowledged)) verifier_.fail("bytes of requests are not acknowledged");
     return;
   }
   ReliableQueuePair& theirs = inside(peer);
   if (!(sent.next == sent.acknowledged) || !(sent.next == theirs.responder.flow().received))
-    judge_.fail("the two ends count different bytes of requests");
+    verifier_.fail("the two ends count different bytes of requests");
   if (!(mine.requester.response_flow().received == theirs.responder.response_flow().next))
-    judge_.fail("the two ends count different bytes of READ responses");
+    verifier_.fail("the two ends count different bytes of READ responses");
   if (mine.session != nullptr && mine.session->reorder_buffer && !mine.session->reorder_buffer->empty())
-    judge_.fail("frames are kept though no gap is open");
+    verifier_.fail("frames are kept though no gap is open");
 }
 
 }  // namespace roci::test

@@ -32,7 +32,7 @@ bool ReliableConnection::post(End& local, Posted& op, ibv_send_wr& wr) {
   if (op.signaled && !local.signal_all) wr.send_flags |= IBV_SEND_SIGNALED;
   ibv_send_wr* bad = nullptr;
   if (const int code = local.qp->post_send(&wr, &bad); code != 0) {
-    judge_.fail("post_send gave " + std::to_string(code));
+    verifier_.fail("post_send gave " + std::to_string(code));
     return false;
   }
   local.posted.push_back(op);
@@ -73,7 +73,7 @@ void ReliableConnection::post_random(End& local, End& peer) {
     wr.wr.rdma.remote_addr = remote.address(offset);
     wr.wr.rdma.rkey = remote.keys.remote;
     if (op.through != nullptr) {
-      ++judge_.tally.window_accesses;
+      ++verifier_.tally.window_accesses;
       ++window.users;
       wr.wr.rdma.rkey = window.key;
       if (window.zero_based) wr.wr.rdma.remote_addr = offset - window.begin;
@@ -177,7 +177,7 @@ void ReliableConnection::bind(End& local, Window& window, bool open) {
     op.wr_id = local.next_id++;
     const ibv_mw_bind request{op.wr_id, signaled, info};
     if (const int code = local.verbs().bind_window(*window.object, request); code != 0) {
-      judge_.fail("bind_window gave " + std::to_string(code));
+      verifier_.fail("bind_window gave " + std::to_string(code));
       return;
     }
     window.key = window.object->rkey();

@@ -4,11 +4,11 @@
 
 namespace roci::test {
 
-UnreliableConnection::UnreliableConnection(Network& network, const Scenario& scenario, Rng rng, Judge& judge,
-                                           std::array<size_t, 2> hosts)
+UnreliableConnection::UnreliableConnection(Network& network, const Scenario& scenario, Rng rng,
+                                           Verifier& verifier, std::array<size_t, 2> hosts)
     : scenario_(scenario),
       rng_(rng),
-      judge_(judge),
+      verifier_(verifier),
       in_order_(scenario.faults.duplication == 0 && scenario.faults.reordering == 0) {
   for (size_t side = 0; side < 2; ++side) {
     End& end = ends_[side];
@@ -43,7 +43,7 @@ UnreliableConnection::UnreliableConnection(Network& network, const Scenario& sce
 void UnreliableConnection::act(Nanos) {
   for (size_t side = 0; side < 2; ++side) {
     End& local = ends_[side];
-    local.receives.refill(local.qp.get(), rng_, scenario_.late_receives, judge_);
+    local.receives.refill(local.qp.get(), rng_, scenario_.late_receives, verifier_);
     if (!rng_.chance(0.5)) continue;
     for (uint64_t burst = rng_.between(1, 3); burst > 0; --burst) post_random(local, ends_[1 - side]);
   }
@@ -76,7 +76,7 @@ void UnreliableConnection::post_random(End& local, End& peer) {
   wr.wr.rdma = {peer.landing.address(message.target), peer.landing.region->rkey()};
   ibv_send_wr* bad = nullptr;
   if (const int code = local.qp->post_send(&wr, &bad); code != 0) {
-    if (code != ENOMEM) judge_.fail("post_send of UC gave " + std::to_string(code));
+    if (code != ENOMEM) verifier_.fail("post_send of UC gave " + std::to_string(code));
     if (message.is_write()) --local.next_slot;
     return;  // the send queue is full
   }
@@ -94,9 +94,9 @@ void UnreliableConnection::reap() {
 
 void UnreliableConnection::reap(End& local, End& peer) {
   ibv_wc wc{};
-  while (judge_.content() && local.cq->poll(1, &wc) == 1) {
+  while (verifier_.content() && local.cq->poll(1, &wc) == 1) {
     if (wc.status != IBV_WC_SUCCESS) {
-      judge_.fail("a UC request ended with status " + std::to_string(wc.status));
+      verifier_.fail("a UC request ended with status " + std::to_string(wc.status));
     } else if (wc.wr_id >= kFirstReceiveId) {
       on_receive_done(local, peer, wc);
     } else {
@@ -107,16 +107,16 @@ void UnreliableConnection::reap(End& local, End& peer) {
 
 void UnreliableConnection::on_send_done(End& local, const ibv_wc& wc) {
   if (wc.wr_id < local.next_done || wc.wr_id >= local.messages.size()) {
-    judge_.fail("UC request " + std::to_string(wc.wr_id) + " completed twice, or was never posted");
+    verifier_.fail("UC request " + std::to_string(wc.wr_id) + " completed twice, or was never posted");
     return;
   }
   for (; local.next_done < wc.wr_id; ++local.next_done) {
     if (local.messages[local.next_done].signaled)
-      judge_.fail("UC request " + std::to_string(local.next_done) + " got no completion");
+      verifier_.fail("UC request " + std::to_string(local.next_done) + " got no completion");
   }
-  if (!local.messages[wc.wr_id].signaled) judge_.fail("an unsignalled UC request has a completion");
+  if (!local.messages[wc.wr_id].signaled) verifier_.fail("an unsignalled UC request has a completion");
   local.next_done = wc.wr_id + 1;
-  ++judge_.tally.completed;
+  ++verifier_.tally.completed;
 }
 
 bool UnreliableConnection::is(const Message& message, const End& sender, const ibv_wc& wc,
@@ -131,7 +131,7 @@ bool UnreliableConnection::is(const Message& message, const End& sender, const i
 }
 
 void UnreliableConnection::on_receive_done(End& local, End& peer, const ibv_wc& wc) {
-  const auto slot = local.receives.complete(wc.wr_id, judge_);
+  const auto slot = local.receives.complete(wc.wr_id, verifier_);
   if (!slot) return;
   local.receives.give_back(*slot);
   const uint8_t* bytes = wc.opcode == IBV_WC_RECV ? local.receives.at(*slot) : local.landing.data();
@@ -140,8 +140,8 @@ void UnreliableConnection::on_receive_done(End& local, End& peer, const ibv_wc& 
   const auto found =
       std::find_if(from, sent.end(), [&](const Message& message) { return is(message, peer, wc, bytes); });
   if (found == sent.end()) {
-    judge_.fail("a UC message of " + std::to_string(wc.byte_len) +
-                " bytes arrived that was not sent, or not whole, or out of order, or twice");
+    verifier_.fail("a UC message of " + std::to_string(wc.byte_len) +
+                   " bytes arrived that was not sent, or not whole, or out of order, or twice");
     return;
   }
   ++found->arrived;
@@ -167,10 +167,10 @@ void UnreliableConnection::check() {
   for (size_t side = 0; side < 2; ++side) {
     End& end = ends_[side];
     if (!end.source.guards_hold() || !end.landing.guards_hold() || !end.receives.memory.guards_hold())
-      judge_.fail("bytes outside a region of UC were written");
+      verifier_.fail("bytes outside a region of UC were written");
     check_writes(end, ends_[1 - side]);
     for (const Message& message : end.messages) {
-      if (message.tells() && message.arrived == 0) ++judge_.tally.messages_lost;
+      if (message.tells() && message.arrived == 0) ++verifier_.tally.messages_lost;
     }
   }
 }
@@ -182,12 +182,12 @@ void UnreliableConnection::check_writes(End& local, End& peer) {
     const uint8_t* there = peer.landing.data() + message.target;
     const uint8_t* sent = local.source.data() + message.source;
     if (message.arrived > 0 && std::memcmp(there, sent, message.length) != 0)
-      judge_.fail("a UC WRITE that has arrived is not whole");
+      verifier_.fail("a UC WRITE that has arrived is not whole");
     for (size_t i = 0; i < message.length; ++i) {
       if (there[i] == sent[i]) expected[message.target + i] = sent[i];
     }
   }
-  if (peer.landing.copy() != expected) judge_.fail("a UC WRITE left bytes that are neither old nor new");
+  if (peer.landing.copy() != expected) verifier_.fail("a UC WRITE left bytes that are neither old nor new");
 }
 
 }  // namespace roci::test

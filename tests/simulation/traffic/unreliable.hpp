@@ -16,7 +16,7 @@ namespace roci::test {
 
 class UnreliableConnection final : public Actor {
  public:
-  UnreliableConnection(Network& network, const Scenario& scenario, Rng rng, Judge& judge,
+  UnreliableConnection(Network& network, const Scenario& scenario, Rng rng, Verifier& verifier,
                        std::array<size_t, 2> hosts);
 
   void act(Nanos now) override;
@@ -73,7 +73,7 @@ class UnreliableConnection final : public Actor {
 
   const Scenario& scenario_;
   Rng rng_;
-  Judge& judge_;
+  Verifier& verifier_;
   bool in_order_;
   std::array<End, 2> ends_;
 };

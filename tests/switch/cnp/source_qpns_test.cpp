@@ -123,13 +123,13 @@ TEST(SourceQpns, ignores_cm_replies_without_a_matching_request) {
 TEST(SourceQpns, learns_a_requested_sender_from_acknowledgments) {
   Senders senders(16, 10s);
   EXPECT_EQ(senders.find(to_b(17), false, 0ns), std::nullopt);
-  uint32_t learnt_at = 0;
-  for (uint32_t psn = 0xfffff0; psn < 0xfffff0 + 64 && learnt_at == 0; ++psn) {  // crosses the wrap
+  uint32_t learned_at = 0;
+  for (uint32_t psn = 0xfffff0; psn < 0xfffff0 + 64 && learned_at == 0; ++psn) {  // crosses the wrap
     senders.observe(packet(Opcode::kRcWriteMiddle, to_b(17), psn), 1us);
     if (senders.observe(packet(Opcode::kRcAcknowledge, to_a(24), psn), 1us) == Learned::kFromAcks)
-      learnt_at = psn - 0xfffff0 + 1;
+      learned_at = psn - 0xfffff0 + 1;
   }
-  EXPECT_EQ(learnt_at, 1U + (AckCorrelator::kVotes - 1) * AckCorrelator::kStep);
+  EXPECT_EQ(learned_at, 1U + (AckCorrelator::kVotes - 1) * AckCorrelator::kStep);
   EXPECT_EQ(senders.find(to_b(17), false, 1us), Qpn{24});
 }
 

@@ -311,7 +311,7 @@ TEST_F(EcmpTest, packets_are_dropped_when_no_next_hop_replies) {
   make(with_hops(3));
   for (uint32_t i = 0; i < 30; ++i) send_flow(flow(i));
   wait(20s);
-  EXPECT_EQ(dropped(0, DropReason::kNoNeighbor), 30U);
+  EXPECT_EQ(dropped(0, DropReason::kNeighborUnresolved), 30U);
   for (size_t i = 1; i <= 3; ++i) EXPECT_TRUE(packets_at(i).empty());
   EXPECT_EQ(pool_->in_use(), 0U);
   // Later packets trigger new requests to all next hops. The one that replies gets all flows.
@@ -319,7 +319,7 @@ TEST_F(EcmpTest, packets_are_dropped_when_no_next_hop_replies) {
   answer_arp(3);
   EXPECT_EQ(packets_at(3).size(), 10U);
   for (uint32_t i = 0; i < 10; ++i) EXPECT_EQ(way_of(flow(i)), 3U);
-  EXPECT_EQ(dropped(0, DropReason::kNoNeighbor), 30U);
+  EXPECT_EQ(dropped(0, DropReason::kNeighborUnresolved), 30U);
 }
 
 // The same with a second worker, which has half of the next hops and another ingress port, the last port. A flow can

@@ -175,7 +175,7 @@ TEST_F(RouterTest, packets_for_an_unresolvable_neighbor_are_dropped) {
   make(two_networks());
   for (int i = 0; i < 5; ++i) send_to(ip("10.0.2.2"));
   wait(10s);
-  EXPECT_EQ(dropped(0, DropReason::kNoNeighbor), 5U);
+  EXPECT_EQ(dropped(0, DropReason::kNeighborUnresolved), 5U);
   const auto asked = heard(1);
   EXPECT_EQ(asked.size(), 7U) << "solicitations";
   EXPECT_EQ(pool_->in_use(), 0U);
@@ -184,7 +184,7 @@ TEST_F(RouterTest, packets_for_an_unresolvable_neighbor_are_dropped) {
 TEST_F(RouterTest, number_of_waiting_packets_is_limited) {
   make(two_networks());
   for (size_t i = 0; i < Router::kMaxWaitingOfPort + 10; ++i) send_to(ip("10.0.2.2"));
-  EXPECT_EQ(dropped(0, DropReason::kNoNeighbor), 10U);
+  EXPECT_EQ(dropped(0, DropReason::kNeighborUnresolved), 10U);
   heard(1);
   answer_arp(1, ip("10.0.2.2"), ip("10.0.2.1"));
   EXPECT_EQ(heard(1).size(), Router::kMaxWaitingOfPort);
@@ -210,7 +210,7 @@ TEST_F(RouterTest, flood_to_unused_addresses_does_not_stop_the_resolution_of_oth
   flood(500);
   EXPECT_LE(heard(1).size(), 3 * 64U * 7) << "solicitations";
   say(1, switch_->mac(), {.from = ip("10.0.2.2"), .to = ip("10.0.1.9")});
-  EXPECT_EQ(dropped(1, DropReason::kNoNeighbor), 0U);
+  EXPECT_EQ(dropped(1, DropReason::kNeighborUnresolved), 0U);
   const auto asked = heard(0);
   ASSERT_EQ(asked.size(), 1U);
   const auto arp = arp_in(asked[0]);

@@ -157,16 +157,16 @@ TEST_F(L3CnmContentTest, invalid_contents_are_rejected_with_the_reason) {
   SwitchConfig s = spine();
   s.ports[1].classes[kClass].qcn.contents.port = true;
   EXPECT_EQ(check(s).error().message,
-            "switch 'spine': port 'p1': class 5: says: port requires telemetry of the switch");
+            "switch 'spine': port 'p1': class 5: additional_values: port requires telemetry of the switch");
   s = telling_spine({.rate_change = true});
   s.ports[1].rate = BitsPerSec{0};
   EXPECT_EQ(check(s).error().message,
-            "switch 'spine': port 'p1': class 5: the rates in says require a rate of the port");
+            "switch 'spine': port 'p1': class 5: the rates in additional_values require a rate of the port");
   s = telling_spine({.ecn = true});
   s.ports[1].classes[kClass].qcn.l3 = false;
-  EXPECT_EQ(
-      check(s).error().message,
-      "switch 'spine': port 'p1': class 5: qcn: says requires l3; layer-2 CNMs contain only the feedback");
+  EXPECT_EQ(check(s).error().message,
+            "switch 'spine': port 'p1': class 5: qcn: additional_values requires l3; layer-2 CNMs contain "
+            "only the feedback");
   s = telling_spine({.ecn = true});
   s.ports[1].classes[kClass].qcn.rtt = Nanos{0};
   EXPECT_FALSE(check(s));

@@ -136,9 +136,9 @@ TEST_F(TelemetryTest, sink_restores_the_original_packet) {
   ASSERT_EQ(got.size(), 1U);
   EXPECT_EQ(got[0], packet);
   EXPECT_TRUE(icrc_is_right(got[0]));
-  EXPECT_EQ(row_[0]->counters(1).telemetry_started, 2U) << "this one and the one that made the hosts known";
+  EXPECT_EQ(row_[0]->counters(1).telemetry_inserted, 2U) << "this one and the one that made the hosts known";
   EXPECT_EQ(row_[1]->counters(1).telemetry_hops, 2U);
-  EXPECT_EQ(row_[2]->counters(1).telemetry_ended, 2U);
+  EXPECT_EQ(row_[2]->counters(1).telemetry_stripped, 2U);
 }
 
 TEST_F(TelemetryTest, sink_restores_the_original_ipv6_packet) {
@@ -250,7 +250,7 @@ TEST_F(TelemetryTest, adds_no_telemetry_between_two_edge_ports) {
   send(host_a(), packet);
   wait(10us);
   EXPECT_EQ(heard_at(host_b()).at(0), packet);
-  EXPECT_EQ(row_[0]->counters(1).telemetry_started, 0U);
+  EXPECT_EQ(row_[0]->counters(1).telemetry_inserted, 0U);
 }
 
 TEST_F(TelemetryTest, malformed_telemetry_is_forwarded_unchanged_and_counted) {

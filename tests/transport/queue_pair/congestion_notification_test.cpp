@@ -310,7 +310,7 @@ TEST(Cnms, that_are_malformed_or_multicast_are_rejected) {
   ByteVector group = Told::answer(writes[0]);
   group[0] = 0xff;
   host.hear(group);
-  EXPECT_EQ(host.count("rx_not_for_us"), 1U);
+  EXPECT_EQ(host.count("rx_not_for_host"), 1U);
   // A frame in several segments is processed like a contiguous one.
   host.receive_bytes(Told::answer(writes[0]), 20);
   EXPECT_EQ(host.count("cnms_taken"), 1U);

@@ -38,10 +38,10 @@ TEST(TransportEvents, unknown_source_and_packets_in_rts_raise_no_event) {
   host.to_bare(IBV_QPS_RESET);
   host.to_init();
   host.to_rtr();
-  Packet stranger = host.write(Opcode::kRcWriteOnly, 0, 0, 8, 8);
-  stranger.between(MacAddress::local(2), IpAddress::from_v4(0x0a000003), MacAddress::local(1),
-                   IpAddress::from_v4(0x0a000001));
-  host.receive(stranger);
+  Packet from_unknown_peer = host.write(Opcode::kRcWriteOnly, 0, 0, 8, 8);
+  from_unknown_peer.between(MacAddress::local(2), IpAddress::from_v4(0x0a000003), MacAddress::local(1),
+                            IpAddress::from_v4(0x0a000001));
+  host.receive(from_unknown_peer);
   EXPECT_EQ(host.side.counter("rx_wrong_source"), 1U);
   EXPECT_EQ(events(host), Types{});
 }

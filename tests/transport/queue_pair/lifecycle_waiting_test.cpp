@@ -42,10 +42,10 @@ TEST(Lifecycle, responder_uses_the_source_mac_of_an_unresolved_peer) {
   options.static_peer = false;
   LoneHost host(options);
   const Packet request = host.write(Opcode::kRcWriteOnly, 0, 0, 8, 8);
-  Packet stranger = request;
-  stranger.between(MacAddress::local(9), IpAddress::from_v4(0x0a000009), MacAddress::local(1),
-                   IpAddress::from_v4(0x0a000001));
-  EXPECT_EQ(host.receive(stranger), Lines{});
+  Packet from_unknown_peer = request;
+  from_unknown_peer.between(MacAddress::local(9), IpAddress::from_v4(0x0a000009), MacAddress::local(1),
+                            IpAddress::from_v4(0x0a000001));
+  EXPECT_EQ(host.receive(from_unknown_peer), Lines{});
   EXPECT_EQ(host.side.counter("rx_wrong_source"), 1U);
   EXPECT_EQ(host.receive(request), Lines{"RC_ACK 0 1f"});
   // The peer changes its MAC address. Expects the next packet at the new address.

@@ -397,7 +397,7 @@ TEST_F(CapabilityExchange, invalid_mads_are_counted_and_not_answered) {
   p = mad(request());
   p.destination = IpAddress::from_v4(0x0a000009);
   EXPECT_TRUE(tell(p).empty());
-  EXPECT_EQ(counter("rx_not_for_us"), 1U) << "to another address";
+  EXPECT_EQ(counter("rx_not_for_host"), 1U) << "to another address";
   EXPECT_EQ(session(host.side), nullptr);
 }
 

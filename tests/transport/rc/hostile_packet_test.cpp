@@ -22,8 +22,8 @@ struct Refused {
 
 // None of these packets changes the state of the queue pair.
 const Refused kRefusedSilently[] = {
-    {"MAC of somebody else", [](Packet& p) { p.destination_mac = MacAddress::local(9); }, "rx_not_for_us"},
-    {"VLAN that is not ours", [](Packet& p) { p.with_vlan(7); }, "rx_not_for_us"},
+    {"MAC of somebody else", [](Packet& p) { p.destination_mac = MacAddress::local(9); }, "rx_not_for_host"},
+    {"VLAN that is not ours", [](Packet& p) { p.with_vlan(7); }, "rx_not_for_host"},
     {"source IP", [](Packet& p) { p.source = IpAddress::from_v4(0x0a000003); }, "rx_wrong_source"},
     {"destination IP", [](Packet& p) { p.destination = IpAddress::from_v4(0x0a000009); }, "rx_wrong_source"},
     {"fragment", [](Packet& p) { p.v4().flags_fragment = 0x2000; }, "rx_malformed"},

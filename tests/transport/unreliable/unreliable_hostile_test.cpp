@@ -290,7 +290,7 @@ TEST_F(HostileUd, datagrams_to_other_addresses_are_dropped) {
   to(multicast_mac(IpAddress::from_v4(0xef010203)), 0x0a000001);  // this host's address, multicast MAC
   // Group address, QPN of one queue pair.
   to(multicast_mac(IpAddress::from_v4(0xef010203)), 0xef010203);
-  EXPECT_EQ(counter("rx_not_for_us"), 4U);
+  EXPECT_EQ(counter("rx_not_for_host"), 4U);
   EXPECT_EQ(completion_lines(host_.side), Lines{});
   to(MacAddress::local(1), 0x0a000001);
   EXPECT_EQ(completion_lines(host_.side), Lines{"1 SUCCESS 48"});
@@ -302,7 +302,7 @@ TEST_F(HostileUd, multicast_qpn_without_a_group_address_is_dropped) {
   Packet p = packet(8);
   p.bth.destination_qp = kMulticastQp;
   gets(p);
-  EXPECT_EQ(counter("rx_not_for_us"), 1U);
+  EXPECT_EQ(counter("rx_not_for_host"), 1U);
   // Connected services do not support multicast.
   p = packet(8, Opcode::kRcSendOnly);
   p.bth.destination_qp = kMulticastQp;

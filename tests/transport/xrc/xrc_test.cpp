@@ -287,12 +287,12 @@ TEST_F(Xrc, requests_complete_once_with_lost_duplicate_and_delayed_packets) {
       join(i);
     }
     hosts_.run(1ms);
-    Rng weather(seed), choice(seed + 1000);
+    Rng fault_rng(seed), choice(seed + 1000);
     hosts_.watch = [&](const Packet&, char) {
       SimVerdict verdict;
-      verdict.drop = weather.chance(0.05);
-      verdict.duplicates = weather.chance(0.05) ? 1 : 0;
-      if (weather.chance(0.05)) verdict.extra_delay = 15us;
+      verdict.drop = fault_rng.chance(0.05);
+      verdict.duplicates = fault_rng.chance(0.05) ? 1 : 0;
+      if (fault_rng.chance(0.05)) verdict.extra_delay = 15us;
       return verdict;
     };
     uint64_t counted = 0;

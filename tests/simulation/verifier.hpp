@@ -47,9 +47,9 @@ inline constexpr Sum kSums[] = {{"completed", &Tally::completed},
                                 {"hand over full", &Tally::hand_over_full},
                                 {"frames kept", &Tally::frames_kept}};
 
-class Judge {
+class Verifier {
  public:
-  explicit Judge(const VirtualRunner& runner) : runner_(runner) {}
+  explicit Verifier(const VirtualRunner& runner) : runner_(runner) {}
   // Records the first failure of the run.
   void fail(const std::string& what) {
     if (failure_.empty()) failure_ = what + " at " + std::to_string(runner_.now().count()) + " ns";

@@ -1,4 +1,4 @@
-#include "simulation/scenario/weather.hpp"
+#include "simulation/scenario/timed_faults.hpp"
 
 namespace roci::test {
 namespace {

@@ -5,9 +5,10 @@
 
 namespace roci::test {
 
-ReliableConnection::ReliableConnection(Network& network, const Scenario& scenario, Rng rng, Judge& judge,
-                                       std::array<size_t, 2> hosts, std::array<Receives*, 2> shared)
-    : network_(network), scenario_(scenario), rng_(rng), judge_(judge) {
+ReliableConnection::ReliableConnection(Network& network, const Scenario& scenario, Rng rng,
+                                       Verifier& verifier, std::array<size_t, 2> hosts,
+                                       std::array<Receives*, 2> shared)
+    : network_(network), scenario_(scenario), rng_(rng), verifier_(verifier) {
   for (size_t side = 0; side < 2; ++side) {
     make_end(static_cast<int>(side), hosts[side], shared[side]);
     keeps_wrong_[side] = scenario.faults.corruption > 0 && !scenario.hosts[hosts[side]].check_before_placing;
@@ -146,7 +147,7 @@ void ReliableConnection::act(Nanos now) {
     case Phase::kPause:
       if (now < resume_at_) return;
       --lives_left_;
-      ++judge_.tally.reconnected;
+      ++verifier_.tally.reconnected;
       connect();
       return;
     case Phase::kDone:
@@ -164,7 +165,7 @@ bool ReliableConnection::is_refused_for_ever() const {
 void ReliableConnection::act_in_traffic(End& local, End& peer) {
   look_for_failure(local);
   if (local.qp->state() == IBV_QPS_ERR) return;
-  if (!local.shares()) local.receives->refill(local.qp.get(), rng_, scenario_.late_receives, judge_);
+  if (!local.shares()) local.receives->refill(local.qp.get(), rng_, scenario_.late_receives, verifier_);
   if (rng_.chance(0.5)) {
     for (uint64_t burst = rng_.between(1, 4); burst > 0; --burst) post_random(local, peer);
   }
@@ -179,7 +180,7 @@ void ReliableConnection::look_for_failure(End& end) {
   const uint32_t failures = network_.take_events(end.host, IBV_EVENT_QP_FATAL, end.qp->qp_num());
   if (failures == 0) return;
   if (failures > 1 || !scenario_.extensions_on || !has_cause_)
-    judge_.fail("a queue pair failed " + std::to_string(failures) + " times for no reason");
+    verifier_.fail("a queue pair failed " + std::to_string(failures) + " times for no reason");
   end.seen_error = true;
 }
 
@@ -201,12 +202,12 @@ void ReliableConnection::drain(End& end) {
       const uint32_t events = network_.take_events(end.host, IBV_EVENT_SQ_DRAINED, end.qp->qp_num());
       if (attr.qp_state != IBV_QPS_SQD) return;  // the queue pair has failed
       if (attr.sq_draining != 0) {
-        if (events != 0) judge_.fail("a queue pair that is draining says that it has drained");
+        if (events != 0) verifier_.fail("a queue pair that is draining says that it has drained");
         return;
       }
       if (events != (end.drain_notifies ? 1U : 0U))
-        judge_.fail("a drained queue pair raised " + std::to_string(events) + " events");
-      ++judge_.tally.drained;
+        verifier_.fail("a drained queue pair raised " + std::to_string(events) + " events");
+      ++verifier_.tally.drained;
       end.drain = Drain::kDrained;
       return;
     }
@@ -266,7 +267,7 @@ bool ReliableConnection::over(End& end) {
   if (end.life == Life::kRunning || !flushed(end)) return false;
   if (!end.shares()) return end.receives->none_posted();
   const uint32_t events = network_.take_events(end.host, IBV_EVENT_QP_LAST_WQE_REACHED, end.qp->qp_num());
-  if (events > 1) judge_.fail("the last receive of a queue pair came twice");
+  if (events > 1) verifier_.fail("the last receive of a queue pair came twice");
   end.last_receive_seen |= events == 1;
   return end.last_receive_seen;
 }

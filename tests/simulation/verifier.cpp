@@ -1,4 +1,4 @@
-#include "simulation/judge.hpp"
+#include "simulation/verifier.hpp"
 
 namespace roci::test {
 
