@@ -1,12 +1,13 @@
 # roci_layer(NAME [USES target…])      a static library roci_NAME from the .cpp files of the current folder and below
 # roci_app(NAME [WHOLE] [USES target…])  a program from apps/NAME/; WHOLE: link-time optimization with the layers
 # roci_app_of_parts(NAME [WHOLE] [USES …] [MAIN …])  the same from the current folder, with all but main() as a library
-# roci_test(NAME [LABELS …] [USES …] [RUNNER command…] [SHARDS n] [APART file…] [FIGURES pattern…])
+# roci_test(NAME [OPTIMIZED] [LABELS …] [USES …] [RUNNER command…] [SHARDS n] [APART file…] [FIGURES pattern…])
 #                                      a GoogleTest program from the .cpp files in tests/NAME/ and below, run by RUNNER
 #                                      as one CTest test, or as n tests that can run concurrently; RUNNER may exit with
 #                                      77 to skip the test;
 #                                      APART: files, without folder and .cpp, excluded from unity builds, since they
-#                                      define names that other files also define; FIGURES: see below
+#                                      define names that other files also define; FIGURES: see below; OPTIMIZED: the
+#                                      test code takes most of the run time
 # roci_fuzzer(NAME [USES target…])     NAME_fuzz from NAME_fuzz.cpp: a libFuzzer program in the preset `fuzz`;
 #                                      otherwise a CTest test `fuzz-NAME` that runs the inputs in corpus/NAME and in
 #                                      corpus/NAME_seed_corpus.zip, which is unpacked to ${CMAKE_BINARY_DIR}/seeds/NAME;
@@ -106,7 +107,7 @@ endfunction()
 # FIGURES: GoogleTest patterns of tests of end results in virtual time, of rates and of whole tables. They are excluded
 # with sanitizers: they are slow there and run code that other tests also run.
 function(roci_test NAME)
-  cmake_parse_arguments(ARG "" "SHARDS" "USES;LABELS;RUNNER;APART;FIGURES" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED" "SHARDS" "USES;LABELS;RUNNER;APART;FIGURES" ${ARGN})
   roci_sources(sources ${CMAKE_CURRENT_SOURCE_DIR}/${NAME})
   foreach(pattern ${ARG_APART})
     file(GLOB_RECURSE apart ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/${pattern}.cpp)
@@ -116,7 +117,11 @@ function(roci_test NAME)
   target_link_libraries(${NAME}_tests PRIVATE ${ARG_USES} GTest::gtest_main roci_options)
   target_include_directories(${NAME}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   roci_test_code(${NAME}_tests)
-  roci_precompile_tests(${NAME}_tests)
+  if(ARG_OPTIMIZED)
+    target_compile_options(${NAME}_tests PRIVATE -O1)  # precompiled headers are those of -O0
+  else()
+    roci_precompile_tests(${NAME}_tests)
+  endif()
   set(environment LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp
                   TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp)
   if("protocol" IN_LIST ARG_LABELS)
