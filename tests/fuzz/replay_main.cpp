@@ -17,13 +17,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
-using Bytes = std::vector<uint8_t>;
+using Input = std::vector<uint8_t>;
 
 constexpr const char* kUsage =
     "usage: %s [--mutations COUNT] FILE-OR-FOLDER…    runs the files and COUNT mutations of each\n"
     "       %s --write-mutation NUMBER FILE OUTPUT    writes a mutation that failed\n";
 
-bool read(const std::filesystem::path& path, Bytes& bytes) {
+bool read_input(const std::filesystem::path& path, Input& bytes) {
   std::ifstream file(path, std::ios::binary);
   bytes.assign(std::istreambuf_iterator<char>(file), {});
   return static_cast<bool>(file) || file.eof();
@@ -31,7 +31,7 @@ bool read(const std::filesystem::path& path, Bytes& bytes) {
 
 // Mutation `number` of an input: up to eight bytes or ranges are changed, inserted, removed or repeated. It depends only
 // on the input and the number.
-Bytes mutated(Bytes bytes, uint64_t number) {
+Input mutated(Input bytes, uint64_t number) {
   roci::Rng rng(number);
   for (uint64_t edits = rng.between(1, 8); edits > 0; --edits) {
     const auto at = bytes.begin() + static_cast<ptrdiff_t>(rng.below(bytes.size() + 1));
@@ -51,7 +51,7 @@ Bytes mutated(Bytes bytes, uint64_t number) {
         bytes.erase(at, end);
         break;
       default: {
-        const Bytes repeated(at, end);
+        const Input repeated(at, end);
         bytes.insert(end, repeated.begin(), repeated.end());
       }
     }
@@ -59,14 +59,14 @@ Bytes mutated(Bytes bytes, uint64_t number) {
   return bytes;
 }
 
-bool parse(std::string_view text, uint64_t& number) {
+bool parse_number(std::string_view text, uint64_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size();
 }
 
 int write_mutation(uint64_t number, const char* input, const char* output) {
-  Bytes bytes;
-  if (!read(input, bytes)) {
+  Input bytes;
+  if (!read_input(input, bytes)) {
     std::fprintf(stderr, "%s: cannot be read\n", input);
     return 2;
   }
@@ -82,9 +82,10 @@ int write_mutation(uint64_t number, const char* input, const char* output) {
 
 int main(int argc, char** argv) {
   uint64_t number = 0;
-  if (argc == 5 && std::string_view(argv[1]) == "--write-mutation" && parse(argv[2], number))
+  if (argc == 5 && std::string_view(argv[1]) == "--write-mutation" && parse_number(argv[2], number))
     return write_mutation(number, argv[3], argv[4]);
-  const bool mutates = argc > 2 && std::string_view(argv[1]) == "--mutations" && parse(argv[2], number);
+  const bool mutates =
+      argc > 2 && std::string_view(argv[1]) == "--mutations" && parse_number(argv[2], number);
   std::vector<std::filesystem::path> files;
   for (int i = mutates ? 3 : 1; i < argc; ++i) {
     if (!std::filesystem::is_directory(argv[i])) {
@@ -100,8 +101,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   for (const auto& path : files) {
-    Bytes bytes;
-    if (!read(path, bytes)) {
+    Input bytes;
+    if (!read_input(path, bytes)) {
       std::fprintf(stderr, "%s: cannot be read\n", path.c_str());
       return 2;
     }
@@ -112,7 +113,7 @@ int main(int argc, char** argv) {
     for (uint64_t mutation = 1; mutation <= number; ++mutation) {
       std::printf("mutation %llu\n", static_cast<unsigned long long>(mutation));
       std::fflush(stdout);
-      const Bytes changed = mutated(bytes, mutation);
+      const Input changed = mutated(bytes, mutation);
       LLVMFuzzerTestOneInput(changed.data(), changed.size());
     }
   }
