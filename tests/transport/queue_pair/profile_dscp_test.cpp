@@ -18,8 +18,10 @@ LoneHostOptions with_profile(int dscp) {
   return options;
 }
 
-// DSCP of the packets that the host sends for a WRITE, and in response to one. Two packets.
+// DSCP of the packets that the host sends for a WRITE, and in response to one. Two packets. The pace of earlier packets
+// permits them.
 std::vector<int> dscps_of(LoneHost& host, int ahead) {
+  host.now += 1ms;
   EXPECT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 16), 0);
   host.port().put(encode_packet(host.write(Opcode::kRcWriteOnly, ahead, 0, 16, 16).finish()));
   std::vector<int> dscps;
