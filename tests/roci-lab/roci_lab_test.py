@@ -39,8 +39,8 @@ expect:
 # SHA-256 of the summaries of SCENARIO, the same in every build and on every machine. A change in the behavior of
 # hosts or switches changes them; update the values then.
 SUMMARIES = {
-    "dcqcn": "11ed4eee802a16a69719ab62f56cc79ba15226ce607550e69b32ce51239f0aec",
-    "dctcp": "db08f2f0b56cc95608bdc1619fa75b98d994ba62d0770ef6d4f3ef2df1544780",
+    "dcqcn": "069d9af8089f2937d7202b3750ae57d19333c69542a9ebd18140d24ace506c4a",
+    "dctcp": "a3eb9bb063f74e8ba07a1910680e659fbfbd116508d564ac26ddd3e4912678a2",
 }
 
 
