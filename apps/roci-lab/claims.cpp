@@ -1,7 +1,9 @@
 #include "roci-lab/claims.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -10,16 +12,24 @@
 namespace roci::lab {
 namespace {
 
-Claim claim_of(const Expectation& expectation, const std::string& seed,
-               const std::map<std::string, nlohmann::ordered_json>& summaries) {
+// "20.1 KB", with several seeds "20.1 KB ± 1.3 KB".
+std::string value_text(double value, double interval, const std::string& unit) {
+  return with_unit(value, unit) + (interval > 0 ? " ± " + with_unit(interval, unit) : "");
+}
+
+Claim claim_of(const Expectation& expectation, const std::vector<Summaries>& of_seeds) {
   Claim claim{expectation.claim, expectation.that, "", false, expectation.fails};
-  if (!seed.empty()) claim.claim += " (seed " + seed + ")";
-  const auto verdict = evaluate(expectation, summaries);
+  const auto verdict = evaluate(expectation, of_seeds);
   claim.holds = verdict && verdict->holds;
-  if (!verdict) claim.fails.clear();  // a missing value is not the known failure
-  claim.found = verdict ? with_unit(verdict->left, verdict->unit) + " against " +
-                              with_unit(verdict->right, verdict->unit)
-                        : verdict.error().message;
+  if (!verdict) {
+    claim.fails.clear();  // a missing value is not the known failure
+    claim.found = verdict.error().message;
+    return claim;
+  }
+  claim.found = value_text(verdict->left, verdict->left_interval, verdict->unit) + " against " +
+                value_text(verdict->right, verdict->right_interval, verdict->unit);
+  if (of_seeds.size() > 1) claim.found += " (" + std::to_string(of_seeds.size()) + " seeds)";
+  if (!verdict->significant) claim.found += ", the difference is not significant";
   return claim;
 }
 
@@ -29,19 +39,37 @@ bool Claims::as_expected() const { return std::ranges::all_of(evaluated, &Claim:
 
 Claims evaluate_all(const std::vector<Expectation>& expectations, const std::vector<const Job*>& jobs,
                     const std::vector<StoredRun>& results) {
-  std::map<std::string, std::map<std::string, nlohmann::ordered_json>> by_seed;
+  std::map<std::string, Summaries> by_seed;
   for (size_t i = 0; i < jobs.size(); ++i) by_seed[jobs[i]->seed][jobs[i]->run.called()] = results[i].summary;
   Claims out;
   for (const Expectation& expectation : expectations) {
-    for (const auto& of_seed : by_seed) {
-      const auto missing = [&](const std::string& run) { return !of_seed.second.contains(run); };
-      if (std::ranges::any_of(expectation.runs(), missing))
-        ++out.not_run;
-      else
-        out.evaluated.push_back(claim_of(expectation, of_seed.first, of_seed.second));
+    std::vector<Summaries> of_seeds;
+    for (const auto& [seed, summaries] : by_seed) {
+      if (std::ranges::all_of(expectation.runs(),
+                              [&](const std::string& run) { return summaries.contains(run); }))
+        of_seeds.push_back(summaries);
     }
+    if (of_seeds.empty())
+      ++out.not_run;
+    else
+      out.evaluated.push_back(claim_of(expectation, of_seeds));
   }
   return out;
+}
+
+Status write_claims(const std::string& file, const Claims& claims) {
+  auto list = nlohmann::ordered_json::array();
+  for (const Claim& one : claims.evaluated) {
+    list.push_back({{"claim", one.claim},
+                    {"that", one.that},
+                    {"found", one.found},
+                    {"holds", one.holds},
+                    {"fails", one.fails}});
+  }
+  std::ofstream out(file);
+  out << list.dump(2) << "\n";
+  out.close();
+  return out ? Status{} : fail("'" + file + "' cannot be written", EIO);
 }
 
 void print(const Claims& claims) {

@@ -15,6 +15,7 @@
 #include "roci-lab/claims.hpp"
 #include "roci-lab/compare_command.hpp"
 #include "roci-lab/job_table.hpp"
+#include "roci-lab/means.hpp"
 #include "roci-lab/ranks.hpp"
 #include "roci-lab/text.hpp"
 
@@ -184,8 +185,10 @@ Status Lead::report(const JobTable& job_table, bool& as_expected) const {
   std::printf("results: %s\n", out().string().c_str());
   auto results = read_folders(folders);
   if (!results) return fail(results.error());
+  if (options_.seeds > 1) std::printf("%s", means_table(jobs, *results).c_str());
   const Claims claims = evaluate_all(plan_.expectations, jobs, *results);
   print(claims);
+  ROCI_TRY(write_claims((out() / "claims.json").string(), claims));
   as_expected = claims.as_expected();
   return write_shown_report((out() / "report.html").string(), *results, claims.evaluated);
 }

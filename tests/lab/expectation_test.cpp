@@ -10,8 +10,8 @@ namespace {
 using test::must;
 using Json = nlohmann::ordered_json;
 
-const std::map<std::string, Json>& summaries() {
-  static const std::map<std::string, Json> all = {
+const Summaries& summaries() {
+  static const Summaries all = {
       {"one", {{"queues_bytes", {{"s0/h1", {{"p99", 2000}}}}}, {"name", "text"}}},
       {"one load=0.3", {{"traffic", {{"web", {{"slowdown", {{"< 3 KB", {{"p99", 2.5}}}}}}}}}}}};
   return all;
@@ -70,6 +70,38 @@ TEST(Expectation, reports_missing_summary_values) {
   EXPECT_EQ(failure_of("one.queues_bytes < 3"), "'one.queues_bytes' is not a number");
   EXPECT_EQ(failure_of("one.name < 3"), "'one.name' is not a number");
   EXPECT_EQ(failure_of("two.name < 3"), "unknown run 'two'");
+}
+
+Verdict verdict_of_seeds(const std::vector<double>& values, const std::string& text, double confidence = 0) {
+  std::vector<Summaries> of_seeds;
+  for (const double value : values) of_seeds.push_back({{"one", {{"x_ns", value}, {"y_ns", value + 1}}}});
+  Expectation expectation = must(parse_expectation(text));
+  expectation.confidence = confidence;
+  return must(evaluate(expectation, of_seeds));
+}
+
+// Mean 20, standard deviation 10, standard error 5.77, and t = 4.303 for two degrees of freedom.
+TEST(Expectation, means_of_seeds_are_compared) {
+  const Verdict verdict = verdict_of_seeds({10, 20, 30}, "one.x_ns < 30ns");
+  EXPECT_TRUE(verdict.holds);
+  EXPECT_EQ(verdict.left, 20);
+  EXPECT_NEAR(verdict.left_interval, 24.84, 0.01);
+  EXPECT_EQ(verdict.right_interval, 0);
+  EXPECT_FALSE(verdict.significant);
+  EXPECT_TRUE(verdict_of_seeds({10, 20, 30}, "one.x_ns < 50ns").significant);
+  EXPECT_FALSE(verdict_of_seeds({10, 20, 30}, "one.x_ns > 20ns").holds);
+}
+
+TEST(Expectation, required_confidence_rejects_a_difference_that_is_not_significant) {
+  EXPECT_FALSE(verdict_of_seeds({10, 20, 30}, "one.x_ns < 30ns", 0.95).holds);
+  EXPECT_TRUE(verdict_of_seeds({10, 20, 30}, "one.x_ns < 30ns", 0.5).holds);
+  EXPECT_TRUE(verdict_of_seeds({10, 20, 30}, "one.x_ns < 50ns", 0.95).holds);
+  EXPECT_TRUE(verdict_of_seeds({4, 4}, "one.x_ns <= 4ns", 0.99).holds);
+}
+
+// The values vary more between the seeds than they differ.
+TEST(Expectation, values_of_the_same_seed_are_paired) {
+  EXPECT_TRUE(verdict_of_seeds({10, 20, 30}, "one.x_ns < one.y_ns", 0.99).holds);
 }
 
 }  // namespace

@@ -86,9 +86,23 @@ class RociLab(unittest.TestCase):
         # The tables are the same, except for the speed of the runs.
         told = [[line[:100] for line in text.splitlines() if line.startswith(("dc", "holds"))] for text in (one, two)]
         self.assertEqual(*told)
-        self.assertEqual(len([line for line in told[0] if line.startswith("holds")]), 6)
+        self.assertEqual(len([line for line in told[0] if line.startswith("holds")]), 2)
         _, error = self.lab("run", "missing.yaml", before=TWO_RANKS, status=2)
         self.assertEqual(error.count("missing.yaml"), 1, error)
+
+    def test_seeds_have_means_with_intervals(self):
+        out, _ = self.lab("run", "small.yaml", "--out", "x", "--seeds", "3")
+        self.assertRegex(out, r"\nmean, 95 % confidence +traffic +goodput +Jain +queue p50 +p99\n")
+        self.assertRegex(out, r"\ndctcp +\S+ +[0-9.]+ [MG]bit/s ± [0-9.]+ [KMG]?bit/s ")
+        self.assertRegex(out, r"\nholds   both carry something: .* against .* \(3 seeds\)")
+        claims = json.loads((self.path / "x" / "claims.json").read_text())
+        self.assertEqual([claim["holds"] for claim in claims], [True, True])
+        self.assertIn("(3 seeds)", claims[0]["found"])
+
+    def test_confidence_must_be_a_probability(self):
+        self.file("small.yaml", SCENARIO.replace("> 1Gbps}", "> 1Gbps, confidence: 95}"))
+        _, error = self.lab("run", "small.yaml", "--out", "x", status=2)
+        self.assertRegex(error, r"small.yaml:\d+: expect.*confidence: .*0.5.*0.99")
 
     def test_failed_expectation_returns_1(self):
         self.file("small.yaml", SCENARIO.replace("> 1Gbps", "> 100Gbps"))

@@ -95,8 +95,7 @@ std::string joined(const std::vector<std::string>& path) {
   return out;
 }
 
-Result<double> value_of(const Factor& factor,
-                        const std::map<std::string, nlohmann::ordered_json>& summaries) {
+Result<double> value_of(const Factor& factor, const Summaries& summaries) {
   if (factor.path.empty()) return factor.number;
   const auto run = summaries.find(factor.path.front());
   if (run == summaries.end()) return fail("unknown run " + in_quotes(factor.path.front()));
@@ -113,8 +112,7 @@ Result<double> value_of(const Factor& factor,
   return at->get<double>();
 }
 
-Result<double> value_of(const Product& product,
-                        const std::map<std::string, nlohmann::ordered_json>& summaries) {
+Result<double> value_of(const Product& product, const Summaries& summaries) {
   double out = 1;
   for (const Factor& factor : product) {
     auto value = value_of(factor, summaries);
@@ -186,13 +184,42 @@ Result<Expectation> parse_expectation(std::string_view text) {
   return out;
 }
 
-Result<Verdict> evaluate(const Expectation& expectation,
-                         const std::map<std::string, nlohmann::ordered_json>& summaries) {
+Result<Verdict> evaluate(const Expectation& expectation, const Summaries& summaries) {
   auto left = value_of(expectation.left, summaries);
   if (!left) return fail(left.error());
   auto right = value_of(expectation.right, summaries);
   if (!right) return fail(right.error());
-  return Verdict{holds(*left, expectation.relation, *right), *left, *right, unit_of(expectation)};
+  return Verdict{.holds = holds(*left, expectation.relation, *right),
+                 .left = *left,
+                 .right = *right,
+                 .unit = unit_of(expectation)};
+}
+
+Result<Verdict> evaluate(const Expectation& expectation, const std::vector<Summaries>& of_seeds) {
+  if (of_seeds.size() == 1) return evaluate(expectation, of_seeds.front());
+  std::vector<double> left, right, difference;
+  for (const Summaries& summaries : of_seeds) {
+    auto of_seed = evaluate(expectation, summaries);
+    if (!of_seed) return of_seed;
+    left.push_back(of_seed->left);
+    right.push_back(of_seed->right);
+    difference.push_back(of_seed->left - of_seed->right);
+  }
+  const double confidence = expectation.confidence > 0 ? expectation.confidence : kConfidence;
+  const Estimate of_left = estimate(left, confidence);
+  const Estimate of_right = estimate(right, confidence);
+  const Estimate of_difference = estimate(difference, confidence);
+  const auto holds_at = [&](double value) { return holds(value, expectation.relation, 0); };
+  Verdict out{.holds = holds_at(of_difference.mean),
+              .left = of_left.mean,
+              .right = of_right.mean,
+              .unit = unit_of(expectation),
+              .left_interval = of_left.interval,
+              .right_interval = of_right.interval,
+              .significant = holds_at(of_difference.mean - of_difference.interval) ==
+                             holds_at(of_difference.mean + of_difference.interval)};
+  if (expectation.confidence > 0) out.holds = out.holds && out.significant;
+  return out;
 }
 
 }  // namespace roci::lab

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "lab/results/estimate.hpp"
 
 namespace roci::lab {
 
@@ -25,9 +26,10 @@ struct Expectation {
   using Product = std::vector<Factor>;
   enum class Relation : uint8_t { kLess, kAtMost, kMore, kAtLeast };
 
-  std::string claim;  // description
-  std::string that;   // the comparison, as in the file
-  std::string fails;  // the reason, if the claim is known to fail
+  std::string claim;      // description
+  std::string that;       // the comparison, as in the file
+  std::string fails;      // the reason, if the claim is known to fail
+  double confidence = 0;  // with several seeds, required of the difference of the means; 0: none
   Product left, right;
   Relation relation = Relation::kLess;
 
@@ -35,17 +37,25 @@ struct Expectation {
   [[nodiscard]] std::vector<std::string> runs() const;
 };
 
-// Does not set `claim` and `fails`.
+// Does not set `claim`, `fails` and `confidence`.
 Result<Expectation> parse_expectation(std::string_view text);
 
 struct Verdict {
   bool holds = false;
-  double left = 0, right = 0;
-  std::string unit;  // of both: "B", "bit/s", "ns"; empty without a unit
+  double left = 0, right = 0;  // with several seeds: means
+  std::string unit;            // of both: "B", "bit/s", "ns"; empty without a unit
+  // With several seeds: half widths of the confidence intervals of the means, and whether the means satisfy the
+  // comparison or its opposite in the whole confidence interval of their difference.
+  double left_interval = 0, right_interval = 0;
+  bool significant = true;
 };
 
-// `summaries` by run name must contain those of Expectation::runs(). Fails if a summary lacks a required value.
-Result<Verdict> evaluate(const Expectation& expectation,
-                         const std::map<std::string, nlohmann::ordered_json>& summaries);
+using Summaries = std::map<std::string, nlohmann::ordered_json>;  // by run name
+
+// `summaries` must contain those of Expectation::runs(). Fails if a summary lacks a required value.
+Result<Verdict> evaluate(const Expectation& expectation, const Summaries& summaries);
+// The same for the means of several seeds. The difference is that of the values with the same seed. With
+// Expectation::confidence, the claim holds only if the difference is significant.
+Result<Verdict> evaluate(const Expectation& expectation, const std::vector<Summaries>& of_seeds);
 
 }  // namespace roci::lab

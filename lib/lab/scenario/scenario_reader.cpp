@@ -142,6 +142,8 @@ Result<std::vector<Expectation>> read_expectations(const std::string& file,
           node.required("that", expectation, [&](std::string_view text) { return parse_expectation(text); }));
       expectation.claim = std::move(claim);
       ROCI_TRY(node.optional("fails", expectation.fails, reason_of_failure));
+      ROCI_TRY(
+          node.optional("confidence", expectation.confidence, number_in(kMinConfidence, kMaxConfidence)));
       for (const std::string& name : expectation.runs()) {
         if (std::ranges::none_of(runs, [&](const RunSpec& run) { return run.called() == name; }))
           return node.error("that", "unknown run '" + name + "'; available are " + joined(runs));
