@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks docs/verbs.md, docs/robustness.md and docs/security.md against the sources: every test named there exists,
-docs/verbs.md contains every name of the verbs header and every wire opcode, and each row of the table of allocations in docs/robustness.md has a
-limit, a counter and a test.
+"""Checks docs/verbs.md, docs/robustness.md, docs/security.md and docs/interop.md against the sources: every test named
+there exists, docs/verbs.md contains every name of the verbs header and every wire opcode, and each row of the table of
+allocations in docs/robustness.md has a limit, a counter and a test.
 
 usage: check_verbs.py [infiniband/verbs.h [repository]]
 """
@@ -11,13 +11,14 @@ import re
 import sys
 
 from findings import report
-from named_tests import NAMED_TEST, DefinedTests
+from named_tests import NAMED_TEST, SHORT_NAMED_TEST, DefinedTests
 
 ENUMS = ("ibv_wr_opcode", "ibv_wc_status", "ibv_wc_opcode", "ibv_wc_flags", "ibv_event_type", "ibv_qp_attr_mask",
          "ibv_access_flags", "ibv_send_flags", "ibv_qp_state", "ibv_qp_type", "ibv_mig_state", "ibv_mw_type",
          "ibv_rereg_mr_flags", "ibv_srq_attr_mask")
 STRUCTS = ("ibv_qp_attr", "ibv_qp_init_attr", "ibv_device_attr", "ibv_port_attr", "ibv_srq_attr", "ibv_wc")
 PAGES = ("docs/verbs.md", "docs/robustness.md", "docs/security.md")
+SHORT_NAMES = "docs/interop.md"  # names tests without their program
 ALLOCATIONS = "## Allocations by unauthenticated senders"
 ALLOCATION_COLUMNS = ["Resource", "Limit", "At the limit", "Counter", "Test"]
 NO_COUNTER = "–"
@@ -80,6 +81,9 @@ def check(root, header):
         for program, test in NAMED_TEST.findall((root / page).read_text()):
             if not tests.has(program, test):
                 yield f"{page}: there is no test {program}:{test}"
+    for test, rest in SHORT_NAMED_TEST.findall((root / SHORT_NAMES).read_text()):
+        if not tests.any_has(test, rest != ""):
+            yield f"{SHORT_NAMES}: there is no test {test}{rest}"
     yield from check_allocations(root)
     page = (root / "docs/verbs.md").read_text()
     words = set(re.findall(r"\w+", page))

@@ -14,6 +14,7 @@ NAMES += [f"{name}_{field}" for name in check_verbs.STRUCTS for field in ("one",
 TRUE_SOURCES = {
     "docs/verbs.md": "`wire:Bytes.arrive` RC_ACK " + " ".join(NAMES) + "\n| What | Test |\n|---|---|\n| a | `wire:Bytes.go` |\n",
     "docs/security.md": "| a | `wire:Bytes.go` |\n",
+    "docs/interop.md": "`Bytes.go`, `Bytes.arr…`, `Bytes.*`, `write_bw`\n",
     "docs/robustness.md": "`wire:Bytes.go`\n\n" + check_verbs.ALLOCATIONS + """
 
 | Resource | Limit | At the limit | Counter | Test |
@@ -54,6 +55,10 @@ class CheckVerbs(unittest.TestCase):
         for page in check_verbs.PAGES:
             self.assertEqual(self.complaints(self.changed(page, "Bytes.go", "Bytes.went")),
                              [f"{page}: there is no test wire:Bytes.went"])
+
+    def test_reports_missing_test_that_is_named_without_program(self):
+        for name in ("Bytes.leave", "Bytes.lea…", "Octets.*"):
+            self.assertEqual(self.complaints({"docs/interop.md": f"`{name}`"}), [f"docs/interop.md: there is no test {name}"])
 
     def test_reports_test_of_another_program(self):
         self.assertEqual(len(self.complaints(self.changed("docs/robustness.md", "wire:Bytes.go", "port:Bytes.go"))), 1)

@@ -4,6 +4,8 @@ import pathlib
 import re
 
 NAMED_TEST = re.compile(r"`(\w+):(\w+\.\w+)`")
+# Without the program. "…" or "*" at the end names all tests that begin with the text before it.
+SHORT_NAMED_TEST = re.compile(r"`([A-Z]\w+\.(?:[a-z]\w*)?)([…*]?)`")
 DEFINITION = re.compile(r"^\s*TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE)
 
 
@@ -13,6 +15,7 @@ class DefinedTests:
     def __init__(self, root):
         self.folder = pathlib.Path(root, "tests")
         self.of_program = {}
+        self.all = None  # of all programs; read at the first query
 
     def has(self, program, test):
         if program not in self.of_program:
@@ -20,3 +23,10 @@ class DefinedTests:
             self.of_program[program] = {
                 ".".join(found) for source in sources for found in DEFINITION.findall(source.read_text())}
         return test in self.of_program[program]
+
+    def any_has(self, test, is_start):
+        """Whether a program has the test, or one that begins with it."""
+        if self.all is None:
+            self.all = {".".join(found) for source in self.folder.rglob("*_test.cpp")
+                        for found in DEFINITION.findall(source.read_text())}
+        return any(one.startswith(test) for one in self.all) if is_start else test in self.all
