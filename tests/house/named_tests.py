@@ -4,7 +4,7 @@ import pathlib
 import re
 
 NAMED_TEST = re.compile(r"`(\w+):(\w+\.\w+)`")
-# Without the program. "…" or "*" at the end names all tests that begin with the text before it.
+# Without the program. "…" or "*" at the end names all tests that start with the text before it.
 SHORT_NAMED_TEST = re.compile(r"`([A-Z]\w+\.(?:[a-z]\w*)?)([…*]?)`")
 DEFINITION = re.compile(r"^\s*TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE)
 
@@ -25,7 +25,7 @@ class DefinedTests:
         return test in self.of_program[program]
 
     def any_has(self, test, is_start):
-        """Whether a program has the test, or one that begins with it."""
+        """Whether a program has the test, or one that starts with it."""
         if self.all is None:
             self.all = {".".join(found) for source in self.folder.rglob("*_test.cpp")
                         for found in DEFINITION.findall(source.read_text())}
