@@ -20,7 +20,6 @@ namespace {
 constexpr uint16_t kPortMtu = 4200;     // path MTU 4096 plus headers, for IPv4 and IPv6
 constexpr uint32_t kRingFrames = 1024;  // per direction of a wire
 constexpr uint32_t kPoolFrames = 4096;  // for frames copied by the switch
-constexpr Nanos kWatchdogMargin = 20s;  // in addition to the limit of a wait
 constexpr int kDrainRounds = 64;
 constexpr const char* kNetwork = "10.0.0.";
 
@@ -126,7 +125,7 @@ Status run_loopback(const Options& options, Report& report) {
   Status client_status;
   {
     Control control(**client, std::move(client_end), "the server", limits);
-    const Watchdog watchdog(control.heartbeat(), limits.stall + kWatchdogMargin);
+    const Watchdog watchdog(control.heartbeat(), limits.stall + Watchdog::kMargin);
     client_status = run_client(control, **client, options, path, report);
   }  // closes the client's end of the channel, which ends the server
   server_thread.join();

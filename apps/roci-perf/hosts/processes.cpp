@@ -16,7 +16,6 @@ namespace roci::perf {
 namespace {
 
 constexpr int kFailed = 1, kMisconfigured = 2;
-constexpr Nanos kWatchdogMargin = 20s;  // in addition to the limit of a wait
 
 Outcome outcome(Status status, int exit_code) {
   if (status) return {};
@@ -76,7 +75,7 @@ Status exchange(const Options& options, Device& device, const std::string& path,
   const char* other = !options.peers.empty() ? "the peer" : options.is_server() ? "the client" : "the server";
   Control control(device, std::move(channel), other, limits);
   const Watchdog watchdog(control.heartbeat(),
-                          limits.stall + from_seconds(options.host_timeout) + kWatchdogMargin);
+                          limits.stall + from_seconds(options.host_timeout) + Watchdog::kMargin);
   if (!options.peers.empty()) return run_with_peers(control, device, options, path, report);
   if (options.is_server()) return run_server(control, device, options, path, &report);
   return run_client(control, device, options, path, report);

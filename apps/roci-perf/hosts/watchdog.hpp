@@ -12,6 +12,8 @@ namespace roci::perf {
 
 class Watchdog {
  public:
+  static constexpr Nanos kMargin = 20s;  // of the limit, in addition to that of a wait
+
   // `heartbeat` must increase at least once per `limit` and outlive the watchdog. Otherwise the process prints an error
   // on standard error and exits at once with status 1, without running destructors.
   Watchdog(const std::atomic<uint64_t>& heartbeat, Nanos limit);
