@@ -17,13 +17,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
-using Input = std::vector<uint8_t>;
+using FileBytes = std::vector<uint8_t>;
 
 constexpr const char* kUsage =
     "usage: %s [--mutations COUNT] FILE-OR-FOLDER…    runs the files and COUNT mutations of each\n"
     "       %s --write-mutation NUMBER FILE OUTPUT    writes a mutation that failed\n";
 
-bool read_input(const std::filesystem::path& path, Input& bytes) {
+bool read_input(const std::filesystem::path& path, FileBytes& bytes) {
   std::ifstream file(path, std::ios::binary);
   bytes.assign(std::istreambuf_iterator<char>(file), {});
   return static_cast<bool>(file) || file.eof();
@@ -31,7 +31,7 @@ bool read_input(const std::filesystem::path& path, Input& bytes) {
 
 // Mutation `number` of an input: up to eight bytes or ranges are changed, inserted, removed or repeated. It depends only
 // on the input and the number.
-Input mutated(Input bytes, uint64_t number) {
+FileBytes mutated(FileBytes bytes, uint64_t number) {
   roci::Rng rng(number);
   for (uint64_t edits = rng.between(1, 8); edits > 0; --edits) {
     const auto at = bytes.begin() + static_cast<ptrdiff_t>(rng.below(bytes.size() + 1));
@@ -51,7 +51,7 @@ Input mutated(Input bytes, uint64_t number) {
         bytes.erase(at, end);
         break;
       default: {
-        const Input repeated(at, end);
+        const FileBytes repeated(at, end);
         bytes.insert(end, repeated.begin(), repeated.end());
       }
     }
@@ -65,7 +65,7 @@ bool parse_number(std::string_view text, uint64_t& number) {
 }
 
 int write_mutation(uint64_t number, const char* input, const char* output) {
-  Input bytes;
+  FileBytes bytes;
   if (!read_input(input, bytes)) {
     std::fprintf(stderr, "%s: cannot be read\n", input);
     return 2;
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   for (const auto& path : files) {
-    Input bytes;
+    FileBytes bytes;
     if (!read_input(path, bytes)) {
       std::fprintf(stderr, "%s: cannot be read\n", path.c_str());
       return 2;
@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
     for (uint64_t mutation = 1; mutation <= number; ++mutation) {
       std::printf("mutation %llu\n", static_cast<unsigned long long>(mutation));
       std::fflush(stdout);
-      const Input changed = mutated(bytes, mutation);
+      const FileBytes changed = mutated(bytes, mutation);
       LLVMFuzzerTestOneInput(changed.data(), changed.size());
     }
   }
