@@ -11,10 +11,10 @@
 namespace roci::lab {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Object = nlohmann::ordered_json;
 
 // Queue of the port with the longest one. The first entry covers all ports.
-const Json* longest_queue(const Json& summary) {
+const Object* longest_queue(const Object& summary) {
   const auto queues = summary.find("queues_bytes");
   if (queues == summary.end() || queues->empty()) return nullptr;
   return queues->size() > 1 ? &std::next(queues->begin()).value() : &queues->front();
@@ -30,7 +30,7 @@ std::string text_of(const std::vector<std::optional<double>>& values, const std:
   return with_unit(mean.mean, unit) + " ± " + with_unit(mean.interval, unit);
 }
 
-std::optional<double> number(const Json* object, const char* key) {
+std::optional<double> number(const Object* object, const char* key) {
   if (object == nullptr || !object->contains(key) || !(*object)[key].is_number()) return std::nullopt;
   return (*object)[key].get<double>();
 }
@@ -58,23 +58,23 @@ std::string means_table(const std::vector<const Job*>& jobs, const std::vector<S
     if (std::ranges::find(runs, job->run.called()) == runs.end()) runs.push_back(job->run.called());
   std::string out = row({"mean, 95 % confidence", "traffic", "goodput", "Jain", "queue p50", "p99"});
   for (const std::string& run : runs) {
-    std::vector<const Json*> of_run;
+    std::vector<const Object*> of_run;
     for (size_t i = 0; i < jobs.size(); ++i)
       if (jobs[i]->run.called() == run) of_run.push_back(&results[i].summary);
     const auto values = [&](const auto& value_of) {
       std::vector<std::optional<double>> all;
-      for (const Json* summary : of_run) all.push_back(value_of(*summary));
+      for (const Object* summary : of_run) all.push_back(value_of(*summary));
       return all;
     };
     const auto queue = [&](const char* percentile) {
-      return text_of(values([&](const Json& of) { return number(longest_queue(of), percentile); }), "B");
+      return text_of(values([&](const Object& of) { return number(longest_queue(of), percentile); }), "B");
     };
     bool first = true;
-    const Json all_traffic = of_run.front()->value("traffic", Json::object());
+    const Object all_traffic = of_run.front()->value("traffic", Object::object());
     for (const auto& item : all_traffic.items()) {
       const std::string& traffic = item.key();
       const auto of_traffic = [&](const char* key) {
-        return values([&](const Json& of) -> std::optional<double> {
+        return values([&](const Object& of) -> std::optional<double> {
           const auto all = of.find("traffic");
           if (all == of.end() || !all->contains(traffic)) return std::nullopt;
           return number(&(*all)[traffic], key);
