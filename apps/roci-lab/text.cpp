@@ -28,14 +28,13 @@ std::string bytes_of(const nlohmann::ordered_json& queue, const char* name) {
 
 // Values missing from a summary are printed as "-" or 0.
 std::string line_of(const std::string& name, const nlohmann::ordered_json& summary, double hops_per_second) {
-  using Json = nlohmann::ordered_json;
-  const Json queues = summary.value("queues_bytes", Json::object());
+  const nlohmann::ordered_json queues = summary.value("queues_bytes", nlohmann::ordered_json::object());
   // The first entry covers all ports; the second is the port with the longest queue.
-  Json queue = Json::object();
+  nlohmann::ordered_json queue = nlohmann::ordered_json::object();
   if (!queues.empty()) queue = queues.size() > 1 ? std::next(queues.begin()).value() : queues.front();
-  const auto drops = summary.value("drops", Json::object()).value("all", 0.0);
+  const auto drops = summary.value("drops", nlohmann::ordered_json::object()).value("all", 0.0);
   std::string out;
-  const Json all = summary.value("traffic", Json::object());
+  const nlohmann::ordered_json all = summary.value("traffic", nlohmann::ordered_json::object());
   for (const auto& [traffic, result] : all.items()) {
     const bool first = out.empty();
     const std::string fair =
