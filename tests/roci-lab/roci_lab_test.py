@@ -213,7 +213,7 @@ variants: [{name: short}, {name: long, set: {duration: 1h}}, {name: never}]
             self.assertEqual(process.returncode, 130, error)
             self.assertEqual(error, "roci-lab: stopped: 1 of 3 runs were complete; the results of the others were not "
                              "written\n")
-            self.assertEqual(sorted(path.name for path in out.iterdir()), ["report.html", "short"])
+            self.assertEqual(sorted(path.name for path in out.iterdir()), ["claims.json", "report.html", "short"])
 
     def test_explain_describes_scenario_without_running_it(self):
         out, _ = self.lab("explain", "small.yaml", "--only", "dctcp")
