@@ -81,7 +81,7 @@ class Programs(unittest.TestCase):
         """Numbers of injected faults by kind, from the logs of the switches of these networks (default: that of the
         class)."""
         logs = [(cls.folder / "r" / net / "switch.log").read_text(encoding="utf-8") for net in nets or (cls.net,)]
-        made = "".join(line for log in logs for line in log.splitlines() if "injected at place" in line)
+        made = "".join(line for log in logs for line in log.splitlines() if "injected at slot" in line)
         return {kind: sum(map(int, re.findall(rf"{kind} (\d+)", made))) for kind in ("lost", "duplicated", "reordered")}
 
     def start(self, *command, options=(), where=None):
@@ -127,7 +127,7 @@ class Programs(unittest.TestCase):
         deadline = time.monotonic() + LIMIT
         while not set(map(int, re.findall(r"\((\d+)\)", self.run_list()))) & set(with_descendants(process.pid)):
             if process.poll() is not None or time.monotonic() > deadline:
-                self.fail(f"{' '.join(process.args)} takes no place:\n{self.text_of(process)}")
+                self.fail(f"{' '.join(process.args)} takes no slot:\n{self.text_of(process)}")
             time.sleep(0.02)
 
     def wait_for_line(self, process, line):
