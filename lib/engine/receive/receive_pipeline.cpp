@@ -160,7 +160,7 @@ void ReceivePipeline::execute(TransportContext& context, std::span<rte_mbuf*> bu
         learn_neighbor(packet, context.now);
       packet.qp->core.on_packet(context, packet.view, packet.frame);
       parts_.control.touch(packet.qp->core);
-      scheduler_.note_packet(*packet.qp);
+      scheduler_.make_ready(*packet.qp);
     } else if (parts_.management != nullptr && parts_.management->has_users() &&
                packet.view.destination_qp() == kManagementQp) {
       parts_.management->handle(packet.view, packet.frame, context.now);

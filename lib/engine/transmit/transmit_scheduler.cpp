@@ -57,11 +57,6 @@ void TransmitScheduler::remove(AttachedQueuePair& qp) {
   timers_.cancel(qp);
   qp.neighbor = NeighborRef();
   stop_waiting(qp);
-  if (qp.acknowledges) {
-    const auto end = acknowledging_.begin() + acknowledging_count_;
-    acknowledging_count_ -= static_cast<uint32_t>(end - std::remove(acknowledging_.begin(), end, &qp));
-    qp.acknowledges = false;
-  }
   if (qp.paused != 0) resume(qp);
   if (qp.ready) unlink(qp, ready_);
 }
@@ -102,7 +97,7 @@ bool TransmitScheduler::run_timers(TransportContext& context) {
 bool TransmitScheduler::serve_ready(TransportContext& context) {
   if (parts_.loopback.full()) [[unlikely]]
     parts_.stage.block();  // looped back frames are received first
-  bool worked = acknowledging_count_ > 0 && send_acknowledgments(context);
+  bool worked = false;
   // `ahead` is some turns ahead of the served queue pair, for prefetching.
   AttachedQueuePair* ahead =
       parts_.queue_pairs.size() > WorkerParts::kCachedQueuePairs ? ready_.first : nullptr;
@@ -124,39 +119,6 @@ bool TransmitScheduler::serve_ready(TransportContext& context) {
   }
   // If some queue pairs have not had their turn, there may be work although no served queue pair had any.
   return worked || (more_than_a_round && !parts_.stage.blocked());
-}
-
-void TransmitScheduler::acknowledge_first(AttachedQueuePair& qp) {
-  if (qp.acknowledges || acknowledging_count_ == acknowledging_.size()) return;
-  qp.acknowledges = true;
-  acknowledging_[acknowledging_count_++] = &qp;
-}
-
-// While the port is full, queue pairs remain in the list. Those that cannot send for other reasons acknowledge in their
-// turn.
-bool TransmitScheduler::send_acknowledgments(TransportContext& context) {
-  bool sent = false;
-  uint32_t served = 0;
-  for (; served < acknowledging_count_; ++served) {
-    AttachedQueuePair& qp = *acknowledging_[served];
-    sent |= acknowledge(context, qp);
-    if (parts_.stage.blocked()) break;
-    qp.acknowledges = false;
-  }
-  std::copy(acknowledging_.begin() + served, acknowledging_.begin() + acknowledging_count_,
-            acknowledging_.begin());
-  acknowledging_count_ -= served;
-  return sent;
-}
-
-bool TransmitScheduler::acknowledge(TransportContext& context, AttachedQueuePair& qp) {
-  if (!qp.core.has_due_acknowledgment()) return false;
-  if (stopped_ != 0 && is_stopped(flow_control_.priority_of(qp.core.sent_path()))) return false;
-  parts_.extensions.follow(qp, false);
-  if (parts_.extensions.negotiation_of(qp) != PeerExtensions::Negotiation::kYes) return false;
-  const ControlledQueuePair* const controlled = CongestionControl::of(qp.core);
-  if (controlled != nullptr && controlled->phase != ControlledQueuePair::Phase::kRunning) return false;
-  return refresh_path(context, qp) && qp.core.acknowledge(context);
 }
 
 bool TransmitScheduler::serve(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta) {

@@ -1,5 +1,4 @@
-// Order in which the queue pairs of a worker send: round robin over the ready ones, a turn of some packets each. Due
-// acknowledgments are sent before, so that they do not wait for the data of other queue pairs.
+// Order in which the queue pairs of a worker send: round robin over the ready ones, a turn of some packets each.
 //
 //   doorbells, packets, timers, decisions --> ready list --> turn --> transmit() --> TransmitStage
 //                                              ^      |        |
@@ -34,12 +33,6 @@ class TransmitScheduler final : public PathSource {
     } else if (pausable_ && qp.paused != 0) [[unlikely]] {
       check_paused(qp);
     }
-  }
-  // A packet has arrived for the queue pair.
-  void note_packet(AttachedQueuePair& qp) {
-    make_ready(qp);
-    if (waiting_to_send() > (qp.waits_to_send ? 1U : 0U)) [[unlikely]]
-      acknowledge_first(qp);
   }
   // Removes a queue pair that is detached from all lists, cancels its timer and withdraws its grants.
   void remove(AttachedQueuePair& qp);
@@ -95,9 +88,6 @@ class TransmitScheduler final : public PathSource {
   static void unlink(AttachedQueuePair& qp, QueuePairList& list);
 
   bool take_rung();
-  void acknowledge_first(AttachedQueuePair& qp);
-  [[gnu::noinline]] bool send_acknowledgments(TransportContext& context);
-  bool acknowledge(TransportContext& context, AttachedQueuePair& qp);
   // Returns whether the queue pair has sent, or could continue.
   bool serve(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);
   bool transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);
@@ -131,9 +121,6 @@ class TransmitScheduler final : public PathSource {
   uint8_t stopped_to_ = 0;  // priority + 1 of the datagram that could not be sent; 0: none
 
   QueuePairList ready_;
-  // Queue pairs that have received packets, while others have data to send, and have not acknowledged them since.
-  std::array<AttachedQueuePair*, 64> acknowledging_{};
-  uint32_t acknowledging_count_ = 0;
   std::array<QueuePairList, kPriorities> paused_queues_;
   std::vector<AttachedQueuePair*> waiting_;   // for resolution of the next hop; indexed by waiting_at
   uint64_t woken_generation_ = 0;             // of the neighbor table at the last wake_waiting()

@@ -121,10 +121,6 @@ class alignas(64) QueuePairCore {
   // Sends at most `budget` packets. True when more can be sent as soon as there is budget, a buffer and space in the
   // port. False when the queue pair waits for its peer, its application or its deadline.
   virtual bool transmit(TransportContext& context, uint32_t budget) = 0;
-  // Packets that precede the data of other queue pairs: an acknowledgment that no READ response of this queue pair
-  // precedes, and a response to a probe. acknowledge() sends them and returns whether it has sent a packet.
-  [[nodiscard]] virtual bool has_due_acknowledgment() const { return false; }
-  virtual bool acknowledge(TransportContext& /*context*/) { return false; }
   [[nodiscard]] virtual Nanos deadline() const = 0;
   virtual void on_deadline(TransportContext& context) = 0;
   // The queue pair was paused (PFC), so that it could neither send nor be acknowledged. Restarts its time-out.

@@ -50,10 +50,6 @@ class Responder {
   // Completes all receive requests with a flush error, that of the current message first.
   void flush(TransportContext& context);
   [[nodiscard]] bool has_responses() const { return active_responses_ > 0 || pending_ != Pending::kNone; }
-  // A response to a probe, or an acknowledgment that no READ response precedes. acknowledge() sends them and returns
-  // whether it has sent a packet.
-  [[nodiscard]] bool has_due_acknowledgment() const;
-  bool acknowledge(TransportContext& context);
 
   // Receiver state of the requests, and sender state of the READ responses.
   [[nodiscard]] const ReceiveFlow& flow() const { return flow_; }

@@ -352,21 +352,6 @@ bool Responder::transmit(TransportContext& context, uint32_t& budget) {
   return session() != nullptr && session()->window_message_due() && !send_window_message(context);
 }
 
-bool Responder::has_due_acknowledgment() const {
-  return (active_responses_ == 0 && pending_ != Pending::kNone) ||
-         (session() != nullptr && session()->probe_to_answer);
-}
-
-bool Responder::acknowledge(TransportContext& context) {
-  bool sent = false;
-  if (session() != nullptr && session()->probe_to_answer) {
-    if (!send_probe_response(context)) return false;
-    sent = true;
-  }
-  if (active_responses_ == 0 && pending_ != Pending::kNone) sent |= send_pending(context);
-  return sent;
-}
-
 // Sends the next packet of a response. False when there was no buffer.
 bool Responder::send_response(TransportContext& context, Resource& resource) {
   const SendOutcome outcome = resource.operation == Operation::kReadRequest

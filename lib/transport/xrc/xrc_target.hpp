@@ -20,10 +20,6 @@ class XrcTarget final : public QueuePairCore {
   void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) override;
   uint8_t* payload_target(const MemoryTable& memory, const FrameView& view) override;
   bool transmit(TransportContext& context, uint32_t budget) override;
-  [[nodiscard]] bool has_due_acknowledgment() const override {
-    return receives(state()) && responder.has_due_acknowledgment();
-  }
-  bool acknowledge(TransportContext& context) override { return responder.acknowledge(context); }
   [[nodiscard]] Nanos deadline() const override {
     return gates == nullptr ? kNever : gates->responses.opens_at();
   }
