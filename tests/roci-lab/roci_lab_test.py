@@ -39,8 +39,8 @@ expect:
 # SHA-256 of the summaries of SCENARIO, the same in every build and on every machine. A change in the behavior of
 # hosts or switches changes them; update the values then.
 SUMMARIES = {
-    "dcqcn": "069d9af8089f2937d7202b3750ae57d19333c69542a9ebd18140d24ace506c4a",
-    "dctcp": "a3eb9bb063f74e8ba07a1910680e659fbfbd116508d564ac26ddd3e4912678a2",
+    "dcqcn": "c695eba0badeb54f1a5528f5b6c0fc5800c1f02272bc4e977a22b0f0c65bb1eb",
+    "dctcp": "d0d7f924b8ded03b8de2d1690cec656f795c8c9cd1b8946d48dfca1154325615",
 }
 
 
