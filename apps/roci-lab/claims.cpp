@@ -44,7 +44,8 @@ Claims evaluate_all(const std::vector<Expectation>& expectations, const std::vec
   Claims out;
   for (const Expectation& expectation : expectations) {
     std::vector<Summaries> of_seeds;
-    for (const auto& [seed, summaries] : by_seed) {
+    for (const auto& of_seed : by_seed) {
+      const Summaries& summaries = of_seed.second;
       if (std::ranges::all_of(expectation.runs(),
                               [&](const std::string& run) { return summaries.contains(run); }))
         of_seeds.push_back(summaries);
