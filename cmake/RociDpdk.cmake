@@ -14,7 +14,8 @@ find_library(RTE_NET_RING rte_net_ring REQUIRED)
 set(shared "$<NOT:$<BOOL:$<TARGET_PROPERTY:ROCI_STATIC_DPDK>>>")  # property of the final program or library
 add_library(roci_dpdk INTERFACE)
 target_include_directories(roci_dpdk SYSTEM INTERFACE ${DPDK_INCLUDE_DIRS})
-# GCC ignores precompiled headers after another `-include`; they contain rte_config.h (RociPrecompiled).
+# libdpdk.pc includes rte_config.h by an option. Precompiled headers contain that file (RociPrecompiled), and GCC ignores
+# precompiled headers after such an option. So only roci_dpdk sets the options, and this one not for all targets.
 set(dpdk_options ${DPDK_CFLAGS_OTHER})
 string(REPLACE "-include;rte_config.h" "" dpdk_options "${dpdk_options}")
 set_target_properties(PkgConfig::DPDK PROPERTIES INTERFACE_COMPILE_OPTIONS "")

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <optional>
 
 #include "lab/results/estimate.hpp"
@@ -12,13 +11,6 @@ namespace roci::lab {
 namespace {
 
 using Object = nlohmann::ordered_json;
-
-// Queue of the port with the longest one. The first entry covers all ports.
-const Object* longest_queue(const Object& summary) {
-  const auto queues = summary.find("queues_bytes");
-  if (queues == summary.end() || queues->empty()) return nullptr;
-  return queues->size() > 1 ? &std::next(queues->begin()).value() : &queues->front();
-}
 
 // "20.1 KB ± 1.3 KB"; "-" if a summary lacks the value.
 std::string text_of(const std::vector<std::optional<double>>& values, const std::string& unit) {

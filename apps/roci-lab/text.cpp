@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 
 namespace roci::lab {
 namespace {
@@ -28,10 +29,8 @@ std::string bytes_of(const nlohmann::ordered_json& queue, const char* name) {
 
 // Values missing from a summary are printed as "-" or 0.
 std::string line_of(const std::string& name, const nlohmann::ordered_json& summary, double hops_per_second) {
-  const nlohmann::ordered_json queues = summary.value("queues_bytes", nlohmann::ordered_json::object());
-  // The first entry covers all ports; the second is the port with the longest queue.
-  nlohmann::ordered_json queue = nlohmann::ordered_json::object();
-  if (!queues.empty()) queue = queues.size() > 1 ? std::next(queues.begin()).value() : queues.front();
+  const nlohmann::ordered_json* const longest = longest_queue(summary);
+  const nlohmann::ordered_json queue = longest != nullptr ? *longest : nlohmann::ordered_json::object();
   const auto drops = summary.value("drops", nlohmann::ordered_json::object()).value("all", 0.0);
   std::string out;
   const nlohmann::ordered_json all = summary.value("traffic", nlohmann::ordered_json::object());
@@ -50,6 +49,13 @@ std::string line_of(const std::string& name, const nlohmann::ordered_json& summa
 }
 
 }  // namespace
+
+// The first entry covers all ports; the second is the port with the longest queue.
+const nlohmann::ordered_json* longest_queue(const nlohmann::ordered_json& summary) {
+  const auto queues = summary.find("queues_bytes");
+  if (queues == summary.end() || queues->empty()) return nullptr;
+  return queues->size() > 1 ? &std::next(queues->begin()).value() : &queues->front();
+}
 
 std::string short_number(double value) { return scaled(value, ""); }
 
