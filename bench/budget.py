@@ -59,9 +59,9 @@ def counted(program, names, keep=None):
 def read_budgets():
     budgets = yaml.safe_load(BUDGETS.read_text()) or {}
     for name, entry in budgets.items():
-        unknown = set(entry) - {"instructions", "reason"}
-        if unknown or not isinstance(entry.get("instructions"), int) or not entry.get("reason"):
-            fail(f"{BUDGETS.name}: {name} must have only 'instructions', an integer, and 'reason'")
+        counts = [entry.get("instructions"), entry.get("without_lto")]
+        if set(entry) != {"instructions", "without_lto", "reason"} or not all(isinstance(count, int) for count in counts):
+            fail(f"{BUDGETS.name}: {name} must have only 'instructions' and 'without_lto', two integers, and 'reason'")
     return budgets
 
 
@@ -71,7 +71,7 @@ def write_budgets(budgets):
     first = next((i for i, line in enumerate(lines) if line and not line.startswith("#")), len(lines))
     text = "\n".join(lines[:first]) + "\n"
     for name, entry in budgets.items():
-        text += yaml.safe_dump({name: {key: entry[key] for key in ("instructions", "reason")}}, sort_keys=False, width=1000)
+        text += yaml.safe_dump({name: {key: entry[key] for key in ("instructions", "without_lto", "reason")}}, sort_keys=False, width=1000)
     BUDGETS.write_text(text)
 
 
@@ -79,9 +79,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workload", nargs="*", help="workloads to count; default: all")
     parser.add_argument("--program", default="build/lto/bin/roci-budget")
+    parser.add_argument("--without-lto", action="store_true", help="the program is that of a build without link-time "
+                        "optimization (preset release)")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the output files of callgrind in FOLDER, for callgrind_annotate")
     parser.add_argument("--update", metavar="REASON", help="write the counted instructions to budget.yaml, with this reason")
     options = parser.parse_args()
+    kind = "without_lto" if options.without_lto else "instructions"
     budgets = read_budgets()
     unknown = set(options.workload) - set(budgets)
     if unknown and not options.update:
@@ -91,14 +94,15 @@ def main():
     over = []
     print(f"{'workload':<28}{'per message':>12}{'per packet':>12}{'budget':>9}{'change':>9}")
     for name, (per_message, per_packet) in figures.items():
-        budget = budgets.get(name, {}).get("instructions")
+        budget = budgets.get(name, {}).get(kind)
         change = per_message / budget - 1 if budget else None
         shown = f"{change:+.1%}" if budget else "new"
         print(f"{name:<28}{per_message:>12.0f}{per_packet:>12.0f}{budget or '-':>9}{shown:>9}")
         if change is None or change > TOLERANCE:
             over.append(name)
         if options.update and (change is None or abs(change) > 0.001):
-            budgets[name] = {"instructions": round(per_message), "reason": options.update}
+            new = {"instructions": 0, "without_lto": 0}  # a new workload needs --update with both builds
+            budgets[name] = {**new, **budgets.get(name, {}), kind: round(per_message), "reason": options.update}
     if options.update:
         write_budgets(budgets)
         return
