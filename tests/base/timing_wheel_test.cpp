@@ -169,6 +169,22 @@ TEST(TimingWheel, advancing_to_next_deadline_always_makes_progress) {
   EXPECT_LT(jumps, 3000U);
 }
 
+TEST(TimingWheel, advancing_to_the_bound_of_canceled_timers_raises_it) {
+  auto timers = make_timers(100);
+  TimingWheel wheel;
+  Recorder r;
+  // All in one slot, so that the bound is the slot's start.
+  for (size_t i = 0; i < timers.size(); ++i) wheel.schedule(timers[i], 1h + Nanos{static_cast<int64_t>(i)});
+  const Nanos bound = wheel.next_deadline();
+  ASSERT_LT(bound, 1h);
+  for (size_t i = 1; i < timers.size(); ++i) wheel.cancel(timers[i]);
+  wheel.schedule(timers[0], 2h);
+  ASSERT_EQ(r.advance(wheel, std::max(bound, wheel.next_deadline())), 0U);
+  EXPECT_EQ(wheel.next_deadline(), 2h);
+  wheel.cancel(timers[0]);
+  EXPECT_EQ(wheel.next_deadline(), kNever);
+}
+
 // Naive model: a list, sorted stably.
 class NaiveTimers {
  public:

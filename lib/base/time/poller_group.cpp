@@ -6,10 +6,18 @@ namespace roci {
 
 bool PollerGroup::poll(Nanos now, bool all) {
   bool worked = false;
+  next_ = kNever;
   for (Poller* poller : pollers_) {
-    if ((!all && poller->next_deadline() > now) || !poller->poll(now)) continue;
-    worked = true;
-    last_worker_ = poller;
+    Nanos deadline = all ? now : poller->next_deadline();
+    if (deadline <= now) {
+      if (poller->poll(now)) {
+        worked = true;
+        last_worker_ = poller;
+      }
+      if (worked) continue;  // there is another round
+      deadline = poller->next_deadline();
+    }
+    if (deadline > now) next_ = std::min(next_, deadline);
   }
   return worked;
 }

@@ -1,5 +1,5 @@
-// Group of pollers at one instant of virtual time. It is polled until no poller has work, then next_after() returns the
-// next instant.
+// Group of pollers at one instant of virtual time. It is polled until no poller has work, then next_after_round() returns
+// the next instant.
 #pragma once
 
 #include <vector>
@@ -21,6 +21,8 @@ class PollerGroup {
   // First deadline after `now`. A poller that is due after a round without work waits for another poller; it is polled
   // again at the next event.
   [[nodiscard]] Nanos next_after(Nanos now) const;
+  // The same directly after a round without work, without asking the pollers again: that round has read the deadlines.
+  [[nodiscard]] Nanos next_after_round() const { return next_; }
   // Poller that last did work, or null; for messages about a poller that does not become idle.
   [[nodiscard]] const Poller* last_worker() const { return last_worker_; }
 
@@ -28,6 +30,7 @@ class PollerGroup {
   bool poll(Nanos now, bool all);
 
   std::vector<Poller*> pollers_;
+  Nanos next_ = kNever;  // first deadline after the last round
   const Poller* last_worker_ = nullptr;
 };
 

@@ -23,8 +23,10 @@ void TimingWheel::schedule(Timer& timer, Nanos deadline) {
   if (deadline == kNever) return;
   if (ticks(deadline) <= time_) {
     append(timer, kLateSlot);
+    bound_ = kUnknown;
   } else {
     place(timer);
+    bound_ = std::min(bound_, deadline);  // unknown remains unknown
   }
 }
 
@@ -32,7 +34,7 @@ void TimingWheel::cancel(Timer& timer) {
   if (timer.is_scheduled()) unlink(timer);
 }
 
-Nanos TimingWheel::next_deadline() const {
+Nanos TimingWheel::find_next_deadline() const {
   if (!is_empty(slots_[kLateSlot])) return now();
   if (levels_ == 0) return kNever;
   const unsigned level = lowest_level();
@@ -81,6 +83,7 @@ void TimingWheel::unlink(Timer& timer) {
   link.next->previous = link.previous;
   link.next = link.previous = nullptr;
   --size_;
+  if (timer.deadline_ <= bound_) bound_ = kUnknown;
   if (timer.slot_ >= kLateSlot || !is_empty(slots_[timer.slot_])) return;
   const unsigned level = timer.slot_ / kSlots;
   occupied_[level] &= ~(uint64_t{1} << (timer.slot_ % kSlots));
@@ -88,6 +91,7 @@ void TimingWheel::unlink(Timer& timer) {
 }
 
 void TimingWheel::open_slot(unsigned level, unsigned digit) {
+  bound_ = kUnknown;
   Link& slot = slots_[level * kSlots + digit];
   while (!is_empty(slot)) {
     Timer& timer = timer_of(*slot.next);

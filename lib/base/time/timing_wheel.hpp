@@ -75,7 +75,10 @@ class TimingWheel {
   // Lower bound of the time of the next advance() that fires a timer; kNever without timers. Exact if the first
   // occupied slot holds few timers, else the start of that slot. An advance() to this time fires a timer or raises the
   // bound, so a runner that advances to it makes progress.
-  [[nodiscard]] Nanos next_deadline() const;
+  [[nodiscard]] Nanos next_deadline() const {
+    if (bound_ == kUnknown) bound_ = find_next_deadline();
+    return bound_;
+  }
 
   [[nodiscard]] size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
@@ -106,6 +109,11 @@ class TimingWheel {
   template <class Fire>
   size_t fire_all(Fire& fire);
 
+  // Result of next_deadline(), or kUnknown after a change.
+  static constexpr Nanos kUnknown{-1};
+  [[nodiscard]] Nanos find_next_deadline() const;
+
+  mutable Nanos bound_ = kUnknown;
   uint64_t time_ = 0;    // all timers in slots_ have a later deadline
   uint32_t levels_ = 0;  // bit k: level k has an occupied slot
   size_t size_ = 0;
@@ -128,6 +136,7 @@ size_t TimingWheel::fire_all(Fire& fire) {
 
 template <class Fire>
 size_t TimingWheel::advance(Nanos now, Fire&& fire) {
+  if (bound_ <= now) bound_ = kUnknown;  // also if its timers were canceled
   if (size_ == 0) {
     if (ticks(now) > time_) time_ = ticks(now);
     return 0;

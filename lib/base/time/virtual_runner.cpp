@@ -34,7 +34,7 @@ Result<VirtualRunner::Outcome> VirtualRunner::run(const std::function<bool()>* w
                     ELOOP);
       }
     }
-    const Nanos next = pollers_.next_after(now_);
+    const Nanos next = pollers_.next_after_round();
     if (next == kNever) return Outcome::kIdle;
     if (next > limit) return Outcome::kLimit;
     now_ = next;

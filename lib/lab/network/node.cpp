@@ -29,7 +29,7 @@ void Node::run(Nanos end) {
       stuck_ = pollers_.last_worker();
       return;
     }
-    at = pollers_.next_after(now_);
+    at = live_ ? pollers_.next_after(now_) : pollers_.next_after_round();
   }
   next_ = at;
 }
