@@ -90,7 +90,7 @@ def sources(path):
 
 
 def newest_change(path, times):
-    """Returns the time of the newest change of the sources of a unit and of the headers beside them."""
+    """Returns the time of the newest change of the sources of a unit and of the headers in their folders."""
     newest = 0
     for source in sources(path):
         if source.is_relative_to(ROOT):

@@ -21,7 +21,7 @@ class PollerGroup {
   // First deadline after `now`. A poller that is due after a round without work waits for another poller; it is polled
   // again at the next event.
   [[nodiscard]] Nanos next_after(Nanos now) const;
-  // The same directly after a round without work, without asking the pollers again: that round has read the deadlines.
+  // The same directly after a round without work, read by that round.
   [[nodiscard]] Nanos next_after_round() const { return next_; }
   // Poller that last did work, or null; for messages about a poller that does not become idle.
   [[nodiscard]] const Poller* last_worker() const { return last_worker_; }
