@@ -28,6 +28,7 @@ class Manager final : public Service, private ManagementClass, private Sender {
   // token.
   template <class Use>
   decltype(auto) with(Use&& use) {
+    const Host::ControlCall call(host_);
     Worker& first = host_.worker(0);
     const std::scoped_lock guard(first.token());
     first.management().wake();

@@ -248,6 +248,7 @@ static void check_own_queue_pair(void) {
   must(rdma_establish(client) == 0, "cannot establish");
   must(rdma_disconnect(server) == 0, "cannot disconnect");
   expect(active, RDMA_CM_EVENT_DISCONNECTED, 0);
+  must(rdma_disconnect(client) == 0, "cannot answer the disconnect request");
   expect(passive, RDMA_CM_EVENT_DISCONNECTED, 0);
   end(server);
   end(client);

@@ -271,6 +271,7 @@ Status QueuePair::change_group(const ibv_gid& group, Change change) {
 }
 
 Status QueuePair::modify(const ibv_qp_attr& attr, int mask) {
+  const Host::ControlCall call(*host_);
   ROCI_TRY(modify_with_token(attr, mask));
   if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RTR && attached_->core.config.type == IBV_QPT_RC)
     negotiate_with_peer();

@@ -59,6 +59,20 @@ class alignas(64) Host final : public Poller {
   }
   // The application is about to block until an event arrives.
   void expect_block();
+  // Scope of a call of the control path that gives a worker something to do or sets a deadline. At its end, the helper
+  // thread wakes if it would sleep longer. To be constructed before a worker token is taken.
+  class ControlCall {
+   public:
+    explicit ControlCall(const Host& host) : host_(host) {}
+    ControlCall(const ControlCall&) = delete;
+    ControlCall& operator=(const ControlCall&) = delete;
+    ~ControlCall() {
+      if (host_.waiting_helper_ != nullptr) host_.waiting_helper_->wake_for_deadline();
+    }
+
+   private:
+    const Host& host_;
+  };
   // As next_deadline(), but kNever while another thread holds a worker.
   [[nodiscard]] Nanos deadline_if_known() const;
   // Time of the application's last round.

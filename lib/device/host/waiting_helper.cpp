@@ -158,6 +158,10 @@ void WaitingHelper::after_round(bool worked) {
     if (rounds == idle_limit_.load(std::memory_order_relaxed)) start_polling();
     if (rounds % kContentionCheck == 0) sleep_if_contended();
   }
+  wake_for_deadline();
+}
+
+void WaitingHelper::wake_for_deadline() {
   const int64_t wakes_at = wakes_at_.load();
   if (wakes_at == 0) return;
   const bool wants_more = armed_for_.load() == WakeFor::kNonAckFrames && wanted() == WakeFor::kAllFrames;

@@ -43,6 +43,8 @@ class WaitingHelper {
   }
   // The application is about to wait for an event.
   void hand_over();
+  // Wakes the helper if the host has a deadline before the end of the helper's sleep.
+  void wake_for_deadline();
 
  private:
   void run();
