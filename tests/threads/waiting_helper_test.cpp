@@ -6,9 +6,11 @@
 #include <poll.h>
 #include <rte_mbuf.h>
 
+#include <array>
 #include <condition_variable>
 #include <future>
 #include <mutex>
+#include <optional>
 
 #include "cm/manager.hpp"
 #include "threads/real_hosts.hpp"
@@ -35,10 +37,10 @@ class PatientWakeup final : public PortWakeup {
       changed_.wait_for(lock, limit, woken);
       return;
     }
-    ++asleep_;
+    asleep_with_[index(waiter)] = seen;
     changed_.notify_all();
     changed_.wait(lock, woken);
-    --asleep_;
+    asleep_with_[index(waiter)].reset();
   }
   void wake(Waiter waiter) override {
     const std::lock_guard lock(mutex_);
@@ -48,9 +50,11 @@ class PatientWakeup final : public PortWakeup {
   void hold_wakes() override {}
   void release_wakes() override {}
 
-  [[nodiscard]] bool sleeps_soon() {
+  // Waits until the helper sleeps, with no wake-up on the way.
+  [[nodiscard]] bool helper_sleeps() {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kPatience, [this] { return asleep_ > 0; });
+    const size_t helper = index(Waiter::kHelper);
+    return changed_.wait_for(lock, kPatience, [&] { return asleep_with_[helper] == words_[helper]; });
   }
 
  private:
@@ -59,7 +63,7 @@ class PatientWakeup final : public PortWakeup {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::array<uint32_t, kWaiters> words_{};
-  int asleep_ = 0;
+  std::array<std::optional<uint32_t>, kWaiters> asleep_with_;  // value of the word
 };
 
 class QuietPort final : public Port {
@@ -90,6 +94,17 @@ class SleepingHelper : public testing::Test, protected RealHosts {
   }
   void TearDown() override { a_ = {}; }  // the port refers to wakeup_
 
+  // Waits for the event of the completion without a call of the library.
+  void expect_flushed(End& end, uint64_t id) {
+    pollfd event{a_.channel->fd(), POLLIN, 0};
+    ASSERT_EQ(poll(&event, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())), 1);
+    ASSERT_TRUE(a_.channel->get_event());
+    ibv_wc wc{};
+    ASSERT_EQ(end.cq->poll(1, &wc), 1);
+    EXPECT_EQ(wc.wr_id, id);
+    EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+  }
+
   PatientWakeup wakeup_;
 };
 
@@ -104,7 +119,7 @@ TEST_F(SleepingHelper, wakes_for_an_address_resolution) {
   cm::Manager manager(a_.device->host());
   Answer answer;
   std::future<bool> result = answer.result.get_future();
-  ASSERT_TRUE(wakeup_.sleeps_soon());
+  ASSERT_TRUE(wakeup_.helper_sleeps());
   manager.resolve(answer, IpAddress::parse("10.0.0.1").value(), 10s);
   ASSERT_EQ(result.wait_for(kPatience), std::future_status::ready);
   EXPECT_TRUE(result.get());
@@ -118,14 +133,15 @@ TEST_F(SleepingHelper, wakes_to_flush_a_queue_pair_in_error_state) {
   must(end.qp->modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
   ASSERT_EQ(post_receive(end, 7, 0, 64), 0);
   end.cq->request_notify(false);
-  ASSERT_TRUE(wakeup_.sleeps_soon());
+  ASSERT_TRUE(wakeup_.helper_sleeps());
   attr.qp_state = IBV_QPS_ERR;
   must(end.qp->modify(attr, IBV_QP_STATE));
-  pollfd event{a_.channel->fd(), POLLIN, 0};
-  ASSERT_EQ(poll(&event, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())), 1);
-  ibv_wc wc{};
-  ASSERT_EQ(end.cq->poll(1, &wc), 1);
-  EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+  expect_flushed(end, 7);
+  // A request that is posted in the error state.
+  end.cq->request_notify(false);
+  ASSERT_TRUE(wakeup_.helper_sleeps());
+  ASSERT_EQ(post_receive(end, 8, 0, 64), 0);
+  expect_flushed(end, 8);
 }
 
 }  // namespace

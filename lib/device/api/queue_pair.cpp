@@ -211,7 +211,10 @@ int QueuePair::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
   const int code = attached_->core.post_recv(list, bad);
   // The worker reads the receive queue when a message arrives. Only in the error state must it be notified, to flush
   // the request.
-  if (attached_->core.state() == IBV_QPS_ERR) attached_->worker->ring(*attached_);
+  if (attached_->core.state() == IBV_QPS_ERR) {
+    const Host::ControlCall call(*host_);
+    attached_->worker->ring(*attached_);
+  }
   return code;
 }
 
