@@ -88,6 +88,9 @@ enum class XrcCall : uint8_t {
   kReplaceDomain,  // with all its objects
 };
 inline constexpr unsigned kXrcCalls = 8;
+// xrc_fuzz: bit of Step::opcode of a packet. The other bits are a row of the opcode table, as in host_fuzz; without it,
+// they are a row of the XRC opcodes that the queue pair receives.
+inline constexpr uint8_t kAnyOpcode = 0x80;
 
 // Defect of a packet, for values from kFirstStray on. Lower values: no defect.
 enum class Stray : uint8_t {

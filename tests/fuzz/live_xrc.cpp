@@ -8,7 +8,6 @@
 namespace roci::test {
 namespace {
 
-constexpr uint8_t kAnyService = 0x80;  // bit of Step::opcode; the others are a row of the whole opcode table
 constexpr uint32_t kQueueLength = 16;
 // The target of the second domain permits only READs, so that nothing is written to the memory of the other protection
 // domain.
@@ -27,8 +26,8 @@ std::vector<OpcodeInfo> xrc_opcodes(bool requests) {
 
 const OpcodeInfo& LiveHost::opcode_of(const Step& step, const Slot& slot) const {
   static const std::vector<OpcodeInfo> kRequests = xrc_opcodes(true), kResponses = xrc_opcodes(false);
-  if (slot.type == IBV_QPT_RC || (step.opcode & kAnyService) != 0)
-    return fuzz::opcode_of(step.opcode & 0x7fU);
+  if (slot.type == IBV_QPT_RC || (step.opcode & kAnyOpcode) != 0)
+    return fuzz::opcode_of(step.opcode & ~kAnyOpcode);
   const auto& table = slot.type == IBV_QPT_XRC_RECV ? kRequests : kResponses;
   return table[step.opcode % table.size()];
 }
