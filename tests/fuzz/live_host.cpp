@@ -301,6 +301,9 @@ void LiveHost::wait(Nanos span) {
 void LiveHost::poll() {
   poll(*side_.cq);
   if (xrc_cq_ != nullptr) poll(*xrc_cq_);
+  ibv_wc wc{};
+  require(side_.device->host().xrc_queues().unowned.poll(1, &wc) == 0,
+          "no completion goes to the queue of targets without a receive queue");
 }
 
 void LiveHost::poll(CompletionQueue& cq) {

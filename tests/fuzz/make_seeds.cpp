@@ -4,6 +4,7 @@
 // Usage: fuzz_seeds FOLDER CAPTURE…   Writes to the subdirectories host, xrc, extensions, capability_mad and frame of
 // FOLDER.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdio>
 #include <filesystem>
@@ -11,6 +12,8 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "fuzz/fuzz_opcodes.hpp"
 #include "fuzz/host_program.hpp"
@@ -43,8 +46,9 @@ bool is_mad(const Packet& packet) { return packet.bth.destination_qp == kManagem
 // Converts the packets that one host received and sent into the steps of a host program.
 class Conversion {
  public:
-  Conversion(const History& history, const Setup& setup, uint8_t slot, bool xrc = false)
-      : history_(history), slot_(slot), xrc_(xrc) {
+  // `xrc_numbers`: SRQ numbers of the XRC queues 0, 1, ...; empty for another service.
+  Conversion(const History& history, const Setup& setup, uint8_t slot, std::vector<uint32_t> xrc_numbers = {})
+      : history_(history), slot_(slot), xrc_numbers_(std::move(xrc_numbers)) {
     program_.setup = setup;
     for (const Observed& seen : history) {
       if (seen.packet.reth && seen.incoming) lowest_ = std::min(lowest_, seen.packet.reth->va);
@@ -103,7 +107,7 @@ class Conversion {
     if (needs_receive && begins && (program_.setup.receives > 0 || again)) {
       Step& receive = add(Act::kReceive);
       Step::set(receive.length, 8192);
-      if (xrc_) receive.types = static_cast<uint8_t>(-slot_);  // XRC queue 0, as in the packets
+      if (packet.xrc_eth) receive.types = static_cast<uint8_t>(xrc_queue(packet) - slot_);
     }
     seen_.insert(psn.value());
 
@@ -125,6 +129,7 @@ class Conversion {
       Step::set(step.dma, std::min<uint32_t>(packet.reth->length, 16384));
     }
     if (packet.extensions) step.types = types_of(*packet.extensions);
+    if (packet.xrc_eth) step.types = xrc_queue(packet);
     follow(packet, *expected);
   }
 
@@ -166,6 +171,7 @@ class Conversion {
     }
     Step& step = add(Act::kPost);
     step.flags = IBV_SEND_SIGNALED;
+    if (packet.xrc_eth) step.types = xrc_queue(packet);
     switch (info.operation) {
       case Operation::kSend:
         step.opcode = immediate ? 1 : 0;
@@ -189,7 +195,11 @@ class Conversion {
   }
 
   [[nodiscard]] uint8_t row(Opcode opcode) const {
-    return static_cast<uint8_t>(fuzz::number_of(opcode) | (xrc_ ? kAnyOpcode : 0));
+    return static_cast<uint8_t>(fuzz::number_of(opcode) | (xrc_numbers_.empty() ? 0 : kAnyOpcode));
+  }
+  [[nodiscard]] uint8_t xrc_queue(const Packet& packet) const {
+    const auto found = std::ranges::find(xrc_numbers_, packet.xrc_eth->srq.value());
+    return static_cast<uint8_t>(found - xrc_numbers_.begin());
   }
 
   static uint8_t types_of(const ExtensionBlock& block) {
@@ -202,7 +212,7 @@ class Conversion {
 
   const History& history_;
   uint8_t slot_;
-  bool xrc_;
+  std::vector<uint32_t> xrc_numbers_;
   HostProgram program_;
   std::optional<Psn> expected_, unacknowledged_, next_;
   std::set<uint32_t> seen_;
@@ -213,10 +223,6 @@ void write_life(const std::string& name, const History& history, const Setup& se
   if (history.empty()) return;
   const HostProgram program = Conversion(history, setup, slot).run();
   if (!program.steps.empty()) write_seed("host", name, program.bytes());
-}
-
-void write_xrc_life(const std::string& name, const History& history, const Setup& setup, uint8_t slot) {
-  write_seed("xrc", name, Conversion(history, setup, slot, true).run().bytes());
 }
 
 void write_parts(const std::string& name, const Packet& packet) {
@@ -352,7 +358,7 @@ void converse(const std::string& name, const ExtensionConfig& extensions, uint8_
   }
 }
 
-// An exchange of all operations of XRC. Every n-th packet is lost. With `receives` 0, the target lacks a receive request
+// An exchange of all operations of XRC for two queues. Every n-th packet is lost. With `receives` 0, the target lacks a receive request
 // for a while.
 void converse_xrc(const std::string& name, uint8_t receives, uint64_t lose_every) {
   constexpr uint8_t kInitiatorSlot = 0, kTargetSlot = 2;
@@ -362,7 +368,8 @@ void converse_xrc(const std::string& name, uint8_t receives, uint64_t lose_every
   TwoHosts net(options);
   net.connect();
   const auto domain = must(net.b.device->open_xrc_domain());
-  const auto srq = make_xrc_srq(net.b, *domain, *net.b.cq);
+  const std::array<std::unique_ptr<SharedReceiveQueue>, 2> srqs{make_xrc_srq(net.b, *domain, *net.b.cq),
+                                                                make_xrc_srq(net.b, *domain, *net.b.cq)};
   const auto from = make_service(net.a, IBV_QPT_XRC_SEND);
   const auto to = make_target(*domain);
   const int access =
@@ -383,15 +390,16 @@ void converse_xrc(const std::string& name, uint8_t receives, uint64_t lose_every
     return verdict;
   };
   const auto give = [&](uint64_t id) {
-    must(receive(net.b, *srq, id, 500'000, 4000) == 0 ? Status{} : fail("no receive"));
+    must(receive(net.b, *srqs[id % 2], id, 500'000, 4000) == 0 ? Status{} : fail("no receive"));
   };
   uint64_t id = 0;
   for (const ibv_wr_opcode opcode :
        {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_IMM,
-        IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_RDMA_READ}) {
+        IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_SEND, IBV_WR_RDMA_READ}) {
     const bool atomic = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-    XrcOptions post{.srq = srq->xrc_number(), .compare_add = 3};
-    post.request = {.wr_id = ++id,
+    ++id;
+    XrcOptions post{.srq = srqs[id % 2]->xrc_number(), .compare_add = 3};
+    post.request = {.wr_id = id,
                     .opcode = opcode,
                     .length = atomic ? size_t{8} : size_t{700},
                     .remote = net.b.address(64),
@@ -405,8 +413,10 @@ void converse_xrc(const std::string& name, uint8_t receives, uint64_t lose_every
   Setup setup;
   setup.extensions = Setup::kOff;
   setup.receives = receives;
-  write_xrc_life(name + "-initiator", of_initiator, setup, kInitiatorSlot);
-  write_xrc_life(name + "-target", of_target, setup, kTargetSlot);
+  const std::vector<uint32_t> numbers{srqs[0]->xrc_number(), srqs[1]->xrc_number()};
+  write_seed("xrc", name + "-initiator",
+             Conversion(of_initiator, setup, kInitiatorSlot, numbers).run().bytes());
+  write_seed("xrc", name + "-target", Conversion(of_target, setup, kTargetSlot, numbers).run().bytes());
 }
 
 // Valid and invalid CNMs from switches.
