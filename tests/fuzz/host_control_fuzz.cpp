@@ -5,7 +5,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace roci::test;
   const HostProgram program = HostProgram::read({data, size});
-  LiveHost host(program.setup, true);
+  LiveHost host(program.setup, LiveKind::kControlled);
   for (const Step& step : program.steps) host.step(step);
   host.finish();
   return 0;

@@ -1,4 +1,4 @@
-// Input format of host_fuzz and host_control_fuzz: a setup and a sequence of steps of 16 bytes each. Inputs can be
+// Input format of host_fuzz, host_control_fuzz and xrc_fuzz: a setup and a sequence of steps of 16 bytes each. Inputs can be
 // cut, spliced and generated from recorded exchanges. Every byte value is valid.
 #pragma once
 
@@ -76,6 +76,22 @@ enum class Control : uint8_t {
 };
 inline constexpr unsigned kControls = 16;
 
+// xrc_fuzz: calls of a kNeighbor step. Queue and domain are selected by Step::slot.
+enum class XrcCall : uint8_t {
+  kReplaceQueue,
+  kDestroyQueue,
+  kMakeQueue,
+  kResizeQueue,
+  kArmLimit,
+  kCloseDomain,    // fails while objects use it
+  kDropDomain,     // deletes it while objects use it
+  kReplaceDomain,  // with all its objects
+};
+inline constexpr unsigned kXrcCalls = 8;
+// xrc_fuzz: bit of Step::opcode of a packet. The other bits are a row of the opcode table, as in host_fuzz; without it,
+// they are a row of the XRC opcodes that the queue pair receives.
+inline constexpr uint8_t kAnyOpcode = 0x80;
+
 // Defect of a packet, for values from kFirstStray on. Lower values: no defect.
 enum class Stray : uint8_t {
   kOtherPeer = 16,
@@ -119,7 +135,7 @@ struct Step {
   uint8_t dma[2]{};     // length in a RETH
   uint8_t key = 0;
   uint8_t stray = 0;
-  uint8_t types = 0;  // of the extension block
+  uint8_t types = 0;  // of the extension block; XRC: shared receive queue, see LiveHost::xrc_number_of()
   uint8_t extra = 0;
 
   [[nodiscard]] Act kind() const { return static_cast<Act>(act % kActs); }

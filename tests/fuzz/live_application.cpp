@@ -21,7 +21,7 @@ void LiveHost::post(const Step& step) {
   Slot& slot = slots_[step.slot % kSlots];
   const auto choice = static_cast<uint8_t>(step.opcode % std::size(kOpcodes));
   // Nothing may be written to the memory of its protection domain.
-  if (&slot == &slots_[6] && choice >= kRead && choice < kBindTypeOne) return;
+  if (&slot == &slots_[kForeignSlot] && choice >= kRead && choice < kBindTypeOne) return;
   const Opened local = opened_by(step);
   ibv_sge list[2];
   list[0] = {local.address + Step::number(step.offset), Step::number(step.length) % kMax, local.key};
@@ -33,6 +33,7 @@ void LiveHost::post(const Step& step) {
   wr.num_sge = list[0].length == 0 ? 0 : 1 + (step.extra & 1);
   wr.opcode = kOpcodes[choice];
   wr.send_flags = step.flags & kSendFlags;
+  if (slot.type == IBV_QPT_XRC_SEND) wr.qp_type.xrc.remote_srqn = xrc_number_of(step);
   // Inline data is copied without a key check, so the address must be valid.
   if ((wr.send_flags & IBV_SEND_INLINE) != 0)
     list[0].addr = list[1].addr = side_.address(kMainAt) + Step::number(step.offset) % (kMain - 128);
@@ -83,7 +84,11 @@ void LiveHost::post(const Step& step) {
 
 void LiveHost::receive(const Step& step) {
   Slot& slot = slots_[step.slot % kSlots];
-  if (&slot == &slots_[6]) return;  // same reason
+  XrcQueue* const queue =
+      slot.type == IBV_QPT_XRC_RECV ? &xrc_queues_[(step.slot + step.types) % kXrcQueues] : nullptr;
+  const bool foreign =
+      queue == nullptr ? &slot == &slots_[kForeignSlot] : queue == &xrc_queues_[kForeignQueue];
+  if (foreign && (queue == nullptr || step.key % kKeys == kForeignKey)) return;  // same reason
   const Opened local = opened_by(step);
   ibv_sge list{local.address + Step::number(step.offset), Step::number(step.length) % kMax, local.key};
   ibv_recv_wr wr{};
@@ -91,7 +96,9 @@ void LiveHost::receive(const Step& step) {
   wr.sg_list = &list;
   wr.num_sge = list.length == 0 ? 0 : 1;
   ibv_recv_wr* bad = nullptr;
-  if (slot.shared) {
+  if (queue != nullptr) {
+    if (queue->srq != nullptr && queue->srq->post_recv(&wr, &bad) == 0) queue->receives.insert(next_id_++);
+  } else if (slot.shared) {
     if (srq_->post_recv(&wr, &bad) == 0) shared_receives_.insert(next_id_++);
   } else if (slot.qp->post_recv(&wr, &bad) == 0) {
     slot.receives.push_back(next_id_++);
@@ -103,6 +110,7 @@ void LiveHost::forget_work(Slot& slot) {
   poll();
   slot.sends.clear();
   slot.receives.clear();
+  if (slot.type == IBV_QPT_XRC_RECV) forget_xrc_receive(slot);
 }
 
 void LiveHost::set_state(Slot& slot, ibv_qp_state state) {
@@ -182,10 +190,10 @@ void LiveHost::control(const Step& step) {
 
 // Changes attributes that may change in RTS.
 void LiveHost::change(Slot& slot, const Step& step) {
-  if (slot.state != IBV_QPS_RTS || slot.type != IBV_QPT_RC) return;
+  if (slot.state != IBV_QPS_RTS || (slot.type != IBV_QPT_RC && slot.type != IBV_QPT_XRC_RECV)) return;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
-  if ((step.extra & 1) != 0 && &slot != &slots_[6]) {
+  if ((step.extra & 1) != 0 && &slot != &slots_[kForeignSlot]) {
     attr.qp_access_flags = IBV_ACCESS_REMOTE_READ;
     if ((step.extra & 2) == 0) attr.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
     must(slot.qp->modify(attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS));

@@ -26,15 +26,23 @@ struct SlotKind {
   size_t peer;
   bool shared;
 };
-constexpr std::array<SlotKind, LiveHost::kSlots> kSlotKinds{{{IBV_QPT_RC, 0, false},
-                                                             {IBV_QPT_RC, 1, false},
-                                                             {IBV_QPT_UC, 0, false},
-                                                             {IBV_QPT_UD, 0, false},
-                                                             {IBV_QPT_RC, 1, true},
-                                                             {IBV_QPT_UD, 1, true},
-                                                             {IBV_QPT_RC, 0, false},
-                                                             {IBV_QPT_RC, 2, false}}};
-constexpr size_t kForeignSlot = 6;
+using SlotKinds = std::array<SlotKind, LiveHost::kSlots>;
+constexpr SlotKinds kServiceSlots{{{IBV_QPT_RC, 0, false},
+                                   {IBV_QPT_RC, 1, false},
+                                   {IBV_QPT_UC, 0, false},
+                                   {IBV_QPT_UD, 0, false},
+                                   {IBV_QPT_RC, 1, true},
+                                   {IBV_QPT_UD, 1, true},
+                                   {IBV_QPT_RC, 0, false},
+                                   {IBV_QPT_RC, 2, false}}};
+constexpr SlotKinds kXrcSlots{{{IBV_QPT_XRC_SEND, 0, false},
+                               {IBV_QPT_XRC_SEND, 1, false},
+                               {IBV_QPT_XRC_RECV, 0, false},
+                               {IBV_QPT_XRC_RECV, 1, false},
+                               {IBV_QPT_RC, 1, true},
+                               {IBV_QPT_XRC_SEND, 2, false},
+                               {IBV_QPT_XRC_RECV, 0, false},
+                               {IBV_QPT_XRC_RECV, 2, false}}};
 
 // Removes the oldest request. With `may_skip` also removes requests before it, which had no completion.
 bool take_id(std::deque<uint64_t>& posted, uint64_t id, bool may_skip) {
@@ -46,7 +54,7 @@ bool take_id(std::deque<uint64_t>& posted, uint64_t id, bool may_skip) {
 
 }  // namespace
 
-LiveHost::LiveHost(const Setup& setup, bool controlled) : setup_(setup), controlled_(controlled) {
+LiveHost::LiveHost(const Setup& setup, LiveKind kind) : setup_(setup), kind_(kind) {
   make_device();
   side_.memory.assign(kMemory, kGuardByte);
   register_main();
@@ -56,7 +64,11 @@ LiveHost::LiveHost(const Setup& setup, bool controlled) : setup_(setup), control
   foreign_ = must(foreign_pd_->register_memory(side_.memory.data() + kForeignAt, kForeign, kAccess));
   golden_ = side_.memory;
   srq_ = make_srq(side_, 16);
+  if (kind_ == LiveKind::kXrc) {
+    for (size_t i = 0; i < kXrcDomains; ++i) open_domain(i);
+  }
   for (size_t i = 0; i < kSlots; ++i) make_slot(i);
+  if (kind_ == LiveKind::kXrc) make_xrc_queues();
   const char* const kAddresses[] = {"10.0.0.2", "10.0.0.3", "10.0.0.9", kGroup};
   for (size_t i = 0; i < handles_.size(); ++i)
     handles_[i] = must(side_.pd->create_address_handle(address_of(gid_of(kAddresses[i]))));
@@ -68,6 +80,7 @@ LiveHost::LiveHost(const Setup& setup, bool controlled) : setup_(setup), control
   Step post;
   for (unsigned i = 0; i < setup_.receives % 16U; ++i) {
     for (uint8_t slot = 0; slot < 6; ++slot) {
+      if (slots_[slot].type == IBV_QPT_XRC_RECV) continue;  // see make_xrc_queue()
       post.slot = slot;
       Step::set(post.length, 2048);
       receive(post);
@@ -115,10 +128,14 @@ void LiveHost::make_device() {
   if (notified(Setup::kCnmKey)) config.congestion.cnm_key = kCnmKey;
   config.congestion.short_samples = notified(Setup::kShortSamples);
   if (notified(Setup::kPoint)) config.congestion.receive_point = {.qeq = 1, .weight = 2, .sample = 1000};
-  if (controlled_) configure_control(config);
+  if (kind_ == LiveKind::kControlled) configure_control(config);
   side_.device = must(create_device(std::move(port), config));
   side_.pd = must(side_.device->allocate_pd());
-  side_.cq = must(side_.device->create_cq((setup_.habits & Setup::kSmallCq) != 0 ? 16 : 1024));
+  side_.cq = make_cq();
+}
+
+std::unique_ptr<CompletionQueue> LiveHost::make_cq() const {
+  return must(side_.device->create_cq((setup_.habits & Setup::kSmallCq) != 0 ? 16 : 1024));
 }
 
 void LiveHost::register_main() {
@@ -127,7 +144,7 @@ void LiveHost::register_main() {
 
 void LiveHost::make_slot(size_t index) {
   Slot& slot = slots_[index];
-  const SlotKind& kind = kSlotKinds[index];
+  const SlotKind& kind = (kind_ == LiveKind::kXrc ? kXrcSlots : kServiceSlots)[index];
   slot.type = kind.type;
   slot.peer = kind.peer;
   slot.shared = kind.shared;
@@ -137,8 +154,12 @@ void LiveHost::make_slot(size_t index) {
   init.cap = {
       .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 64};
   init.sq_sig_all = (setup_.habits & Setup::kUnsignalled) != 0 ? 0 : 1;
-  ProtectionDomain& pd = index == kForeignSlot ? *foreign_pd_ : *side_.pd;
-  slot.qp = must(pd.create_qp(&init, *side_.cq, *side_.cq, slot.shared ? srq_.get() : nullptr));
+  if (slot.type == IBV_QPT_XRC_RECV) {
+    make_target(slot, init);
+  } else {
+    ProtectionDomain& pd = index == kForeignSlot ? *foreign_pd_ : *side_.pd;
+    slot.qp = must(pd.create_qp(&init, *side_.cq, *side_.cq, slot.shared ? srq_.get() : nullptr));
+  }
   slot.state = IBV_QPS_RESET;
   slot.in_group = slot.type == IBV_QPT_UD;
   if (slot.in_group) must(slot.qp->attach_multicast(gid_of(kGroup)));
@@ -150,7 +171,7 @@ void LiveHost::connect(Slot& slot) {
   if (slot.type == IBV_QPT_UD) {
     open_datagrams(*slot.qp, kQkey, kFirstPsn + 8);
   } else {
-    if (controlled_) choose_control(static_cast<size_t>(&slot - slots_.data()));
+    if (kind_ == LiveKind::kControlled) choose_control(static_cast<size_t>(&slot - slots_.data()));
     ConnectOptions options;
     options.rq_psn = kFirstPsn;
     options.sq_psn = kFirstPsn + 8;
@@ -166,6 +187,13 @@ void LiveHost::connect(Slot& slot) {
 QueuePairCore& LiveHost::core(const Slot& slot) const {
   const Qpn number{slot.qp->qp_num()};
   return side_.device->host().worker_of(number).find(number)->core;
+}
+
+const Requester* LiveHost::requester(const Slot& slot) const {
+  const QueuePairCore& of = core(slot);
+  if (const auto* reliable = dynamic_cast<const ReliableQueuePair*>(&of)) return &reliable->requester;
+  const auto* initiator = dynamic_cast<const XrcInitiator*>(&of);
+  return initiator == nullptr ? nullptr : &initiator->requester;
 }
 
 // Binds one window of each type to the main memory: type 1 by slot 0, type 2 by slot 1.
@@ -207,7 +235,9 @@ void LiveHost::step(const Step& step) {
       control(step);
       break;
     case Act::kNeighbor:
-      if (setup_.congestion != 0 && step.opcode % 4 == kTellsOfCongestion) {
+      if (kind_ == LiveKind::kXrc) {
+        call_xrc(step);
+      } else if (setup_.congestion != 0 && step.opcode % 4 == kTellsOfCongestion) {
         put_cnm(step);
       } else {
         put_neighbor(step);
@@ -241,6 +271,7 @@ void LiveHost::finish() {
     require(unsignalled || slot.sends.empty(), "every send request completes");
     require(slot.receives.empty(), "every receive request completes");
   }
+  if (kind_ == LiveKind::kXrc) check_xrc_queues();
   require(pool_->in_use() == 0, "received buffers are given back");
   require(side_.device->host().tx_buffers_in_use() == 0, "transmit buffers are given back");
 }
@@ -268,15 +299,24 @@ void LiveHost::wait(Nanos span) {
 }
 
 void LiveHost::poll() {
+  poll(*side_.cq);
+  if (xrc_cq_ != nullptr) poll(*xrc_cq_);
+  ibv_wc wc{};
+  require(side_.device->host().xrc_queues().unowned.poll(1, &wc) == 0,
+          "no completion goes to the queue of targets without a receive queue");
+}
+
+void LiveHost::poll(CompletionQueue& cq) {
   ibv_wc wc{};
   int got = 0;
-  while ((got = side_.cq->poll(1, &wc)) == 1) take_completion(wc);
+  while ((got = cq.poll(1, &wc)) == 1) take_completion(wc, cq);
   if (got < 0) overflowed_ = true;
 }
 
-void LiveHost::take_completion(const ibv_wc& wc) {
+void LiveHost::take_completion(const ibv_wc& wc, const CompletionQueue& cq) {
   for (Slot& slot : slots_) {
-    if (slot.qp->qp_num() != wc.qp_num) continue;
+    if (slot.qp == nullptr || slot.qp->qp_num() != wc.qp_num) continue;
+    if (kind_ == LiveKind::kXrc && take_xrc_completion(slot, wc, cq)) return;
     if (shared_receives_.contains(wc.wr_id)) {
       require(slot.shared, "only who shares the queue completes its requests");
       shared_receives_.erase(wc.wr_id);
@@ -299,10 +339,9 @@ void LiveHost::check_states() {
     if (now == slot.state) continue;
     const bool receives = slot.state == IBV_QPS_RTR || slot.state == IBV_QPS_RTS ||
                           slot.state == IBV_QPS_SQD || slot.state == IBV_QPS_SQE;
-    const bool to_sqe = now == IBV_QPS_SQE && slot.type != IBV_QPT_RC &&
+    const bool to_sqe = now == IBV_QPS_SQE && (slot.type == IBV_QPT_UC || slot.type == IBV_QPT_UD) &&
                         (slot.state == IBV_QPS_RTS || slot.state == IBV_QPS_SQD);
-    const bool to_error =
-        now == IBV_QPS_ERR && (receives || overflowed_ || (setup_.habits & Setup::kSmallCq) != 0);
+    const bool to_error = now == IBV_QPS_ERR && (receives || may_have_lost());
     require(to_sqe || to_error, "a queue pair changes its state only into an error");
     slot.state = now;
   }
@@ -322,7 +361,7 @@ void LiveHost::check_memory() const {
     if (session != nullptr && session->reorder_buffer) most += session->reorder_buffer->window();
   }
   require(pool_->in_use() <= most, "no more frames are kept than was agreed on");
-  if (controlled_) check_control();
+  if (kind_ == LiveKind::kControlled) check_control();
 }
 
 // Sent frames are well-formed, and standard for peers that did not negotiate extensions.
@@ -341,6 +380,7 @@ void LiveHost::check_sent() {
             "a host tags what it is told to");
     if (view.opcode->is_data()) data_ = frame;
     require(compute_icrc(view) == stored_icrc(view), "a host sends right ICRCs");
+    if (kind_ == LiveKind::kXrc) check_sent_xrc(view);
     const auto peer = std::ranges::find(peers_, view.destination_ip(), &Peer::address);
     if (peer == peers_.end()) continue;
     if (view.destination_qp() == kManagementQp && view.opcode->transport == TransportClass::kUd) {

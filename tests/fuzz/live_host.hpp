@@ -1,10 +1,23 @@
-// Fuzzed host with queue pairs of every service, memory and windows. Application and peers may do anything; the class
-// verifies the invariants.
+// Fuzzed host with queue pairs, memory and windows. Application and peers may do anything; the class verifies the
+// invariants.
+//
+// LiveKind::kServices and kControlled: queue pairs of all services except XRC.
 //
 //   slot 0  RC, the first peer       slot 4  RC on the shared receive queue, the second peer
 //        1  RC, the second peer           5  UD on the shared receive queue, in the multicast group
 //        2  UC, the first peer            6  RC of another protection domain, permits only READs
 //        3  UD, in the multicast group    7  RC over IPv6
+//
+// LiveKind::kXrc: XRC and one RC queue pair. A message selects one of four XRC shared receive queues.
+//
+//   slot 0  initiator, the first peer                 slot 4  RC on the shared receive queue, the second peer
+//        1  initiator, the second peer                     5  initiator over IPv6
+//        2  target of domain 0, the first peer             6  target of domain 1, permits only READs
+//        3  target of domain 0, the second peer            7  target of domain 0 over IPv6
+//
+//   XRC queue 0  domain 0                              XRC queue 2  domain 1
+//             1  domain 0, completion queue 1                   3  domain 1, completion queue 1, another
+//                                                                  protection domain
 //
 // The first peer is 10.0.0.2, the second 10.0.0.3, the third fd00::2.
 #pragma once
@@ -18,22 +31,30 @@
 #include "fuzz/host_program.hpp"
 #include "support/hosts/lone_host.hpp"
 #include "support/hosts/services.hpp"
+#include "transport/xrc/xrc_initiator.hpp"
 #include "wire/cnm/l3_congestion_notification.hpp"
 #include "wire/mad/capability_mad.hpp"
 
 namespace roci::test {
 
+enum class LiveKind : uint8_t {
+  kServices,
+  kControlled,  // the queue pairs have congestion control, as the setup specifies
+  kXrc,
+};
+
 class LiveHost {
  public:
   static constexpr size_t kSlots = 8;
   static constexpr size_t kPeers = 3;
+  static constexpr size_t kXrcDomains = 2;
+  static constexpr size_t kXrcQueues = 4;
   static constexpr uint16_t kCnmPort = 4999;
   static constexpr SipKey kCnmKey{7};
 
   static constexpr uint16_t kTelemetryPort = 4998;
 
-  // `controlled`: the queue pairs have congestion control, as the setup specifies.
-  explicit LiveHost(const Setup& setup, bool controlled = false);
+  explicit LiveHost(const Setup& setup, LiveKind kind = LiveKind::kServices);
   ~LiveHost();
   LiveHost(const LiveHost&) = delete;
   LiveHost& operator=(const LiveHost&) = delete;
@@ -43,6 +64,10 @@ class LiveHost {
   void finish();
 
  private:
+  // Of another protection domain.
+  static constexpr size_t kForeignSlot = 6, kForeignQueue = 3;
+  // Values of Step::key, see opened_by().
+  static constexpr uint8_t kKeys = 9, kForeignKey = 2;
   // Memory layout: parts with guard bytes between them.
   static constexpr size_t kGuard = 1024;
   static constexpr size_t kMain = 16384, kReadOnly = 1024, kForeign = 1024;
@@ -60,6 +85,18 @@ class LiveHost {
     uint64_t signed_packets = 0;
     ibv_qp_state state = IBV_QPS_RESET;  // after the last step
     bool in_group = false;
+    uint32_t domain = 0;  // of an XRC target: LiveDomain::number
+  };
+  struct LiveDomain {
+    std::unique_ptr<XrcDomain> domain;
+    uint32_t number = 0;  // of domains opened so far
+  };
+  struct XrcQueue {
+    std::unique_ptr<SharedReceiveQueue> srq;  // null after it was destroyed
+    uint32_t domain = 0;                      // LiveDomain::number
+    CompletionQueue* cq = nullptr;
+    std::set<uint64_t> receives;               // without a completion so far
+    std::array<uint64_t, kSlots> completed{};  // by each slot, the last one
   };
   struct Peer {
     MacAddress mac;
@@ -79,6 +116,8 @@ class LiveHost {
   void register_main();
   void bind_windows();
   [[nodiscard]] QueuePairCore& core(const Slot& slot) const;
+  // Null for a queue pair that sends no reliable requests.
+  [[nodiscard]] const Requester* requester(const Slot& slot) const;
   [[nodiscard]] bool has_main() const { return side_.region != nullptr; }
 
   // live_packets.cpp
@@ -103,6 +142,23 @@ class LiveHost {
   void aim(Packet& packet, const Step& step, const Slot& slot) const;
   void check_control() const;
 
+  // live_xrc.cpp
+  void make_xrc_queues();
+  void open_domain(size_t index);
+  void make_xrc_queue(size_t index);
+  void drop_xrc_queue(size_t index);
+  void make_target(Slot& slot, ibv_qp_init_attr& init);
+  void call_xrc(const Step& step);
+  void close_domain(size_t index);
+  void replace_domain(size_t index, bool targets_first);
+  // SRQ number that a step selects for a packet or for a request.
+  [[nodiscard]] uint32_t xrc_number_of(const Step& step) const;
+  [[nodiscard]] const OpcodeInfo& opcode_of(const Step& step, const Slot& slot) const;
+  [[nodiscard]] bool take_xrc_completion(const Slot& slot, const ibv_wc& wc, const CompletionQueue& cq);
+  void forget_xrc_receive(const Slot& slot);
+  void check_sent_xrc(const FrameView& view) const;
+  void check_xrc_queues();
+
   void post(const Step& step);
   void receive(const Step& step);
   void control(const Step& step);
@@ -113,13 +169,17 @@ class LiveHost {
   void work();
   void wait(Nanos span);
   void poll();
-  void take_completion(const ibv_wc& wc);
+  void poll(CompletionQueue& cq);
+  void take_completion(const ibv_wc& wc, const CompletionQueue& cq);
+  // A completion may have been lost.
+  [[nodiscard]] bool may_have_lost() const { return overflowed_ || (setup_.habits & Setup::kSmallCq) != 0; }
+  [[nodiscard]] std::unique_ptr<CompletionQueue> make_cq() const;
   void check_states();
   void check_memory() const;
   void check_sent();
 
   Setup setup_;
-  bool controlled_;
+  LiveKind kind_;
   std::shared_ptr<MbufPool> pool_;
   ScriptPort* port_ = nullptr;  // owned by the device
   Nanos now_{1'000'000};
@@ -132,6 +192,10 @@ class LiveHost {
   uint32_t stale_key_ = 0, window_two_key_ = 0;
   std::unique_ptr<SharedReceiveQueue> srq_;
   std::set<uint64_t> shared_receives_;
+  std::unique_ptr<CompletionQueue> xrc_cq_;
+  std::array<LiveDomain, kXrcDomains> domains_;
+  std::array<XrcQueue, kXrcQueues> xrc_queues_;
+  uint32_t domains_opened_ = 0, stale_xrc_number_ = 0;
   std::array<std::unique_ptr<AddressHandle>, 4> handles_;  // of the peers and the group
   std::array<Peer, kPeers> peers_;
   std::array<Slot, kSlots> slots_;

@@ -14,6 +14,7 @@
 namespace roci::test {
 namespace {
 
+constexpr uint32_t kSrqnMask = 0xffffff;
 constexpr uint32_t kLonger = 0x7fff;  // RETH lengths above this value become very long
 
 // Signs with the key that the host expects. `sequence` is the peer's own counter.
@@ -47,10 +48,10 @@ void repair(ByteVector& frame) {
 LiveHost::Opened LiveHost::opened_by(const Step& step) const {
   const uint32_t main_key = has_main() ? side_.region->rkey() : stale_key_;
   const uint64_t main = side_.address(kMainAt);
-  switch (step.key % 9) {
+  switch (step.key % kKeys) {
     case 1:
       return {read_only_->rkey(), side_.address(kReadOnlyAt)};
-    case 2:
+    case kForeignKey:
       return {foreign_->rkey(), side_.address(kForeignAt)};
     case 3:
       return {window_one_->rkey(), main};
@@ -73,8 +74,8 @@ ExtensionBlock LiveHost::block_of(const Step& step, const Slot& slot, Psn near) 
   const uint16_t number = Step::number(step.dma);
   if (has(Step::kCeEcho)) block.ce_echo = CeEchoValues{number, step.value};
   if (has(Step::kLsn)) {
-    const auto* reliable = dynamic_cast<const ReliableQueuePair*>(&core(slot));
-    const Lsn known = reliable == nullptr ? Lsn{} : reliable->requester.flow().acknowledged;
+    const Requester* const from = requester(slot);
+    const Lsn known = from == nullptr ? Lsn{} : from->flow().acknowledged;
     block.lsn = known + static_cast<uint64_t>(static_cast<int16_t>(number));
   }
   if (has(Step::kTimestamp)) block.timestamp = uint64_t{number} << (step.extra % 48);
@@ -97,22 +98,20 @@ ExtensionBlock LiveHost::block_of(const Step& step, const Slot& slot, Psn near) 
       block.int_echo->hop_count = static_cast<uint8_t>(step.extra >> 5);
     }
   }
-  if (controlled_) aim(block, step, slot);
+  if (kind_ == LiveKind::kControlled) aim(block, step, slot);
   return block;
 }
 
 Packet LiveHost::make(const Step& step, const Slot& slot) {
-  const OpcodeInfo& info = fuzz::opcode_of(step.opcode);
+  const OpcodeInfo& info = kind_ == LiveKind::kXrc ? opcode_of(step, slot) : fuzz::opcode_of(step.opcode);
   const Peer& peer = peers_[slot.peer];
   const bool ipv6 = !peer.address.is_v4();
   Packet packet = make_packet(info.opcode, ipv6);
   packet.between(peer.mac, peer.address, MacAddress::local(1),
                  ipv6 ? must(IpAddress::parse("fd00::1")) : IpAddress::from_v4(0x0a000001));
-  const QueuePairCore& of = core(slot);
-  Psn near = of.receive_psn();
-  if (const auto* reliable = dynamic_cast<const ReliableQueuePair*>(&of);
-      reliable != nullptr && !info.is_request())
-    near = reliable->requester.oldest_unacknowledged();
+  Psn near = core(slot).receive_psn();
+  if (const Requester* const from = requester(slot); from != nullptr && !info.is_request())
+    near = from->oldest_unacknowledged();
   near = Psn{near.value() + static_cast<uint32_t>(step.distance())};
   if ((setup_.congestion & Setup::kVlan) != 0) packet.with_vlan(5);
   if ((setup_.congestion & Setup::kPeersTag) != 0) packet.with_cn_tag(step.slot);
@@ -122,6 +121,7 @@ Packet LiveHost::make(const Step& step, const Slot& slot) {
   packet.bth.mig_req = (step.flags & Step::kMigReq) != 0;
   packet.bth.becn = (step.flags & Step::kBecn) != 0 || info.opcode == Opcode::kCnp;
   if ((step.flags & Step::kMarked) != 0) packet.with_traffic_class(3);
+  if (packet.xrc_eth) packet.with_xrc_srq(Srqn{xrc_number_of(step) & kSrqnMask});
   if (packet.aeth) packet.with_aeth(step.value, Msn{Step::number(step.dma)});
   if (packet.deth) {
     packet.deth->qkey = QKey{kQkey};
@@ -142,7 +142,7 @@ Packet LiveHost::make(const Step& step, const Slot& slot) {
   if (packet.probe) {
     packet.probe->id = step.value;
     packet.probe->sent = Step::number(step.dma);
-    if (controlled_) aim(packet, step, slot);
+    if (kind_ == LiveKind::kControlled) aim(packet, step, slot);
   }
   const uint32_t mtu = 256U << (setup_.path_mtu % 5);
   size_t payload = Step::number(step.length) % (mtu + 1);

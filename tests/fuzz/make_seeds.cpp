@@ -1,9 +1,10 @@
 // Generator of fuzzer seeds from recorded exchanges: captures of other stacks (tests/pcaps), and exchanges between
 // Rocinante hosts in virtual time with every extension and with losses.
 //
-// Usage: fuzz_seeds FOLDER CAPTURE…   Writes to the subdirectories host, extensions, capability_mad and frame of
+// Usage: fuzz_seeds FOLDER CAPTURE…   Writes to the subdirectories host, xrc, extensions, capability_mad and frame of
 // FOLDER.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdio>
 #include <filesystem>
@@ -11,11 +12,14 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "fuzz/fuzz_opcodes.hpp"
 #include "fuzz/host_program.hpp"
 #include "support/hosts/services.hpp"
 #include "support/hosts/two_hosts.hpp"
+#include "support/hosts/xrc.hpp"
 #include "wire/mad/capability_mad.hpp"
 
 namespace roci::test {
@@ -42,7 +46,9 @@ bool is_mad(const Packet& packet) { return packet.bth.destination_qp == kManagem
 // Converts the packets that one host received and sent into the steps of a host program.
 class Conversion {
  public:
-  Conversion(const History& history, const Setup& setup, uint8_t slot) : history_(history), slot_(slot) {
+  // `xrc_numbers`: SRQ numbers of the XRC queues 0, 1, ...; empty for another service.
+  Conversion(const History& history, const Setup& setup, uint8_t slot, std::vector<uint32_t> xrc_numbers = {})
+      : history_(history), slot_(slot), xrc_numbers_(std::move(xrc_numbers)) {
     program_.setup = setup;
     for (const Observed& seen : history) {
       if (seen.packet.reth && seen.incoming) lowest_ = std::min(lowest_, seen.packet.reth->va);
@@ -98,8 +104,11 @@ class Conversion {
     const bool begins = info.position == Position::kFirst || info.position == Position::kOnly;
     // Without receives from the start, only a retransmitted message finds a receive.
     const bool again = seen_.contains(psn.value());
-    if (needs_receive && begins && (program_.setup.receives > 0 || again))
-      Step::set(add(Act::kReceive).length, 8192);
+    if (needs_receive && begins && (program_.setup.receives > 0 || again)) {
+      Step& receive = add(Act::kReceive);
+      Step::set(receive.length, 8192);
+      if (packet.xrc_eth) receive.types = static_cast<uint8_t>(xrc_queue(packet) - slot_);
+    }
     seen_.insert(psn.value());
 
     Step& step = add(Act::kPacket);
@@ -120,6 +129,7 @@ class Conversion {
       Step::set(step.dma, std::min<uint32_t>(packet.reth->length, 16384));
     }
     if (packet.extensions) step.types = types_of(*packet.extensions);
+    if (packet.xrc_eth) step.types = xrc_queue(packet);
     follow(packet, *expected);
   }
 
@@ -161,6 +171,7 @@ class Conversion {
     }
     Step& step = add(Act::kPost);
     step.flags = IBV_SEND_SIGNALED;
+    if (packet.xrc_eth) step.types = xrc_queue(packet);
     switch (info.operation) {
       case Operation::kSend:
         step.opcode = immediate ? 1 : 0;
@@ -183,7 +194,13 @@ class Conversion {
     Step::set(step.length, std::min<size_t>(length, 16384));
   }
 
-  static uint8_t row(Opcode opcode) { return fuzz::number_of(opcode); }
+  [[nodiscard]] uint8_t row(Opcode opcode) const {
+    return static_cast<uint8_t>(fuzz::number_of(opcode) | (xrc_numbers_.empty() ? 0 : kAnyOpcode));
+  }
+  [[nodiscard]] uint8_t xrc_queue(const Packet& packet) const {
+    const auto found = std::ranges::find(xrc_numbers_, packet.xrc_eth->srq.value());
+    return static_cast<uint8_t>(found - xrc_numbers_.begin());
+  }
 
   static uint8_t types_of(const ExtensionBlock& block) {
     return static_cast<uint8_t>((block.ce_echo ? Step::kCeEcho : 0) | (block.lsn ? Step::kLsn : 0) |
@@ -195,6 +212,7 @@ class Conversion {
 
   const History& history_;
   uint8_t slot_;
+  std::vector<uint32_t> xrc_numbers_;
   HostProgram program_;
   std::optional<Psn> expected_, unacknowledged_, next_;
   std::set<uint32_t> seen_;
@@ -340,6 +358,67 @@ void converse(const std::string& name, const ExtensionConfig& extensions, uint8_
   }
 }
 
+// An exchange of all operations of XRC for two queues. Every n-th packet is lost. With `receives` 0, the target lacks a receive request
+// for a while.
+void converse_xrc(const std::string& name, uint8_t receives, uint64_t lose_every) {
+  constexpr uint8_t kInitiatorSlot = 0, kTargetSlot = 2;
+  TwoHostsOptions options;
+  options.extensions_a = options.extensions_b = {.mode = ExtensionMode::kOff};
+  options.delay = 5us;
+  TwoHosts net(options);
+  net.connect();
+  const auto domain = must(net.b.device->open_xrc_domain());
+  const std::array<std::unique_ptr<SharedReceiveQueue>, 2> srqs{make_xrc_srq(net.b, *domain, *net.b.cq),
+                                                                make_xrc_srq(net.b, *domain, *net.b.cq)};
+  const auto from = make_service(net.a, IBV_QPT_XRC_SEND);
+  const auto to = make_target(*domain);
+  const int access =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  connect_to(*from, IBV_QPT_XRC_SEND, must(net.b.device->query_gid(1)), to->qp_num(), {.sq_psn = 0x1000});
+  connect_to(*to, IBV_QPT_XRC_RECV, must(net.a.device->query_gid(1)), from->qp_num(),
+             {.rq_psn = 0x1000, .access = access});
+  net.run(1ms);
+  History of_initiator, of_target;
+  uint64_t count = 0;
+  net.watch = [&](const Packet& packet, char direction) {
+    SimVerdict verdict;
+    if (info_of(packet).transport != TransportClass::kXrc) return verdict;
+    verdict.drop = lose_every != 0 && ++count % lose_every == lose_every - 1;
+    const bool is_request = direction == '>';
+    if (is_request || !verdict.drop) of_initiator.push_back({net.now(), packet, !is_request});
+    if (!is_request || !verdict.drop) of_target.push_back({net.now(), packet, is_request});
+    return verdict;
+  };
+  const auto give = [&](uint64_t id) {
+    must(receive(net.b, *srqs[id % 2], id, 500'000, 4000) == 0 ? Status{} : fail("no receive"));
+  };
+  uint64_t id = 0;
+  for (const ibv_wr_opcode opcode :
+       {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_IMM,
+        IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_SEND, IBV_WR_RDMA_READ}) {
+    const bool atomic = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+    ++id;
+    XrcOptions post{.srq = srqs[id % 2]->xrc_number(), .compare_add = 3};
+    post.request = {.wr_id = id,
+                    .opcode = opcode,
+                    .length = atomic ? size_t{8} : size_t{700},
+                    .remote = net.b.address(64),
+                    .rkey = net.b.region->rkey()};
+    if (receives > 0) give(id);
+    must(send_xrc(net.a, *from, post) == 0 ? Status{} : fail("no send"));
+    net.run(100us);
+    if (receives == 0) give(id);
+    net.run(20ms);
+  }
+  Setup setup;
+  setup.extensions = Setup::kOff;
+  setup.receives = receives;
+  const std::vector<uint32_t> numbers{srqs[0]->xrc_number(), srqs[1]->xrc_number()};
+  write_seed("xrc", name + "-initiator",
+             Conversion(of_initiator, setup, kInitiatorSlot, numbers).run().bytes());
+  write_seed("xrc", name + "-target", Conversion(of_target, setup, kTargetSlot, numbers).run().bytes());
+}
+
 // Valid and invalid CNMs from switches.
 void tell_of_congestion() {
   constexpr uint8_t kSetups[] = {
@@ -424,6 +503,11 @@ int main(int argc, char** argv) {
   folder = argv[1];
   for (int i = 2; i < argc; ++i) convert_capture(argv[i]);
   converse_all();
+  for (const uint64_t lose_every : {0, 4, 7}) {
+    for (const uint8_t receives : {uint8_t{0}, uint8_t{4}})
+      converse_xrc("xrc-" + std::to_string(receives) + "-loss" + std::to_string(lose_every), receives,
+                   lose_every);
+  }
   tell_of_congestion();
   return 0;
 }
