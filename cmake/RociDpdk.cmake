@@ -1,4 +1,4 @@
-# Linkage of DPDK. Layers only name `roci_dpdk` (and `roci_dpdk_ring`).
+# Linkage of DPDK. Layers only name `roci_dpdk` (and `roci_dpdk_ring`, `roci_dpdk_fib`).
 #
 # Programs and tests link DPDK's shared libraries, and the EAL loads the installed drivers. A library that itself
 # implements verbs cannot do this: the drivers mlx4 and mlx5 require libibverbs.so.1 and would load the library that is
@@ -55,6 +55,13 @@ function(roci_dpdk_archives VARIABLE)
   list(JOIN archives "," archives)
   set(${VARIABLE} ${archives} PARENT_SCOPE)
 endfunction()
+
+# Route tables, which only the switch uses: with static DPDK, these archives are not in ROCI_STATIC_DPDK, so that
+# libibverbs.so.1 does not contain them. libdpdk.pc has the shared libraries.
+roci_dpdk_archives(archives fib rib)
+string(REPLACE "," ";" archives "${archives}")
+add_library(roci_dpdk_fib INTERFACE)
+target_link_libraries(roci_dpdk_fib INTERFACE roci_dpdk "$<$<NOT:${shared}>:${archives}>")
 
 # Whole archives: drivers, tail queues and telemetry commands register themselves in constructors, which no code
 # references.

@@ -11,6 +11,20 @@ namespace {
 
 constexpr uint16_t kMinExternalMtu = 576;  // as in configuration files
 
+// Whether a program cannot use the packet buffers of this library, because it contains a DPDK of its own: the portable
+// archive.
+#ifdef ROCI_PORTABLE
+constexpr bool kHasPrivateDpdk = true;
+#else
+constexpr bool kHasPrivateDpdk = false;
+#endif
+
+auto no_shared_buffers(const std::string& name) {
+  return fail(name + ": this build contains a DPDK of its own, with which a program cannot share packet " +
+                  "buffers; ports of a program require a build with shared DPDK libraries",
+              EOPNOTSUPP);
+}
+
 // Factories of the process.
 struct Factories {
   std::mutex mutex;
@@ -96,6 +110,7 @@ class AdaptedPort final : public Port {
 
 Result<std::unique_ptr<Port>> adapt_port(std::unique_ptr<ExternalPort> port, std::string name,
                                          std::shared_ptr<MbufPool> buffers) {
+  if (kHasPrivateDpdk) return no_shared_buffers("port " + name);
   const uint16_t mtu = port->capabilities().mtu;
   if (mtu < kMinExternalMtu)
     return fail("port " + name + ": MTU " + std::to_string(mtu) + " is too small; at least " +
@@ -118,6 +133,7 @@ Status register_port(const std::string& prefix, PortFactory factory) {
     return fail("'" + prefix +
                 "' cannot be a prefix of port names: it must consist of letters, digits and '_', and not " +
                 "start with 'net_' as DPDK's drivers");
+  if (kHasPrivateDpdk) return no_shared_buffers("port " + prefix);
   if (!factory) return fail("the factory of ports '" + prefix + "' is empty");
   const std::lock_guard lock(factories().mutex);
   for (const auto& [other, _] : factories().entries) {

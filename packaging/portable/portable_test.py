@@ -3,7 +3,8 @@ an ordinary user, in a folder that is mounted read-only. Uses no file of the bui
 
 usage: portable_test.py ARCHIVE [unittest arguments]
 
-Requires root, to mount the folder read-only and to change the user, and perftest, rdmacm-utils and ibverbs-utils."""
+Requires root, to mount the folder read-only and to change the user; perftest, rdmacm-utils and ibverbs-utils; a compiler
+and DPDK's headers, for a program that links DPDK itself."""
 
 import os
 import pathlib
@@ -17,6 +18,7 @@ import time
 import unittest
 
 ARCHIVE = pathlib.Path(sys.argv[1]).resolve()
+SOURCE = pathlib.Path(__file__).resolve().parent
 MAX_BYTES = 25_000_000
 MAX_GLIBC = (2, 34)
 SYSTEM = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
@@ -159,6 +161,31 @@ class Programs(Archive):
         self.assertEqual(one, two)
 
 
+    def built_with_dpdk(self, compiler, source, *more):
+        """A program that links the distribution's DPDK and a library of the archive."""
+        program = self.folder / pathlib.Path(source).stem
+        flags = subprocess.run(["pkg-config", "--cflags", "--libs", *more, "libdpdk"], capture_output=True, text=True,
+                               check=True, env={**os.environ, "PKG_CONFIG_PATH": str(self.top / "lib/pkgconfig")}).stdout.split()
+        subprocess.run([*compiler, "-Wall", "-Wextra", "-Werror", "-o", program, SOURCE / source,
+                        f"-L{self.top}/lib/rocinante", "-libverbs", *flags], check=True)
+        self.assertIn("[librte_eal.so", read_elf("-d", program))
+        return program
+
+    def test_program_with_dpdk_keeps_its_eal_and_opens_device(self):
+        program = self.built_with_dpdk(["cc"], "own_eal.c")
+        done = self.run_program(self.top / "bin/roci-run", "--net", "own", program)
+        self.assertEqual((done.returncode, done.stdout), (0, "roci0 opened, 1 pool in the EAL of the program\n"),
+                         done.stdout + done.stderr)
+
+    def test_program_with_dpdk_and_cpp_api_keeps_its_eal_and_has_no_own_ports(self):
+        program = self.built_with_dpdk(["c++", "-std=c++20", "-Wno-volatile"], "own_eal_api.cpp", "rocinante")
+        done = self.run_program("env", f"LD_LIBRARY_PATH={self.top}/lib", program)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        opened, refused = done.stdout.splitlines()
+        self.assertEqual(opened, "roci0 opened, 1 pool in the EAL of the program")
+        self.assertIn("port own: this build contains a DPDK of its own", refused)
+
+
 class BetweenProcesses(Archive):
     """Unmodified programs: a server and its client, each under the archive's roci-run."""
 
@@ -224,7 +251,8 @@ class BetweenProcesses(Archive):
 
 
 if __name__ == "__main__":
-    missing = [name for name in ("ib_write_bw", "rping", "ibv_rc_pingpong", "setpriv", "readelf") if not shutil.which(name)]
+    missing = [name for name in ("ib_write_bw", "rping", "ibv_rc_pingpong", "setpriv", "readelf", "cc", "c++", "pkg-config")
+               if not shutil.which(name)]
     if os.geteuid() != 0 or missing:
         sys.exit("portable_test: requires root and these programs: " + " ".join(missing))
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

@@ -35,62 +35,26 @@ done
 ((${#commands[@]})) || commands=('./roci demo' './roci test')
 [[ $as == root || $as == user ]] || die "--as: '$as' is not allowed; root and user are"
 [[ $times =~ ^[1-9][0-9]*$ ]] || die "--times: '$times' is not a number from 1 on"
-((EUID == 0)) || die "requires root, to make and enter a system"
-command -v debootstrap >/dev/null || die "debootstrap is not installed"
-
 top=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../..
 top=$(readlink -f -- "$top")
-dir=$top/build/fresh base=$top/build/fresh/$suite.tar
+# shellcheck source=tests/fresh/system.sh
+. "$top/tests/fresh/system.sh"
+need_system_tools
+dir=$top/build/fresh
 mkdir -p "$dir"
-
-if [[ ! -f $base ]]; then
-  printf 'fresh: making a %s system with debootstrap\n' "$suite"
-  rm -rf "$dir/base"
-  debootstrap --variant=minbase --include=ca-certificates,sudo,git "$suite" "$dir/base" http://deb.debian.org/debian \
-    >"$dir/debootstrap.log" 2>&1 || die "debootstrap failed; see $dir/debootstrap.log"
-  # The package sources and settings of this machine, which may use a mirror.
-  rm -f "$dir/base/etc/apt/sources.list"
-  [[ ! -d /etc/apt/sources.list.d ]] || ! grep -qx "VERSION_CODENAME=$suite" /etc/os-release ||
-    cp -rL /etc/apt/sources.list.d "$dir/base/etc/apt/"
-  [[ -n $(ls "$dir/base/etc/apt/sources.list.d") ]] ||
-    printf 'deb http://deb.debian.org/debian %s main\n' "$suite" >"$dir/base/etc/apt/sources.list"
-  grep -lE '^Acquire' /etc/apt/apt.conf.d/* 2>/dev/null | xargs -r cp -t "$dir/base/etc/apt/apt.conf.d"
-  rm -rf "$dir/base/var/lib/apt/lists"/*
-  chroot "$dir/base" useradd --create-home --shell /bin/bash user
-  printf 'user ALL=(ALL) NOPASSWD: ALL\n' >"$dir/base/etc/sudoers.d/user"
-  tar -C "$dir/base" -cf "$base.new" . && mv "$base.new" "$base"
-  rm -rf "$dir/base"
-fi
-
-# enter ROOT USER COMMAND   runs COMMAND in the clone, in namespaces of its own for mounts and processes, which end with it
-enter() {
-  # shellcheck disable=SC2016 # expanded by the inner shell
-  unshare --mount --pid --fork --kill-child bash -c '
-    set -e
-    mount --make-rprivate /
-    mount -t proc proc "$1/proc"
-    mount -t sysfs -o ro sysfs "$1/sys"
-    mount -t cgroup2 cgroup2 "$1/sys/fs/cgroup" 2>/dev/null || true
-    mount --rbind /dev "$1/dev"
-    mount -t tmpfs tmpfs "$1/dev/shm"
-    mount -t tmpfs tmpfs "$1/run"
-    cp -L /etc/resolv.conf "$1/etc/resolv.conf"
-    exec chroot "$1" su - "$2" -c "cd rocinante && ROCI_REQUIRE_ALL=${ROCI_REQUIRE_ALL:-} $3"
-  ' enter "$1" "$2" "$3" </dev/null
-}
+trap leave EXIT
+make_system "$suite" "$dir"
 
 commit=$(git -C "$top" rev-parse --short HEAD) failed=0
 for ((time = 1; time <= times; ++time)); do
   root=$dir/root
-  rm -rf "$root"
-  mkdir -p "$root"
-  tar -C "$root" -xf "$base"
+  unpack_system "$dir/$suite.tar" "$root"
   home=$([[ $as == root ]] && echo root || echo "home/$as")
   git clone --quiet --no-hardlinks "$top" "$root/$home/rocinante"
   [[ $as == root ]] || chroot "$root" chown -R "$as:$as" "/home/$as/rocinante"
   for command in "${commands[@]}"; do
     started=$SECONDS status=0 log=$dir/$time-${command//[^a-z0-9]/_}.log
-    enter "$root" "$as" "$command" >"$log" 2>&1 || status=$?
+    enter "$root" "$as" "cd rocinante && ROCI_REQUIRE_ALL=${ROCI_REQUIRE_ALL:-} $command" >"$log" 2>&1 || status=$?
     ((status == 0)) || failed=1
     printf '%s, as %s, %s: %s: exit status %s in %s s: %s\n' "$commit" "$as" "$suite" "$command" "$status" \
       $((SECONDS - started)) "$(tail -n 1 "$log" | tr -d '\033' | cut -c1-160)"

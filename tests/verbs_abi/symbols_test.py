@@ -24,6 +24,10 @@ PERHAPS_LIBRARIES = ["libmlx4.so.1", "libmana.so.1", "librdmacm.so.1", "libibver
 
 OUR_NODE = "ROCI_PRIVATE"  # For Rocinante's librdmacm.so.1.
 
+# Symbols that rdma-core 56 added to a node of version 44. libmlx5 of that version, which perftest and UCX load, requires the
+# first one.
+NEWER = {("ibv_cmd_create_cq_ex2", "IBVERBS_PRIVATE_34", True), ("ibv_wr_opcode_str", "IBVERBS_PRIVATE_34", True)}
+
 # Symbols that only the installed library exports: 33 duplicates at IBVERBS_1.0 of names that new programs get at 1.1,
 # for programs from before 2006 with other structs, and the registration of providers of that time.
 def is_left_out(symbol):
@@ -107,7 +111,9 @@ class Symbols(unittest.TestCase):
         self.assertEqual(sum(map(is_left_out, installed)), 34)
         ours = defined(OURS)
         self.assertEqual([symbol for symbol in ours if symbol[1] == OUR_NODE], [("roci_cm_service", OUR_NODE, True)])
-        self.assertEqual(sorted(symbol for symbol in ours if symbol[1] != OUR_NODE), sorted(symbol for symbol in installed if not is_left_out(symbol)))
+        self.assertLessEqual(NEWER, ours)
+        self.assertEqual(sorted(symbol for symbol in ours - NEWER if symbol[1] != OUR_NODE),
+                         sorted(symbol for symbol in installed - NEWER if not is_left_out(symbol)))
 
     def test_data_symbol_has_object_type(self):
         # A function instead of data would be read as the value.

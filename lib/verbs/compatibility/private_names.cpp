@@ -22,6 +22,9 @@ int ibv_query_gid_type(ibv_context* context, uint8_t port, unsigned index, int* 
   return roci::query_gid_type(context, port, index, type);
 }
 
+// Names of opcodes, in log messages of providers.
+const char* ibv_wr_opcode_str(int /*opcode*/) { return "unknown"; }
+
 // Data symbol: whether a removed device may be closed without the kernel's confirmation.
 bool verbs_allow_disassociate_destroy = false;
 
@@ -58,6 +61,7 @@ ROCI_FAILS(ibv_cmd_create_ah)
 ROCI_FAILS(ibv_cmd_create_counters)
 ROCI_FAILS(ibv_cmd_create_cq)
 ROCI_FAILS(ibv_cmd_create_cq_ex)
+ROCI_FAILS(ibv_cmd_create_cq_ex2)  // rdma-core 56
 ROCI_FAILS(ibv_cmd_create_flow)
 ROCI_FAILS(ibv_cmd_create_flow_action_esp)
 ROCI_FAILS(ibv_cmd_create_qp)
