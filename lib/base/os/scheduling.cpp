@@ -36,16 +36,21 @@ bool has_slices() {
   return major > 6 || (major == 6 && minor >= 12);
 }
 
+// Start of a file as a string; empty if it cannot be read.
+template <size_t Size>
+void read_start(const char* path, char (&text)[Size]) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const ssize_t bytes = file < 0 ? -1 : read(file, text, Size - 1);
+  if (file >= 0) close(file);
+  text[bytes > 0 ? bytes : 0] = 0;
+}
+
 // State of a process or thread, from its file `stat` (proc(5)); 0 if it cannot be read.
 char state_in(const char* path) {
   char text[256];
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  const ssize_t bytes = file < 0 ? -1 : read(file, text, sizeof text - 1);
-  if (file >= 0) close(file);
-  if (bytes <= 0) return 0;
-  text[bytes] = 0;
+  read_start(path, text);
   const char* const name_end = std::strrchr(text, ')');  // the program's name may contain any characters
-  return name_end != nullptr && name_end + 2 < text + bytes ? name_end[2] : '\0';
+  return name_end != nullptr && name_end[1] != 0 ? name_end[2] : '\0';
 }
 
 }  // namespace
@@ -85,12 +90,11 @@ ThreadTime time_of_thread(pid_t thread) {
   return time;
 }
 
+// The file does not stay open: a file per thread would remain after the thread, and a program that closes all files would
+// get the number for another one.
 Nanos own_wait_time() {
-  static const thread_local int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
   char text[96];
-  const ssize_t bytes = file < 0 ? -1 : pread(file, text, sizeof text - 1, 0);
-  if (bytes <= 0) return Nanos{0};
-  text[bytes] = 0;
+  read_start("/proc/thread-self/schedstat", text);
   const char* const waited = std::strchr(text, ' ');  // follows the run time
   return Nanos{waited == nullptr ? 0 : std::strtoll(waited, nullptr, 10)};
 }
