@@ -11,6 +11,9 @@
 
 namespace roci::test {
 
+// Bits of all extension types, also of undefined ones.
+inline constexpr uint16_t kAllExtensions = 0xffff;
+
 // Spaces are ignored.
 ByteVector from_hex(std::string_view text);
 

@@ -195,9 +195,9 @@ RandomFrame random_l3_cnm(Rng& rng) {
   if (coin(rng)) tlvs.ecn = EcnCounts{u32(rng), u32(rng)};
   if (coin(rng)) tlvs.auth_sequence = u32(rng);
   RandomFrame frame{.kind = "self-defined CNM", .bytes = Bytes(kMaxL3CnmFrame)};
-  frame.bytes.resize(build_l3_cnm(path, kCnmPort, flow, cnm, tlvs, frame.bytes));
+  frame.bytes.resize(build_l3_cnm(path, kNotificationPort, flow, cnm, tlvs, frame.bytes));
   if (tlvs.auth_sequence) {
-    (void)sign_l3_cnm(frame.bytes, kCnmPort, SipKey{u8(rng), u8(rng)});
+    (void)sign_l3_cnm(frame.bytes, kNotificationPort, SipKey{u8(rng), u8(rng)});
   } else if (tlvs.bytes() != 0 && coin(rng)) {  // with an unknown TLV
     const Bytes value = random_bytes(rng, rng.below(20));
     frame.bytes.push_back(static_cast<uint8_t>(rng.between(6, 255)));
