@@ -1,4 +1,4 @@
-// Deviations from a recording as one text.
+// Deviations from a recording, or packets: one line each.
 #pragma once
 
 #include <string>
@@ -6,7 +6,9 @@
 
 namespace roci::test {
 
-inline std::string joined(const std::vector<std::string>& lines) {
+using Lines = std::vector<std::string>;
+
+inline std::string joined(const Lines& lines) {
   std::string all;
   for (const std::string& line : lines) all += line + "\n";
   return all;

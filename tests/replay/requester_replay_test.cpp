@@ -12,8 +12,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 const std::set<std::string> kCaptures = {"atomic_cas",
                                          "atomic_faa",
                                          "ce_marked",

@@ -101,11 +101,6 @@ Cnm random_cnm_of(Rng& rng, Bytes& sampled) {
   return cnm;
 }
 
-IntHopValues random_hop(Rng& rng) {
-  return {u32(rng) & 0xfffff, static_cast<uint16_t>(u16(rng) & 0xfff), u32(rng),
-          u32(rng),           ScaledCount::from_code(u16(rng)),        ScaledCount::from_code(u16(rng))};
-}
-
 IntSource random_source(Rng& rng) {
   IntSource source;
   source.port = kIntPort;
