@@ -1,13 +1,11 @@
 # roci_layer(NAME [USES target…])      a static library roci_NAME from the .cpp files of the current folder and below
 # roci_app(NAME [WHOLE] [USES target…])  a program from apps/NAME/; WHOLE: link-time optimization with the layers
 # roci_app_of_parts(NAME [WHOLE] [USES …] [MAIN …])  the same from the current folder, with all but main() as a library
-# roci_test(NAME [OPTIMIZED] [LABELS …] [USES …] [RUNNER command…] [SHARDS n] [APART file…] [FIGURES pattern…])
+# roci_test(NAME [OPTIMIZED] [LABELS …] [USES …] [RUNNER command…] [SHARDS n] [FIGURES pattern…])
 #                                      a GoogleTest program from the .cpp files in tests/NAME/ and below, run by RUNNER
 #                                      as one CTest test, or as n tests that can run concurrently; RUNNER may exit with
 #                                      77 to skip the test;
-#                                      APART: files, without folder and .cpp, excluded from unity builds, since they
-#                                      define names that other files also define; FIGURES: see below; OPTIMIZED: the
-#                                      test code takes most of the run time
+#                                      FIGURES: see below; OPTIMIZED: the test code takes most of the run time
 # roci_fuzzer(NAME [USES target…])     NAME_fuzz from NAME_fuzz.cpp: a libFuzzer program in the preset `fuzz`;
 #                                      otherwise a CTest test `fuzz-NAME` that runs the inputs in corpus/NAME and in
 #                                      corpus/NAME_seed_corpus.zip, which is unpacked to ${CMAKE_BINARY_DIR}/seeds/NAME;
@@ -112,12 +110,8 @@ endfunction()
 # FIGURES: GoogleTest patterns of tests of end results in virtual time, of rates and of whole tables. They are excluded
 # with sanitizers: they are slow there and run code that other tests also run.
 function(roci_test NAME)
-  cmake_parse_arguments(ARG "OPTIMIZED" "SHARDS" "USES;LABELS;RUNNER;APART;FIGURES" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED" "SHARDS" "USES;LABELS;RUNNER;FIGURES" ${ARGN})
   roci_sources(sources ${CMAKE_CURRENT_SOURCE_DIR}/${NAME})
-  foreach(pattern ${ARG_APART})
-    file(GLOB_RECURSE apart ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/${pattern}.cpp)
-    set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endforeach()
   add_executable(${NAME}_tests ${sources})
   target_link_libraries(${NAME}_tests PRIVATE ${ARG_USES} GTest::gtest_main roci_options)
   target_include_directories(${NAME}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)

@@ -7,9 +7,6 @@
 namespace roci::test {
 namespace {
 
-constexpr uint64_t kPacket = 1048;
-constexpr uint64_t kPayload = 1000;
-
 class Dctcp : public Driver {
  public:
   // The window grows even if it is not used; a window of packets was sent.

@@ -13,6 +13,9 @@
 
 namespace roci::test {
 
+// Bytes of a full packet of the usual flow.
+inline constexpr uint64_t kPacket = 1048, kPayload = 1000;
+
 // Returns a built-in plugin.
 inline const roci_cc_plugin& plugin(const std::string& name) {
   for (const roci_cc_plugin* const* each = roci_cc_plugins(); *each != nullptr; ++each)
@@ -29,8 +32,8 @@ class Driver {
   static roci_cc_flow usual_flow() {
     return {.line_rate = 100'000'000'000,
             .base_rtt_ns = 4200,
-            .packet_bytes = 1048,
-            .payload_bytes = 1000,
+            .packet_bytes = kPacket,
+            .payload_bytes = kPayload,
             .direction = ROCI_CC_REQUESTS,
             .provides = 0xffff,
             .seed = 1};

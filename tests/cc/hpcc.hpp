@@ -7,8 +7,6 @@
 
 namespace roci::test {
 
-constexpr uint64_t kPayload = 1000;
-
 // A flow of 50 Gb/s and 8.4 us on links of 100 Gb/s. A link sends a whole number of 8-byte units in 2 us, but not in
 // 1 us. With twice the times and queues of the reference's vectors, W_init and all U are the same.
 constexpr uint64_t kPort = 50'000'000'000;

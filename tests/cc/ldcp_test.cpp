@@ -11,9 +11,6 @@
 namespace roci::test {
 namespace {
 
-constexpr uint64_t kPacket = 1048;
-constexpr uint64_t kPayload = 1000;
-
 // Packets of the usual flow: 52500 bytes per base round-trip time, rounded up to packets.
 constexpr uint32_t kWhole = 51;
 

@@ -9,7 +9,7 @@ namespace {
 constexpr uint64_t kMs = 1'000'000;
 
 // The line rate for which the MIB's values are specified.
-roci_cc_flow ten_gigabit() {
+roci_cc_flow ten_gigabit_with_only_cnm() {
   roci_cc_flow flow = Driver::usual_flow();
   flow.line_rate = 10'000'000'000;
   flow.provides = ROCI_CC_NEEDS_CNM;
@@ -18,7 +18,7 @@ roci_cc_flow ten_gigabit() {
 
 class Qcn : public testing::Test {
  protected:
-  static Driver start(Driver::Values values = {}, const roci_cc_flow& flow = ten_gigabit()) {
+  static Driver start(Driver::Values values = {}, const roci_cc_flow& flow = ten_gigabit_with_only_cnm()) {
     values.emplace("jitter", 0);
     return Driver(plugin("qcn"), values, flow);
   }
@@ -209,7 +209,7 @@ TEST_F(Qcn, applies_available_rate_of_a_cnm) {
 
 // At 100 Gb/s ten times the bytes and the rates in the same time.
 TEST_F(Qcn, scales_parameters_with_line_rate) {
-  roci_cc_flow fast = ten_gigabit();
+  roci_cc_flow fast = ten_gigabit_with_only_cnm();
   fast.line_rate *= 10;
   Driver slow = start(), quick = start({}, fast);
   std::mt19937_64 rng(1);
@@ -244,7 +244,7 @@ TEST_F(Qcn, scales_parameters_with_line_rate) {
 TEST_F(Qcn, cycle_lengths_differ_per_flow) {
   std::vector<uint64_t> ends;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
-    roci_cc_flow flow = ten_gigabit();
+    roci_cc_flow flow = ten_gigabit_with_only_cnm();
     flow.seed = seed;
     Driver driver(plugin("qcn"), {}, flow);
     hear(driver, 63);
@@ -260,7 +260,8 @@ class QcnProperty : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(QcnProperty, more_feedback_never_gives_a_higher_rate_and_rate_recovers) {
   std::mt19937_64 rng(GetParam());
-  Driver little(plugin("qcn"), {}, ten_gigabit()), much(plugin("qcn"), {}, ten_gigabit());
+  Driver little(plugin("qcn"), {}, ten_gigabit_with_only_cnm()),
+      much(plugin("qcn"), {}, ten_gigabit_with_only_cnm());
   for (unsigned i = 0; i < 30; ++i) {
     const auto feedback = static_cast<uint32_t>(rng() % 63 + 1);
     little.event.cnm.feedback = static_cast<uint32_t>(rng() % feedback + 1);

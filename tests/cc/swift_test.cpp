@@ -8,8 +8,6 @@
 namespace roci::test {
 namespace {
 
-constexpr uint64_t kPacket = 1048;
-
 class Swift : public Driver {
  public:
   // A target of 25 us without additional terms, 10 packets, growing even if the window is not used.

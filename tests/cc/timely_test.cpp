@@ -6,8 +6,8 @@
 namespace roci::test {
 namespace {
 
-// Values of the paper, and one update per sample.
-Driver::Values paper(const Driver::Values& more = {}) {
+// Values of the timely_paper, and one update per sample.
+Driver::Values timely_paper(const Driver::Values& more = {}) {
   Driver::Values values = {{"rescale", 0}, {"made_for", 0}, {"segment", 0}};
   for (const auto& [name, value] : more) values[name] = value;
   return values;
@@ -24,7 +24,7 @@ double gbit(const Driver& driver) { return static_cast<double>(driver.decision.r
 // Golden vector of the reference: alpha .875, beta .8, t_low 50 us, t_high 500 us, min_rtt 20 us, delta 10 Mb/s at 10
 // Gb/s.
 TEST(Timely, follows_paper_vector) {
-  Driver driver(plugin("timely"), paper(), ten_gigabit());
+  Driver driver(plugin("timely"), timely_paper(), ten_gigabit());
   EXPECT_EQ(driver.decision.rate, 10'000'000'000U);
   EXPECT_EQ(driver.state_name(), "start");
   const struct {
@@ -45,7 +45,7 @@ TEST(Timely, follows_paper_vector) {
 }
 
 TEST(Timely, hyper_increase_adds_five_steps_until_rtt_grows) {
-  Driver driver(plugin("timely"), paper({{"start_rate", 1e9}}), ten_gigabit());
+  Driver driver(plugin("timely"), timely_paper({{"start_rate", 1e9}}), ten_gigabit());
   EXPECT_NEAR(gbit(driver), 1, 1e-9);
   for (unsigned i = 0; i < 4; ++i) driver.rtt(100'000);
   EXPECT_NEAR(gbit(driver), 1.04, 1e-9);
@@ -115,7 +115,7 @@ TEST(Timely, scales_thresholds_by_base_rtt) {
 
 TEST(Timely, minimum_factor_limits_a_cut) {
   for (const double least : {0.0, 0.5, 0.9}) {
-    Driver driver(plugin("timely"), paper({{"least_factor", least}}), ten_gigabit());
+    Driver driver(plugin("timely"), timely_paper({{"least_factor", least}}), ten_gigabit());
     driver.rtt(60'000);
     driver.rtt(4'000'000'000U);  // above t_high: 1 - 0.8 (1 - 0.5/4000) = 0.2001
     EXPECT_NEAR(gbit(driver), 10 * std::max(0.2001, least), 1e-6);
@@ -126,7 +126,7 @@ TEST(Timely, minimum_factor_limits_a_cut) {
 }
 
 TEST(Timely, ignores_rtt_sample_of_zero) {
-  Driver driver(plugin("timely"), paper());
+  Driver driver(plugin("timely"), timely_paper());
   driver.rtt(0);
   EXPECT_EQ(driver.reason_name(), "implausible");
   EXPECT_EQ(driver.state_name(), "start");

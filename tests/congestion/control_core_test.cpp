@@ -12,8 +12,12 @@
 #include <set>
 #include <thread>
 
+#include "congestion/owned_flow.hpp"
+
 namespace roci {
 namespace {
+
+using test::OwnedFlow;
 
 // A plugin that decides what the event contains: the window is `acked`, and a timer expires `idle` after each event.
 struct Echo {
@@ -63,14 +67,8 @@ struct Echo {
   }
 };
 
-struct Destroy {
-  void operator()(ControlFlow* flow) const { flow->destroy(); }
-};
-
 class ControlCoreTest : public testing::Test {
  protected:
-  using OwnedFlow = std::unique_ptr<ControlFlow, Destroy>;
-
   OwnedFlow make(double timer = 0, uint32_t worker = 0) {
     profiles_.push_back({.name = "echo", .plugin = &Echo::plugin(), .values = {timer}});
     const roci_cc_flow info{.line_rate = 1'000'000'000,

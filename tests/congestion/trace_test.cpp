@@ -11,16 +11,13 @@
 
 #include "cc/random_feedback.hpp"
 #include "congestion/flow_runner.hpp"
+#include "congestion/owned_flow.hpp"
 
 namespace roci {
 namespace {
 
 using test::anything;
-
-struct Destroy {
-  void operator()(ControlFlow* flow) const { flow->destroy(); }
-};
-using OwnedFlow = std::unique_ptr<ControlFlow, Destroy>;
+using test::OwnedFlow;
 
 roci_cc_flow some_flow(uint64_t seed) {
   return {.line_rate = 100'000'000'000,

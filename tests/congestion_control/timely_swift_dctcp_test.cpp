@@ -5,16 +5,16 @@
 namespace roci::test {
 namespace {
 
-struct Result {
+struct QueueResult {
   FanIn::Rates rates;
   double part = 0;
   uint64_t peak = 0, p50 = 0, p95 = 0, p99 = 0;
 };
-Result run(const FanInOptions& options, Nanos warm, Nanos span) {
+QueueResult run_and_measure_queue(const FanInOptions& options, Nanos warm, Nanos span) {
   FanIn net(options);
   net.take_queue();
   net.drive(warm);
-  Result result;
+  QueueResult result;
   result.peak = FanIn::percentile(net.take_queue(), 1);
   result.rates = net.measure(kSlowMachine ? span / 4 : span);
   const auto queue = net.take_queue();
@@ -34,7 +34,7 @@ TEST(TimelySwiftDctcp, dctcp_keeps_queue_near_its_threshold) {
   FanInOptions options;
   options.control = with_profile("dctcp");
   options.aqm = step_aqm(80'000);
-  const Result result = run(options, 2ms, 10ms);
+  const QueueResult result = run_and_measure_queue(options, 2ms, 10ms);
   EXPECT_GE(result.part, 0.99);
   EXPECT_GE(result.rates.jain, 0.97);
   EXPECT_GE(result.p50, 55'000U);
@@ -48,7 +48,7 @@ TEST(TimelySwiftDctcp, timely_fills_the_line_and_bounds_the_queue_without_starva
   FanInOptions options;
   options.control = with_profile("timely", {}, 4200ns);
   options.extensions.timestamps = true;
-  const Result result = run(options, kSlowMachine ? 1ms : 20ms, 10ms);
+  const QueueResult result = run_and_measure_queue(options, kSlowMachine ? 1ms : 20ms, 10ms);
   EXPECT_LE(result.p99, 1'000'000U) << "t_high is 1.3 MB of queue; the first windows make 8 MB";
   if (kSlowMachine) return;  // the rates rise for 20 ms
   EXPECT_GE(result.part, 0.90);
@@ -60,7 +60,7 @@ TEST(TimelySwiftDctcp, timely_is_fair_with_large_steps) {
   FanInOptions options;
   options.control = with_profile("timely", {{"delta", 100e6}}, 4200ns);
   options.extensions.timestamps = true;
-  const Result result = run(options, kSlowMachine ? 1ms : 20ms, 10ms);
+  const QueueResult result = run_and_measure_queue(options, kSlowMachine ? 1ms : 20ms, 10ms);
   EXPECT_LE(result.p99, 500'000U);
   if (kSlowMachine) return;
   EXPECT_GE(result.part, 0.75);
@@ -72,7 +72,7 @@ TEST(TimelySwiftDctcp, swift_keeps_queue_near_its_target_delay) {
   FanInOptions options;
   options.control = with_profile("swift", {}, 4200ns);
   options.extensions.timestamps = true;
-  const Result result = run(options, 2ms, 10ms);
+  const QueueResult result = run_and_measure_queue(options, 2ms, 10ms);
   EXPECT_GE(result.part, 0.97);
   EXPECT_GE(result.rates.jain, 0.99);
   EXPECT_LE(result.p99, 90'000U);
@@ -83,7 +83,8 @@ TEST(TimelySwiftDctcp, qcn_converges) {
   FanInOptions options;
   options.control = with_profile("qcn", {{"rpg_time_reset", 300e3}});
   options.qcn = true;
-  const Result result = run(options, kSlowMachine ? 1ms : 10ms, kSlowMachine ? 4ms : 20ms);
+  const QueueResult result =
+      run_and_measure_queue(options, kSlowMachine ? 1ms : 10ms, kSlowMachine ? 4ms : 20ms);
   EXPECT_GE(result.part, 0.75);
   if (kSlowMachine) return;
   EXPECT_GE(result.rates.jain, 0.8);
@@ -96,7 +97,7 @@ TEST(TimelySwiftDctcp, ldcp_pcc_shares_the_line_with_cnps_and_probes) {
   options.control = with_profile("ldcp_pcc");
   options.aqm = ldcp_aqm();
   options.aqm.drop = {};
-  const Result result = run(options, kSlowMachine ? 5ms : 10ms, 10ms);
+  const QueueResult result = run_and_measure_queue(options, kSlowMachine ? 5ms : 10ms, 10ms);
   EXPECT_GE(result.part, 0.93);
   EXPECT_GE(result.rates.jain, 0.97);
   EXPECT_LE(result.p99, 60'000U);

@@ -10,7 +10,7 @@
 namespace roci::test {
 namespace {
 
-constexpr size_t kLength = 100'000;  // more frames than the loopback queue holds
+constexpr size_t kLongMessage = 100'000;  // more frames than the loopback queue holds
 constexpr size_t kFrom = 0, kTo = 200'000, kBack = 400'000;
 
 class HostLoopback : public testing::Test {
@@ -21,7 +21,7 @@ class HostLoopback : public testing::Test {
     second_ = make_service(a(), IBV_QPT_RC);
     connect_to(*first_, IBV_QPT_RC, own_gid(), second_->qp_num(), {.rq_psn = 100, .sq_psn = 5000});
     connect_to(*second_, IBV_QPT_RC, own_gid(), first_->qp_num(), {.rq_psn = 5000, .sq_psn = 100});
-    fill(a(), kFrom, kLength, 7);
+    fill(a(), kFrom, kLongMessage, 7);
   }
   Side& a() { return hosts_->a; }
   ibv_gid own_gid() { return must(a().device->query_gid(1)); }
@@ -29,7 +29,7 @@ class HostLoopback : public testing::Test {
     return {.wr_id = 1,
             .opcode = opcode,
             .offset = local,
-            .length = kLength,
+            .length = kLongMessage,
             .remote = a().address(remote),
             .rkey = a().region->rkey()};
   }
@@ -37,17 +37,17 @@ class HostLoopback : public testing::Test {
     ASSERT_EQ(send(a(), *first_, one_sided(IBV_WR_RDMA_WRITE, kFrom, kTo)), 0);
     hosts_->run();
     EXPECT_EQ(completion_lines(a()), Lines{"1 SUCCESS 100000"});
-    EXPECT_TRUE(holds(a(), kTo, kLength, 7));
+    EXPECT_TRUE(holds(a(), kTo, kLongMessage, 7));
     ASSERT_EQ(send(a(), *second_, one_sided(IBV_WR_RDMA_READ, kBack, kFrom)), 0);
     hosts_->run();
-    EXPECT_TRUE(holds(a(), kBack, kLength, 7));
+    EXPECT_TRUE(holds(a(), kBack, kLongMessage, 7));
     a().completions();
-    fill(a(), kFrom, kLength, 9);
-    ASSERT_EQ(receive(a(), *second_, 2, kTo, kLength), 0);
-    ASSERT_EQ(send(a(), *first_, {.wr_id = 3, .offset = kFrom, .length = kLength}), 0);
+    fill(a(), kFrom, kLongMessage, 9);
+    ASSERT_EQ(receive(a(), *second_, 2, kTo, kLongMessage), 0);
+    ASSERT_EQ(send(a(), *first_, {.wr_id = 3, .offset = kFrom, .length = kLongMessage}), 0);
     hosts_->run();
     EXPECT_EQ(completion_lines(a()).size(), 2U);
-    EXPECT_TRUE(holds(a(), kTo, kLength, 9));
+    EXPECT_TRUE(holds(a(), kTo, kLongMessage, 9));
     EXPECT_EQ(a().counter("timeouts"), 0U);
     EXPECT_EQ(a().counter("packets_retransmitted"), 0U);
     EXPECT_EQ(hosts_->b.counter("rx_frames"), 0U) << "the network saw it";

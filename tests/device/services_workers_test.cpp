@@ -6,33 +6,16 @@
 #include <map>
 #include <set>
 
+#include "device/worker_shape.hpp"
 #include "support/hosts/services.hpp"
 
 namespace roci::test {
 namespace {
 
-struct Shape {
-  const char* name;
-  std::array<uint32_t, 2> workers;
-  std::array<uint16_t, 2> queues;
-  bool apart = false;
-};
-
-class ServicesOnWorkers : public testing::TestWithParam<Shape> {
+class ServicesOnWorkers : public testing::TestWithParam<WorkerShape> {
  protected:
-  ServicesOnWorkers() : hosts_(options()) { hosts_.connect(); }
+  ServicesOnWorkers() : hosts_(options_for(GetParam())) { hosts_.connect(); }
 
-  static TwoHostsOptions options() {
-    TwoHostsOptions options;
-    options.workers = GetParam().workers;
-    options.queues = GetParam().queues;
-    options.poll_workers_apart = GetParam().apart;
-    options.cq_entries = 4096;
-    return options;
-  }
-  static uint32_t worker_of_qp(const Side& side, const QueuePair& qp) {
-    return worker_of(Qpn{qp.qp_num()}, side.device->host().workers());
-  }
   // Creates datagram queue pairs until each worker of the host has at least one.
   static std::vector<std::unique_ptr<QueuePair>> datagrams_everywhere(Side& side) {
     std::vector<std::unique_ptr<QueuePair>> qps;
@@ -187,10 +170,10 @@ TEST_P(ServicesOnWorkers, shared_receive_queue_serves_the_queue_pairs_of_all_wor
   for (const ibv_wc& wc : hosts_.a.completions()) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
 }
 
-constexpr Shape kShapes[] = {{"one_worker", {1, 1}, {1, 1}},
-                             {"three_workers_one_queue", {3, 3}, {1, 1}},
-                             {"four_workers_four_queues", {4, 4}, {4, 4}},
-                             {"two_and_four_workers_apart", {2, 4}, {1, 2}, true}};
+constexpr WorkerShape kShapes[] = {{"one_worker", {1, 1}, {1, 1}},
+                                   {"three_workers_one_queue", {3, 3}, {1, 1}},
+                                   {"four_workers_four_queues", {4, 4}, {4, 4}},
+                                   {"two_and_four_workers_apart", {2, 4}, {1, 2}, true}};
 INSTANTIATE_TEST_SUITE_P(Shapes, ServicesOnWorkers, testing::ValuesIn(kShapes),
                          [](const auto& tested) { return std::string(tested.param.name); });
 

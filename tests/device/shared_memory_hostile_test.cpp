@@ -12,7 +12,7 @@
 namespace roci::test {
 namespace {
 
-constexpr size_t kMemory = 256 * 1024, kWritten = 100'000;
+constexpr size_t kHostMemory = 256 * 1024, kWritten = 100'000;
 
 class SharedMemoryHostile : public testing::Test {
  protected:
@@ -22,7 +22,7 @@ class SharedMemoryHostile : public testing::Test {
     for (uint32_t slot = 0; slot < 2; ++slot) {
       ShmPortConfig port = shm_port_config(slot, 3);
       port.needs_icrc = icrc;
-      open_shm_host(hosts_[slot], segment_, port, shm_device_config(slot), kMemory);
+      open_shm_host(hosts_[slot], segment_, port, shm_device_config(slot), kHostMemory);
       std::ranges::fill(hosts_[slot].memory, static_cast<uint8_t>(slot + 1));
     }
   }

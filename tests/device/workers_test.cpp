@@ -9,7 +9,8 @@
 #include <set>
 
 #include "base/rng.hpp"
-#include "support/hosts/two_hosts.hpp"
+#include "device/worker_shape.hpp"
+#include "support/hosts/services.hpp"
 #include "support/ports/frames.hpp"
 
 namespace roci::test {
@@ -35,10 +36,6 @@ std::vector<Connection> connect_many(TwoHosts& hosts, size_t count) {
   return out;
 }
 
-uint32_t worker_of_qp(const Side& side, const QueuePair& qp) {
-  return worker_of(Qpn{qp.qp_num()}, side.device->host().workers());
-}
-
 int post(const Side& side, QueuePair& qp, ibv_wr_opcode opcode, uint64_t id, size_t offset, size_t length,
          const Side& peer, size_t remote_offset) {
   ibv_sge sge = side.sge(offset, length);
@@ -53,33 +50,7 @@ int post(const Side& side, QueuePair& qp, ibv_wr_opcode opcode, uint64_t id, siz
   return qp.post_send(&wr, &bad);
 }
 
-int receive(const Side& side, QueuePair& qp, uint64_t id, size_t offset, size_t length) {
-  ibv_sge sge = side.sge(offset, length);
-  ibv_recv_wr wr{};
-  wr.wr_id = id;
-  wr.sg_list = &sge;
-  wr.num_sge = 1;
-  ibv_recv_wr* bad = nullptr;
-  return qp.post_recv(&wr, &bad);
-}
-
-struct Shape {
-  const char* name;
-  std::array<uint32_t, 2> workers;
-  std::array<uint16_t, 2> queues;
-  bool apart = false;
-};
-
-TwoHostsOptions options_for(const Shape& shape) {
-  TwoHostsOptions options;
-  options.workers = shape.workers;
-  options.queues = shape.queues;
-  options.poll_workers_apart = shape.apart;
-  options.cq_entries = 4096;
-  return options;
-}
-
-class Workers : public testing::TestWithParam<Shape> {};
+class Workers : public testing::TestWithParam<WorkerShape> {};
 
 constexpr size_t kConnections = 50;
 constexpr size_t kSlot = 3000;  // bytes per message: three packets
@@ -265,14 +236,19 @@ TEST_P(Workers, queue_pair_can_be_destroyed_while_packets_are_handed_over) {
   EXPECT_EQ(b.tx_buffers_in_use(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, Workers,
-    testing::Values(Shape{"one", {1, 1}, {1, 1}}, Shape{"two_spread", {2, 2}, {2, 2}},
-                    Shape{"two_on_one_queue", {2, 2}, {1, 1}}, Shape{"three_spread", {3, 3}, {3, 3}},
-                    Shape{"three_on_one_queue", {3, 3}, {1, 1}}, Shape{"three_on_two_queues", {3, 3}, {2, 2}},
-                    Shape{"one_to_three", {1, 3}, {1, 3}}, Shape{"more_queues_than_workers", {2, 1}, {5, 3}},
-                    Shape{"polled_apart", {3, 2}, {2, 1}, true}),
-    [](const testing::TestParamInfo<Shape>& shape) { return std::string(shape.param.name); });
+INSTANTIATE_TEST_SUITE_P(Shapes, Workers,
+                         testing::Values(WorkerShape{"one", {1, 1}, {1, 1}},
+                                         WorkerShape{"two_spread", {2, 2}, {2, 2}},
+                                         WorkerShape{"two_on_one_queue", {2, 2}, {1, 1}},
+                                         WorkerShape{"three_spread", {3, 3}, {3, 3}},
+                                         WorkerShape{"three_on_one_queue", {3, 3}, {1, 1}},
+                                         WorkerShape{"three_on_two_queues", {3, 3}, {2, 2}},
+                                         WorkerShape{"one_to_three", {1, 3}, {1, 3}},
+                                         WorkerShape{"more_queues_than_workers", {2, 1}, {5, 3}},
+                                         WorkerShape{"polled_apart", {3, 2}, {2, 1}, true}),
+                         [](const testing::TestParamInfo<WorkerShape>& shape) {
+                           return std::string(shape.param.name);
+                         });
 
 // A worker is held while a burst for it exceeds its inbox. Expects that the excess is dropped and counted, and
 // recovered later.

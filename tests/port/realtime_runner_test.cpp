@@ -13,9 +13,9 @@ namespace roci {
 namespace {
 
 // Records the times, the thread and the core of its polls.
-class Probe : public Poller {
+class RecordingPoller : public Poller {
  public:
-  explicit Probe(std::vector<const Probe*>* order = nullptr) : order_(order) {}
+  explicit RecordingPoller(std::vector<const RecordingPoller*>* order = nullptr) : order_(order) {}
   bool poll(Nanos now) override {
     if (now < last_) went_back_ = true;
     last_ = now;
@@ -33,7 +33,7 @@ class Probe : public Poller {
   }
 
   std::atomic<uint64_t> polls_{0};
-  std::vector<const Probe*>* order_;
+  std::vector<const RecordingPoller*>* order_;
   Nanos last_{0};
   unsigned lcore_ = LCORE_ID_ANY;
   int cpu_ = -1;
@@ -50,7 +50,7 @@ class RealtimeRunnerTest : public testing::Test {
 TEST_F(RealtimeRunnerTest, polls_on_threads_registered_with_dpdk_until_stopped) {
   for (const IdlePolicy idle : {IdlePolicy::kSpin, IdlePolicy::kYield, IdlePolicy::kSleep}) {
     SCOPED_TRACE(idle_policy_name(idle));
-    Probe a, b, c;
+    RecordingPoller a, b, c;
     RealtimeRunner runner{{{.name = "one", .pollers = {&a, &b}, .core = {}, .idle = idle},
                            {.name = "two", .pollers = {&c}, .core = {}, .idle = idle}}};
     const Status started = runner.start();
@@ -72,7 +72,7 @@ TEST_F(RealtimeRunnerTest, polls_on_threads_registered_with_dpdk_until_stopped) 
 
 TEST_F(RealtimeRunnerTest, pins_a_thread_to_its_core) {
   const int core = sched_getcpu();  // a core that this process may use
-  Probe a;
+  RecordingPoller a;
   RealtimeRunner runner{{{.name = "pinned", .pollers = {&a}, .core = static_cast<unsigned>(core)}}};
   ASSERT_TRUE(runner.start());
   a.wait_for(50);
@@ -81,7 +81,7 @@ TEST_F(RealtimeRunnerTest, pins_a_thread_to_its_core) {
 }
 
 TEST_F(RealtimeRunnerTest, start_fails_for_a_core_that_does_not_exist) {
-  Probe a, b;
+  RecordingPoller a, b;
   RealtimeRunner runner{{{.name = "good", .pollers = {&a}}, {.name = "far", .pollers = {&b}, .core = 1000}}};
   const Status started = runner.start();
   ASSERT_FALSE(started);
@@ -92,23 +92,23 @@ TEST_F(RealtimeRunnerTest, start_fails_for_a_core_that_does_not_exist) {
 }
 
 TEST_F(RealtimeRunnerTest, step_polls_each_poller_once_in_order) {
-  std::vector<const Probe*> order;
-  Probe a{&order}, b{&order}, c{&order};
+  std::vector<const RecordingPoller*> order;
+  RecordingPoller a{&order}, b{&order}, c{&order};
   b.busy_ = true;
   RealtimeRunner runner{{{.name = "one", .pollers = {&b, &a}}, {.name = "two", .pollers = {&c}}}};
   EXPECT_TRUE(runner.step());
-  EXPECT_EQ(order, (std::vector<const Probe*>{&b, &a, &c}));
+  EXPECT_EQ(order, (std::vector<const RecordingPoller*>{&b, &a, &c}));
   b.busy_ = false;
   EXPECT_FALSE(runner.step());
 }
 
 TEST_F(RealtimeRunnerTest, sleeping_thread_wakes_for_a_deadline) {
   // Without the deadline the thread would soon sleep for 10 s at a time, and the test would time out.
-  class Alarm : public Probe {
+  class Alarm : public RecordingPoller {
    public:
     bool poll(Nanos now) override {
       deadline_ = now + 1ms;
-      return Probe::poll(now);
+      return RecordingPoller::poll(now);
     }
   } alarm;
   RealtimeRunner runner{

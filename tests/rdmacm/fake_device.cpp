@@ -11,11 +11,6 @@
 
 #include "wire/headers/checksum.hpp"
 
-// The macros of the header replace these functions, which are defined here.
-#undef ibv_get_device_list
-#undef ibv_query_port
-#undef ibv_reg_mr
-
 namespace roci::rdmacm::fake {
 
 struct Channel {
@@ -251,7 +246,7 @@ extern "C" {
 
 roci::cm::Service* roci_cm_service(ibv_context*) { return &Device::instance(); }
 
-ibv_device** ibv_get_device_list(int* count) {
+ibv_device**(ibv_get_device_list)(int* count) {
   *count = 1;
   return new ibv_device* [2] { &fake::listed(), nullptr };
 }
@@ -265,7 +260,7 @@ int ibv_query_device(ibv_context*, ibv_device_attr* out) {
   out->max_qp_rd_atom = out->max_qp_init_rd_atom = 16;
   return 0;
 }
-int ibv_query_port(ibv_context*, uint8_t, _compat_ibv_port_attr* out) {
+int(ibv_query_port)(ibv_context*, uint8_t, _compat_ibv_port_attr* out) {
   reinterpret_cast<ibv_port_attr*>(out)->active_mtu = IBV_MTU_4096;
   return 0;
 }
@@ -341,7 +336,7 @@ int ibv_destroy_qp(ibv_qp* verbs) {
   return 0;
 }
 
-ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int) {
+ibv_mr*(ibv_reg_mr)(ibv_pd* pd, void* address, size_t length, int) {
   Device& device = Device::instance();
   auto* const region = new ibv_mr{};
   region->context = pd->context;
@@ -353,7 +348,7 @@ ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int) {
   return region;
 }
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t, unsigned access) {
-  return ibv_reg_mr(pd, address, length, static_cast<int>(access));
+  return (ibv_reg_mr)(pd, address, length, static_cast<int>(access));
 }
 int ibv_dereg_mr(ibv_mr* region) {
   Device::instance().regions.erase(region);

@@ -20,9 +20,6 @@ constexpr std::string_view kMarksAreEchoed =
 constexpr std::string_view kSendsCnps =
     "the responder answers marked packets with CNPs (A17.9.3), at most one in 4 us for each queue pair; rxe "
     "sends none";
-constexpr std::string_view kRepeatedIsEct =
-    "what is sent again is marked ECT(0), so that a switch marks it and does not drop it early; rxe leaves "
-    "Not-ECT";
 
 const std::vector<Difference> kDifferences = {
     {"drop_request", Kind::kNotDelivered, 2, "", {}, kLossMadeOnPurpose},

@@ -9,6 +9,11 @@
 
 namespace roci::test {
 
+// A reason in the tables of both roles.
+inline constexpr std::string_view kRepeatedIsEct =
+    "what is sent again is marked ECT(0), so that a switch marks it and does not drop it early; rxe leaves "
+    "Not-ECT";
+
 struct Difference {
   enum class Kind {
     kNotDelivered,  // request `frame` was recorded, then lost: it is not fed

@@ -23,6 +23,9 @@ struct RecordedFrame {
   [[nodiscard]] bool is_request() const { return info().is_request(); }
 };
 
+// Path MTU of an Ethernet with MTU 1500, if no packet shows it.
+inline constexpr uint32_t kUsualMtu = 1024;
+
 // The requests to one queue pair and its responses, in the order of the capture.
 struct Exchange {
   std::string capture;  // "send" for send.pcap

@@ -16,9 +16,10 @@ struct Answer {
   Packet packet;
 };
 
-class Replay {
+class ResponderComparison {
  public:
-  Replay(const Exchange& exchange, std::span<const Difference> differences) : exchange_(exchange) {
+  ResponderComparison(const Exchange& exchange, std::span<const Difference> differences)
+      : exchange_(exchange) {
     std::ranges::copy_if(differences, std::back_inserter(differences_),
                          [&](const Difference& d) { return d.capture == exchange.capture; });
     used_.resize(differences_.size());
@@ -181,7 +182,7 @@ class Replay {
 }  // namespace
 
 std::vector<std::string> replay(const Exchange& exchange, std::span<const Difference> differences) {
-  Replay run(exchange, differences);
+  ResponderComparison run(exchange, differences);
   ReplayHost host(run.host());
   run.feed_singly(host);
   run.compare_answers();
@@ -191,7 +192,7 @@ std::vector<std::string> replay(const Exchange& exchange, std::span<const Differ
 }
 
 std::vector<std::string> replay_in_bursts(const Exchange& exchange, std::span<const Difference> differences) {
-  Replay run(exchange, differences);
+  ResponderComparison run(exchange, differences);
   ReplayHost host(run.host());
   run.feed_bursts(host);
   run.compare_end();

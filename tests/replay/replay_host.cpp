@@ -11,7 +11,7 @@ namespace roci::test {
 namespace {
 
 constexpr PdNumber kPd{1};
-constexpr uint16_t kMtu = 4200;
+constexpr uint16_t kPortMtu = 4200;
 
 std::shared_ptr<MbufPool> make_pool() {
   must(start_eal());
@@ -62,7 +62,7 @@ ReplayHost::Config ReplayHost::Config::sender_of(const Packet& packet) {
 }
 
 ReplayHost::ReplayHost(const Config& config)
-    : pool_(make_pool()), port_(config.mac, kMtu, pool_), regions_(config.regions) {
+    : pool_(make_pool()), port_(config.mac, kPortMtu, pool_), regions_(config.regions) {
   NeighborConfig neighbors;
   neighbors.mac = config.mac;
   neighbors.addresses = {{config.address, 24}};
@@ -105,7 +105,8 @@ ReplayHost::ReplayHost(const Config& config)
   qp_->core.to_ready_to_receive(config.first_psn);
   if (config.first_own_psn) qp_->core.to_ready_to_send(*config.first_own_psn);
   if (config.had_turn) worker_->make_ready(*qp_);
-  if (config.type == IBV_QPT_UD) to_peer_ = std::make_unique<AttachedAddress>(attributes.path, kPd, kMtu, 1);
+  if (config.type == IBV_QPT_UD)
+    to_peer_ = std::make_unique<AttachedAddress>(attributes.path, kPd, kPortMtu, 1);
   feed({});
 }
 

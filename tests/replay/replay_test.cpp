@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "replay/lines.hpp"
+
 namespace roci::test {
 namespace {
 
@@ -16,12 +18,6 @@ constexpr const char* kUndisturbed[] = {"send",       "send_imm",   "write",   "
 constexpr const char* kDisturbed[] = {"rnr",        "rnr_exceeded", "corrupt",           "drop_request",
                                       "drop_nak",   "drop_ack",     "drop_last_ack",     "drop_read_request",
                                       "loss_write", "dup_requests", "drop_read_response"};
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string all;
-  for (const std::string& line : lines) all += line + "\n";
-  return all;
-}
 
 class Replay : public testing::TestWithParam<const char*> {};
 

@@ -1,9 +1,11 @@
 #include "replay/requester_differences.hpp"
 
+#include "replay/differences.hpp"
+
 namespace roci::test {
 namespace {
 
-using Kind = RequestDifference::Kind;
+using RequestKind = RequestDifference::Kind;
 using Field = RequestHabit::Field;
 using Where = RequestHabit::Where;
 
@@ -25,64 +27,76 @@ constexpr std::string_view kAsksAlways =
     "every packet asks for an acknowledgement, which clocks the sender; rxe asks with the last of a message "
     "and "
     "each 66th";
-constexpr std::string_view kRepeatedIsEct =
-    "what is sent again is marked ECT(0), so that a switch marks it and does not drop it early; rxe leaves "
-    "Not-ECT";
 constexpr std::string_view kMarkedOnTheWay = "the network marked the recorded packets CE";
 
-const std::vector<RequestDifference> kDifferences = {
-    {"dup_requests", Kind::kDuplicated, 2, "RC_WRITE_FIRST 1000", {}, kMadeByTheNetwork},
-    {"dup_requests", Kind::kDuplicated, 4, "RC_WRITE_LAST 1001", {}, kMadeByTheNetwork},
-    {"dup_requests", Kind::kDuplicated, 7, "RC_FETCH_ADD 1002", {}, kMadeByTheNetwork},
-    {"dup_requests", Kind::kDuplicated, 11, "RC_READ_REQUEST 1003", {}, kMadeByTheNetwork},
-    {"dup_requests", Kind::kDuplicated, 19, "RC_SEND_ONLY 1005", {}, kMadeByTheNetwork},
-    {"loss_write", Kind::kNotRecorded, 75, "RC_WRITE_MIDDLE 1074", {}, kLostInFront},
-    {"loss_write", Kind::kNotRecorded, 107, "RC_WRITE_MIDDLE 1105", {}, kLostInFront},
-    {"loss_write", Kind::kNotRecorded, 141, "RC_WRITE_MIDDLE 1093", {}, kLostInFront},
-    {"loss_write", Kind::kNotRecorded, 165, "RC_WRITE_MIDDLE 1118", {}, kLostInFront},
-    {"loss_write", Kind::kNotRecorded, 186, "RC_WRITE_MIDDLE 1111", {}, kLostInFront},
-    {"corrupt", Kind::kFields, 2, "RC_WRITE_MIDDLE 1001", {"data.payload"}, kDamaged},
-    {"rnr", Kind::kTheirsOnly, 5, "RC_SEND_ONLY 1003", {}, kWaitsSilently},
+const std::vector<RequestDifference> kRequestDifferences = {
+    {"dup_requests", RequestKind::kDuplicated, 2, "RC_WRITE_FIRST 1000", {}, kMadeByTheNetwork},
+    {"dup_requests", RequestKind::kDuplicated, 4, "RC_WRITE_LAST 1001", {}, kMadeByTheNetwork},
+    {"dup_requests", RequestKind::kDuplicated, 7, "RC_FETCH_ADD 1002", {}, kMadeByTheNetwork},
+    {"dup_requests", RequestKind::kDuplicated, 11, "RC_READ_REQUEST 1003", {}, kMadeByTheNetwork},
+    {"dup_requests", RequestKind::kDuplicated, 19, "RC_SEND_ONLY 1005", {}, kMadeByTheNetwork},
+    {"loss_write", RequestKind::kNotRecorded, 75, "RC_WRITE_MIDDLE 1074", {}, kLostInFront},
+    {"loss_write", RequestKind::kNotRecorded, 107, "RC_WRITE_MIDDLE 1105", {}, kLostInFront},
+    {"loss_write", RequestKind::kNotRecorded, 141, "RC_WRITE_MIDDLE 1093", {}, kLostInFront},
+    {"loss_write", RequestKind::kNotRecorded, 165, "RC_WRITE_MIDDLE 1118", {}, kLostInFront},
+    {"loss_write", RequestKind::kNotRecorded, 186, "RC_WRITE_MIDDLE 1111", {}, kLostInFront},
+    {"corrupt", RequestKind::kFields, 2, "RC_WRITE_MIDDLE 1001", {"data.payload"}, kDamaged},
+    {"rnr", RequestKind::kTheirsOnly, 5, "RC_SEND_ONLY 1003", {}, kWaitsSilently},
     {"drop_read_response",
-     Kind::kFields,
+     RequestKind::kFields,
      9,
      "RC_READ_REQUEST 1002",
      {"behind frame: 8 and 5", "time: 3290 us and 1934 us"},
      kGapAtOnce},
-    {"drop_last_ack", Kind::kFields, 3, "RC_SEND_FIRST 1000", {"time: 70192 us and 67110 us"}, kExactTimer},
+    {"drop_last_ack",
+     RequestKind::kFields,
+     3,
+     "RC_SEND_FIRST 1000",
+     {"time: 70192 us and 67110 us"},
+     kExactTimer},
     {"drop_read_request",
-     Kind::kFields,
+     RequestKind::kFields,
      2,
      "RC_READ_REQUEST 1000",
      {"time: 68524 us and 67110 us"},
      kExactTimer},
     {"retry_exceeded",
-     Kind::kFields,
+     RequestKind::kFields,
      5,
      "RC_WRITE_FIRST 1000",
      {"time: 135375 us and 134219 us"},
      kExactTimer},
     {"retry_exceeded",
-     Kind::kFields,
+     RequestKind::kFields,
      7,
      "RC_WRITE_FIRST 1000",
      {"time: 203370 us and 201328 us"},
      kExactTimer},
-    {"rnr", Kind::kFields, 7, "RC_SEND_FIRST 1000", {"time: 11397 us and 2002 us"}, kExactTimer},
-    {"rnr", Kind::kFields, 13, "RC_SEND_FIRST 1000", {"time: 21429 us and 13279 us"}, kExactTimer},
-    {"rnr", Kind::kFields, 19, "RC_SEND_FIRST 1000", {"time: 29411 us and 23047 us"}, kExactTimer},
-    {"rnr", Kind::kFields, 25, "RC_SEND_FIRST 1000", {"time: 37408 us and 31067 us"}, kExactTimer},
-    {"rnr", Kind::kFields, 31, "RC_SEND_FIRST 1000", {"time: 45302 us and 39587 us"}, kExactTimer},
-    {"rnr", Kind::kFields, 37, "RC_SEND_FIRST 1000", {"time: 53501 us and 46847 us"}, kExactTimer},
-    {"rnr_exceeded", Kind::kFields, 3, "RC_SEND_ONLY 1000", {"time: 13483 us and 1906 us"}, kExactTimer},
-    {"rnr_exceeded", Kind::kFields, 5, "RC_SEND_ONLY 1000", {"time: 21122 us and 15398 us"}, kExactTimer},
-    {"drop_last_ack", Kind::kTheirsOnly, 4, "RC_SEND_LAST 1001", {}, kOldestAlone},
-    {"drop_nak", Kind::kTheirsOnly, 8, "RC_WRITE_MIDDLE 1002", {}, kOldestAlone},
-    {"drop_nak", Kind::kTheirsOnly, 9, "RC_WRITE_MIDDLE 1003", {}, kOldestAlone},
-    {"drop_nak", Kind::kTheirsOnly, 10, "RC_WRITE_LAST 1004", {}, kOldestAlone},
-    {"retry_exceeded", Kind::kTheirsOnly, 4, "RC_WRITE_LAST 1001", {}, kOldestAlone},
-    {"retry_exceeded", Kind::kTheirsOnly, 6, "RC_WRITE_LAST 1001", {}, kOldestAlone},
-    {"retry_exceeded", Kind::kTheirsOnly, 8, "RC_WRITE_LAST 1001", {}, kOldestAlone},
+    {"rnr", RequestKind::kFields, 7, "RC_SEND_FIRST 1000", {"time: 11397 us and 2002 us"}, kExactTimer},
+    {"rnr", RequestKind::kFields, 13, "RC_SEND_FIRST 1000", {"time: 21429 us and 13279 us"}, kExactTimer},
+    {"rnr", RequestKind::kFields, 19, "RC_SEND_FIRST 1000", {"time: 29411 us and 23047 us"}, kExactTimer},
+    {"rnr", RequestKind::kFields, 25, "RC_SEND_FIRST 1000", {"time: 37408 us and 31067 us"}, kExactTimer},
+    {"rnr", RequestKind::kFields, 31, "RC_SEND_FIRST 1000", {"time: 45302 us and 39587 us"}, kExactTimer},
+    {"rnr", RequestKind::kFields, 37, "RC_SEND_FIRST 1000", {"time: 53501 us and 46847 us"}, kExactTimer},
+    {"rnr_exceeded",
+     RequestKind::kFields,
+     3,
+     "RC_SEND_ONLY 1000",
+     {"time: 13483 us and 1906 us"},
+     kExactTimer},
+    {"rnr_exceeded",
+     RequestKind::kFields,
+     5,
+     "RC_SEND_ONLY 1000",
+     {"time: 21122 us and 15398 us"},
+     kExactTimer},
+    {"drop_last_ack", RequestKind::kTheirsOnly, 4, "RC_SEND_LAST 1001", {}, kOldestAlone},
+    {"drop_nak", RequestKind::kTheirsOnly, 8, "RC_WRITE_MIDDLE 1002", {}, kOldestAlone},
+    {"drop_nak", RequestKind::kTheirsOnly, 9, "RC_WRITE_MIDDLE 1003", {}, kOldestAlone},
+    {"drop_nak", RequestKind::kTheirsOnly, 10, "RC_WRITE_LAST 1004", {}, kOldestAlone},
+    {"retry_exceeded", RequestKind::kTheirsOnly, 4, "RC_WRITE_LAST 1001", {}, kOldestAlone},
+    {"retry_exceeded", RequestKind::kTheirsOnly, 6, "RC_WRITE_LAST 1001", {}, kOldestAlone},
+    {"retry_exceeded", RequestKind::kTheirsOnly, 8, "RC_WRITE_LAST 1001", {}, kOldestAlone},
 };
 
 const std::vector<RequestHabit> kHabits = {
@@ -118,7 +132,7 @@ const std::vector<RequestHabit> kHabits = {
 
 }  // namespace
 
-std::span<const RequestDifference> request_differences() { return kDifferences; }
+std::span<const RequestDifference> request_differences() { return kRequestDifferences; }
 std::span<const RequestHabit> request_habits() { return kHabits; }
 
 }  // namespace roci::test

@@ -11,7 +11,7 @@
 namespace roci::test {
 namespace {
 
-using Kind = RequestDifference::Kind;
+using RequestKind = RequestDifference::Kind;
 using Field = RequestHabit::Field;
 using Where = RequestHabit::Where;
 
@@ -76,9 +76,9 @@ bool follows_from_others(const std::string& line) {
   return line.starts_with("data.icrc") || line.starts_with("ip.checksum");
 }
 
-class RequesterReplay {
+class RequesterComparison {
  public:
-  RequesterReplay(const Exchange& exchange, const RequesterTables& tables)
+  RequesterComparison(const Exchange& exchange, const RequesterTables& tables)
       : exchange_(exchange),
         scenario_(make_requester_scenario(exchange)),
         theirs_(*scenario_.host.first_own_psn, scenario_.host.path_mtu),
@@ -125,9 +125,9 @@ class RequesterReplay {
         continue;
       }
       const std::string line = request_line(frame.packet);
-      if (find(Kind::kDuplicated, frame.number, line) != nullptr) {
+      if (find(RequestKind::kDuplicated, frame.number, line) != nullptr) {
         if (before == nullptr || before->bytes != frame.bytes) complain(frame.number, "it is no duplicate");
-      } else if (find(Kind::kTheirsOnly, frame.number, line) == nullptr) {
+      } else if (find(RequestKind::kTheirsOnly, frame.number, line) == nullptr) {
         theirs_.send({frame.number, frame.packet, frame.at});
       }
       before = &frame;
@@ -137,7 +137,7 @@ class RequesterReplay {
     int last = 0;  // frame number
     for (const Request& ours : ours_.sent) {
       const std::string line = request_line(ours.packet);
-      if (find(Kind::kNotRecorded, last, line) != nullptr) continue;
+      if (find(RequestKind::kNotRecorded, last, line) != nullptr) continue;
       if (next == theirs.size()) {
         complain(last, "behind it we send " + line + ", they do not");
         continue;
@@ -194,7 +194,7 @@ class RequesterReplay {
   }
 
   // Returns the entry of this kind for this frame and marks it as used; null if there is none.
-  const RequestDifference* find(Kind kind, int frame, const std::string& line) {
+  const RequestDifference* find(RequestKind kind, int frame, const std::string& line) {
     for (size_t i = 0; i < differences_.size(); ++i) {
       const RequestDifference& d = differences_[i];
       if (d.kind != kind || d.frame != frame || d.what != line || used_[i]) continue;
@@ -243,7 +243,7 @@ class RequesterReplay {
         lines.push_back("time: " + two(micros(theirs.at), micros(ours.at), " us"));
     }
     if (lines.empty()) return;
-    if (const RequestDifference* known = find(Kind::kFields, theirs.frame, line)) {
+    if (const RequestDifference* known = find(RequestKind::kFields, theirs.frame, line)) {
       std::vector<std::string> left = lines;
       if (!std::ranges::all_of(left, follows_from_others)) std::erase_if(left, follows_from_others);
       if (std::ranges::equal(left, known->fields)) return;
@@ -262,7 +262,7 @@ class RequesterReplay {
     const uint32_t theirs = most(theirs_.sent);
     const uint32_t ours = most(ours_.sent);
     if (std::max(ours, theirs) <= kLinuxWindow || theirs == ours) return;
-    const RequestDifference* known = find(Kind::kFields, 0, "");
+    const RequestDifference* known = find(RequestKind::kFields, 0, "");
     const std::string line = "packets under way: " + two(theirs, ours);
     if (known == nullptr || known->fields != std::vector<std::string_view>{line}) complain(0, line);
   }
@@ -287,7 +287,7 @@ std::string request_line(const Packet& packet) {
 }
 
 std::vector<std::string> replay_to_requester(const Exchange& exchange, const RequesterTables& tables) {
-  RequesterReplay run(exchange, tables);
+  RequesterComparison run(exchange, tables);
   ReplayHost host(run.host());
   run.drive(host);
   run.compare_requests();

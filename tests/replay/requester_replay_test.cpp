@@ -7,10 +7,10 @@
 #include <functional>
 #include <set>
 
+#include "replay/lines.hpp"
+
 namespace roci::test {
 namespace {
-
-using Lines = std::vector<std::string>;
 
 const std::set<std::string> kCaptures = {"atomic_cas",
                                          "atomic_faa",
@@ -38,12 +38,6 @@ const std::set<std::string> kCaptures = {"atomic_cas",
                                          "write",
                                          "write_big",
                                          "write_imm"};
-
-std::string joined(const Lines& lines) {
-  std::string all;
-  for (const std::string& line : lines) all += line + "\n";
-  return all;
-}
 
 std::vector<Exchange> exchanges_of(const std::string& capture) {
   return load_exchanges(capture, Unanswered::kToo);

@@ -8,7 +8,7 @@ namespace roci::test {
 namespace {
 
 constexpr Opcode kAck = Opcode::kRcAcknowledge;
-constexpr size_t kMtu = 256;  // of a LoneHost
+constexpr size_t kLoneHostMtu = 256;  // of a LoneHost
 constexpr auto kTimeout = 4200us;
 
 class RequesterRules : public testing::Test {
@@ -104,7 +104,7 @@ TEST_F(RequesterRules, rnr_nak_acknowledges_earlier_packets) {
 
 TEST_F(RequesterRules, sequence_nak_acknowledges_earlier_packets) {
   post(IBV_WR_RDMA_WRITE, 300);
-  post(IBV_WR_RDMA_WRITE, 3 * kMtu);
+  post(IBV_WR_RDMA_WRITE, 3 * kLoneHostMtu);
   EXPECT_EQ(ack(3, 0x60), (Lines{"RC_WRITE_MIDDLE 3", "RC_WRITE_LAST 4"}));  // the RETH is not repeated
   EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
 }
@@ -115,7 +115,7 @@ TEST_F(RequesterRules, nak_for_later_psn_is_processed_regardless_of_time) {
   post(IBV_WR_RDMA_WRITE, 8);
   host_.wait(3ms);
   ack(0);  // a round-trip time of 3 ms
-  EXPECT_EQ(post(IBV_WR_RDMA_WRITE, 4 * kMtu).size(), 4U);
+  EXPECT_EQ(post(IBV_WR_RDMA_WRITE, 4 * kLoneHostMtu).size(), 4U);
   host_.wait(3ms);
   EXPECT_EQ(ack(1, 0x60).size(), 4U);
   host_.wait(1ms);
@@ -127,7 +127,7 @@ TEST_F(RequesterRules, nak_for_later_psn_is_processed_regardless_of_time) {
 }
 
 TEST_F(RequesterRules, ack_within_a_message_acknowledges_earlier_packets) {
-  EXPECT_EQ(post(IBV_WR_RDMA_WRITE, 4 * kMtu).size(), 4U);
+  EXPECT_EQ(post(IBV_WR_RDMA_WRITE, 4 * kLoneHostMtu).size(), 4U);
   EXPECT_EQ(ack(1), Lines{});
   EXPECT_EQ(host_.statuses(), Statuses{});
   host_.wait(kTimeout);
@@ -169,7 +169,7 @@ TEST_F(RequesterRules, credits_in_an_ack_do_not_limit_requests) {
 
 TEST_F(RequesterRules, credits_in_a_read_response_are_ignored) {
   post(IBV_WR_RDMA_READ, 300);
-  host_.receive(host_.response(Opcode::kRcReadResponseFirst, 0, 0x00, kMtu));
+  host_.receive(host_.response(Opcode::kRcReadResponseFirst, 0, 0x00, kLoneHostMtu));
   host_.receive(host_.response(Opcode::kRcReadResponseLast, 1, 0x05, 44));
   EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
 }
@@ -208,30 +208,30 @@ TEST_F(RequesterRules, response_to_rest_of_a_read_may_start_with_first_or_middle
                         Case{Opcode::kRcReadResponseFirst, Opcode::kRcReadResponseLast},
                         Case{Opcode::kRcReadResponseMiddle, Opcode::kRcReadResponseOnly}}) {
     std::fill(host_.side.memory.begin(), host_.side.memory.end(), uint8_t{0});
-    post(IBV_WR_RDMA_READ, 3 * kMtu + 10);
-    data(Opcode::kRcReadResponseFirst, psn, kMtu);
+    post(IBV_WR_RDMA_READ, 3 * kLoneHostMtu + 10);
+    data(Opcode::kRcReadResponseFirst, psn, kLoneHostMtu);
     const std::string gap = std::to_string(psn + 1);
-    EXPECT_EQ(data(Opcode::kRcReadResponseMiddle, psn + 2, kMtu), Lines{"RC_READ_REQUEST " + gap});
-    data(c.begin, psn + 1, kMtu);
-    data(Opcode::kRcReadResponseMiddle, psn + 2, kMtu);
+    EXPECT_EQ(data(Opcode::kRcReadResponseMiddle, psn + 2, kLoneHostMtu), Lines{"RC_READ_REQUEST " + gap});
+    data(c.begin, psn + 1, kLoneHostMtu);
+    data(Opcode::kRcReadResponseMiddle, psn + 2, kLoneHostMtu);
     data(c.end, psn + 3, 10);
     EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
-    EXPECT_EQ(buffer(3 * kMtu + 10), response_bytes({kMtu, kMtu, kMtu, 10}));
+    EXPECT_EQ(buffer(3 * kLoneHostMtu + 10), response_bytes({kLoneHostMtu, kLoneHostMtu, kLoneHostMtu, 10}));
     psn += 4;
   }
 }
 
 TEST_F(RequesterRules, rest_of_a_read_is_requested_after_last_response) {
-  post(IBV_WR_RDMA_READ, 3 * kMtu + 10);
-  data(Opcode::kRcReadResponseFirst, 0, kMtu);
-  data(Opcode::kRcReadResponseMiddle, 1, kMtu);
+  post(IBV_WR_RDMA_READ, 3 * kLoneHostMtu + 10);
+  data(Opcode::kRcReadResponseFirst, 0, kLoneHostMtu);
+  data(Opcode::kRcReadResponseMiddle, 1, kLoneHostMtu);
   host_.now += kTimeout;
   host_.side.device->poller().poll(host_.now);
   const auto packets = host_.take_packets();
   ASSERT_EQ(packets.size(), 1U);
   EXPECT_EQ(packets[0].bth.psn, Psn{5002});
-  EXPECT_EQ(packets[0].reth->va, 0x10000 + 2 * kMtu);
-  EXPECT_EQ(packets[0].reth->length, kMtu + 10);
+  EXPECT_EQ(packets[0].reth->va, 0x10000 + 2 * kLoneHostMtu);
+  EXPECT_EQ(packets[0].reth->length, kLoneHostMtu + 10);
 }
 
 // rxe completes the READ without its data.
@@ -239,7 +239,7 @@ TEST_F(RequesterRules, ack_does_not_complete_a_read_or_an_atomic) {
   EXPECT_EQ(post(IBV_WR_RDMA_READ, 300), Lines{"RC_READ_REQUEST 0"});
   EXPECT_EQ(ack(1), Lines{"RC_READ_REQUEST 0"});  // its responses are lost
   EXPECT_EQ(host_.statuses(), Statuses{});
-  data(Opcode::kRcReadResponseFirst, 0, kMtu);
+  data(Opcode::kRcReadResponseFirst, 0, kLoneHostMtu);
   data(Opcode::kRcReadResponseLast, 1, 44);
   EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
 
@@ -258,7 +258,7 @@ TEST_F(RequesterRules, read_response_acknowledges_earlier_requests) {
 
 // rxe's responder acknowledges a duplicate with the last executed PSN, which may be far ahead of it.
 TEST_F(RequesterRules, ack_of_packets_sent_before_go_back_is_processed) {
-  post(IBV_WR_RDMA_WRITE, 3 * kMtu);
+  post(IBV_WR_RDMA_WRITE, 3 * kLoneHostMtu);
   EXPECT_EQ(host_.wait(kTimeout).size(), 1U);
   EXPECT_EQ(ack(2), Lines{});
   EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});

@@ -8,8 +8,6 @@
 namespace roci::test {
 namespace {
 
-constexpr uint32_t kUsualMtu = 1024;  // of an Ethernet with MTU 1500, if no packet shows it
-
 ibv_wr_opcode verb_of(const OpcodeInfo& first, const Packet& last) {
   switch (first.operation) {
     case Operation::kSend:

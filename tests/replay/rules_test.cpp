@@ -4,12 +4,11 @@
 
 #include <functional>
 
+#include "replay/lines.hpp"
 #include "replay/replay_host.hpp"
 
 namespace roci::test {
 namespace {
-
-using Lines = std::vector<std::string>;
 
 constexpr uint32_t kKey = 0x500;
 constexpr uint64_t kVa = 0x10000;

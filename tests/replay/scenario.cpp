@@ -9,8 +9,6 @@
 namespace roci::test {
 namespace {
 
-constexpr uint32_t kUsualMtu = 1024;  // of an Ethernet with MTU 1500, if no packet shows it
-
 bool has_kind(std::span<const Difference> differences, Difference::Kind kind, int frame) {
   return std::ranges::any_of(differences,
                              [&](const Difference& d) { return d.kind == kind && d.frame == frame; });

@@ -10,7 +10,7 @@
 namespace roci::test {
 namespace {
 
-constexpr uint32_t kMtu = 1024;
+constexpr uint32_t kPathMtu = 1024;
 
 // The packets of one host to one queue pair of the other.
 struct Direction {
@@ -67,7 +67,7 @@ ReplayHost::Config receiver_of(const Direction& direction) {
   host.peer_qpn = first.deth ? first.deth->source_qp : host.qpn;  // UC encodes it only in the UDP source port
   host.first_psn = first.bth.psn;
   host.first_own_psn = Psn{0};
-  host.path_mtu = kMtu;
+  host.path_mtu = kPathMtu;
   if (first.deth) host.qkey = first.deth->qkey;
   for (const Recorded& recorded : messages_of(direction)) {
     const auto& message = recorded.message;
@@ -136,7 +136,7 @@ TEST_P(UnreliableReplay, sender_sends_same_bytes_as_recorded) {
     sender.qpn = sender_of(direction);
     sender.peer_qpn = first.bth.destination_qp;
     sender.first_own_psn = first.bth.psn;
-    sender.path_mtu = kMtu;
+    sender.path_mtu = kPathMtu;
     sender.traffic_class = first.traffic_class();
     ReplayHost host(sender);
     for (const auto& [message, frames] : messages_of(direction)) {

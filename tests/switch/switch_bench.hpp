@@ -55,6 +55,9 @@ class SwitchTest : public testing::Test {
     runner_.add(*switch_);
   }
 
+  static constexpr uint8_t tos(uint8_t traffic_class, uint8_t ecn = 0) {
+    return static_cast<uint8_t>(traffic_class << 5 | ecn);
+  }
   // MAC address of host `i`.
   static MacAddress host_mac(size_t i) { return MacAddress{{2, 0, 0, 0, 1, static_cast<uint8_t>(i)}}; }
 

@@ -23,7 +23,7 @@ constexpr uint64_t kSeed = 20'260'801;
 constexpr std::array kAlgorithms{"dcqcn", "timely", "ldcp",     "hpcc",
                                  "swift", "dctcp",  "ldcp_pcc", "hpcc_receiver"};
 
-struct Mode {
+struct ControlMode {
   const char* name;
   Progress progress;
   uint32_t workers;
@@ -31,7 +31,7 @@ struct Mode {
   IdlePolicy idle;
 };
 
-class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
+class ControlThreads : public RealHosts, public testing::TestWithParam<ControlMode> {
  protected:
   void SetUp() override {
     start();
@@ -41,7 +41,7 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
   void TearDown() override { destroy_both(); }
 
   void make_both() {
-    const Mode& mode = GetParam();
+    const ControlMode& mode = GetParam();
     // DPDK's ring ports do not mark packets, but this test needs ECN marks.
     auto [left, right] = ByteLinkPort::make_pair(1800, static_cast<uint16_t>(mode.workers));
     for (Port* port : {left.get(), right.get()}) static_cast<ByteLinkPort*>(port)->mark_one_in(11);
@@ -261,11 +261,11 @@ TEST_P(ControlThreads, devices_are_destroyed_while_flows_are_active) {
 INSTANTIATE_TEST_SUITE_P(
     Placement, ControlThreads,
     testing::Values(
-        Mode{"application_two_workers_one_core", Progress::kApplication, 2, 1, IdlePolicy::kYield},
-        Mode{"dedicated_three_workers_two_cores", Progress::kDedicated, 3, 2, IdlePolicy::kSleep},
-        Mode{"external_two_workers_one_core", Progress::kExternal, 2, 1, IdlePolicy::kYield},
-        Mode{"dedicated_two_workers_without_cores", Progress::kDedicated, 2, 0, IdlePolicy::kSleep}),
-    [](const testing::TestParamInfo<Mode>& mode) { return std::string(mode.param.name); });
+        ControlMode{"application_two_workers_one_core", Progress::kApplication, 2, 1, IdlePolicy::kYield},
+        ControlMode{"dedicated_three_workers_two_cores", Progress::kDedicated, 3, 2, IdlePolicy::kSleep},
+        ControlMode{"external_two_workers_one_core", Progress::kExternal, 2, 1, IdlePolicy::kYield},
+        ControlMode{"dedicated_two_workers_without_cores", Progress::kDedicated, 2, 0, IdlePolicy::kSleep}),
+    [](const testing::TestParamInfo<ControlMode>& mode) { return std::string(mode.param.name); });
 
 }  // namespace
 }  // namespace roci::test

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint16_t kPort = 5201;
 constexpr uint16_t kDomain = 7;
-constexpr BitsPerSec kRate = 10_Gbps;
+constexpr BitsPerSec kLineRate = 10_Gbps;
 
 HostTelemetryConfig knows(TelemetryBegin begin = TelemetryBegin::kNone) {
   HostTelemetryConfig config;
@@ -52,7 +52,7 @@ class Row : public Fabric {
     }
     for (size_t i = 0; i < options.switches; ++i) {
       SwitchConfig config{.name = "s" + std::to_string(i)};
-      for (const char* name : {"to_a", "to_b"}) config.ports.push_back({.name = name, .rate = kRate});
+      for (const char* name : {"to_a", "to_b"}) config.ports.push_back({.name = name, .rate = kLineRate});
       if (i == 0) config.ports[0].telemetry = options.at_a;
       if (i + 1 == options.switches) config.ports[1].telemetry = options.at_b;
       config.telemetry.enabled = true;
@@ -149,7 +149,7 @@ TEST(HostTelemetry, hops_of_a_packet_are_echoed_to_its_sender) {
       const IntHopValues& hop = hops[2 - s];  // the most recent hop first
       EXPECT_EQ(hop.switch_id, 100 + s);
       EXPECT_EQ(hop.port, 1);
-      EXPECT_EQ(hop.rate(), kRate);
+      EXPECT_EQ(hop.rate(), kLineRate);
       EXPECT_EQ(hop.queue_bytes.value(), 0U);
       EXPECT_EQ(hop.time, static_cast<uint32_t>((begin + (s + 1) * Nanos{1us}).count()));
       EXPECT_EQ(hop.tx_units, sent[s] / IntHopValues::kTxUnit);
@@ -386,7 +386,7 @@ TEST(HostTelemetry, int_response_arrives_before_the_acknowledgment) {
   const SwitchReport& report = net.telemetry(*net.a)->report();
   EXPECT_EQ(report.hop.switch_id, 100U) << "the first switch has the queue";
   EXPECT_EQ(report.hop.port, 1);
-  EXPECT_EQ(report.hop.rate(), kRate);
+  EXPECT_EQ(report.hop.rate(), kLineRate);
   EXPECT_GT(report.hop.queue_bytes.value(), 10'000U);
   net.run(10ms);
   EXPECT_EQ(successes(*net.a), 1U);

@@ -26,14 +26,12 @@ ByteVector random_bytes(Rng& rng, size_t length) {
   return out;
 }
 
-namespace {
 IntHopValues random_hop(Rng& rng) {
   const auto u16 = [&] { return static_cast<uint16_t>(rng.next()); };
   const auto u32 = [&] { return static_cast<uint32_t>(rng.next()); };
   return {u32() & 0xfffff, static_cast<uint16_t>(u16() & 0xfff), u32(),
           u32(),           ScaledCount::from_code(u16()),        ScaledCount::from_code(u16())};
 }
-}  // namespace
 
 ExtensionBlock random_extensions(Rng& rng) {
   const auto u16 = [&] { return static_cast<uint16_t>(rng.next()); };

@@ -11,6 +11,9 @@
 
 namespace roci::test {
 
+// Bits of all extension types, also of undefined ones.
+inline constexpr uint16_t kAllExtensions = 0xffff;
+
 // Spaces are ignored.
 ByteVector from_hex(std::string_view text);
 
@@ -22,6 +25,8 @@ Packet random_packet(Rng& rng, Opcode opcode, bool ipv6, unsigned vlan_tags, siz
 
 // Payload lengths that an opcode permits at a path MTU of 4096, limits first.
 std::vector<size_t> payload_lengths(const OpcodeInfo& info);
+
+IntHopValues random_hop(Rng& rng);
 
 // A block with at least one random value; INT-ECHO has up to kMaxIntHops hops.
 ExtensionBlock random_extensions(Rng& rng);

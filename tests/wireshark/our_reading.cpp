@@ -506,7 +506,8 @@ OurReading our_reading(std::span<const uint8_t> frame) {
     add_int(reading, frame, view);
     return reading;
   }
-  if (const L3CnmView view = parse_l3_cnm(frame, kCnmPort); view.outcome != L3CnmOutcome::kNotL3Cnm) {
+  if (const L3CnmView view = parse_l3_cnm(frame, kNotificationPort);
+      view.outcome != L3CnmOutcome::kNotL3Cnm) {
     add_l3_cnm(reading, frame, view);
     return reading;
   }

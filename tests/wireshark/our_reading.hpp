@@ -9,7 +9,7 @@
 namespace roci::test {
 
 inline constexpr uint16_t kIntPort = 5201;
-inline constexpr uint16_t kCnmPort = 4999;
+inline constexpr uint16_t kNotificationPort = 4999;
 
 struct OurReading {
   Reading fields;

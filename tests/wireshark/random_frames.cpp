@@ -101,11 +101,6 @@ Cnm random_cnm_of(Rng& rng, Bytes& sampled) {
   return cnm;
 }
 
-IntHopValues random_hop(Rng& rng) {
-  return {u32(rng) & 0xfffff, static_cast<uint16_t>(u16(rng) & 0xfff), u32(rng),
-          u32(rng),           ScaledCount::from_code(u16(rng)),        ScaledCount::from_code(u16(rng))};
-}
-
 IntSource random_source(Rng& rng) {
   IntSource source;
   source.port = kIntPort;
@@ -195,9 +190,9 @@ RandomFrame random_l3_cnm(Rng& rng) {
   if (coin(rng)) tlvs.ecn = EcnCounts{u32(rng), u32(rng)};
   if (coin(rng)) tlvs.auth_sequence = u32(rng);
   RandomFrame frame{.kind = "self-defined CNM", .bytes = Bytes(kMaxL3CnmFrame)};
-  frame.bytes.resize(build_l3_cnm(path, kCnmPort, flow, cnm, tlvs, frame.bytes));
+  frame.bytes.resize(build_l3_cnm(path, kNotificationPort, flow, cnm, tlvs, frame.bytes));
   if (tlvs.auth_sequence) {
-    (void)sign_l3_cnm(frame.bytes, kCnmPort, SipKey{u8(rng), u8(rng)});
+    (void)sign_l3_cnm(frame.bytes, kNotificationPort, SipKey{u8(rng), u8(rng)});
   } else if (tlvs.bytes() != 0 && coin(rng)) {  // with an unknown TLV
     const Bytes value = random_bytes(rng, rng.below(20));
     frame.bytes.push_back(static_cast<uint8_t>(rng.between(6, 255)));

@@ -15,7 +15,7 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kFrames = 50'000;
+constexpr uint32_t kFramesPerRate = 50'000;
 constexpr Nanos kEach = 100ns;
 
 struct Seen {
@@ -111,9 +111,9 @@ TEST_F(FaultyPortTest, without_faults_frames_pass_unchanged_and_without_delay) {
 TEST_F(FaultyPortTest, drops_frames_at_the_configured_rate_and_keeps_order) {
   for (const double loss : {0.001, 0.01, 0.5}) {
     make({.loss = loss});
-    const std::vector<uint32_t> arrived = numbers(carry(kFrames));
-    EXPECT_EQ(arrived.size() + port_->counters().lost, kFrames);
-    expect_rate(port_->counters().lost, kFrames, loss);
+    const std::vector<uint32_t> arrived = numbers(carry(kFramesPerRate));
+    EXPECT_EQ(arrived.size() + port_->counters().lost, kFramesPerRate);
+    expect_rate(port_->counters().lost, kFramesPerRate, loss);
     EXPECT_TRUE(std::ranges::is_sorted(arrived));
   }
   make({.loss = 1});
@@ -212,9 +212,9 @@ TEST_F(FaultyPortTest, limits_delayed_frames_and_counts_the_excess) {
 
 TEST_F(FaultyPortTest, duplicates_frames_at_the_configured_rate_back_to_back) {
   make({.duplication = 0.01});
-  const std::vector<Seen> seen = carry(kFrames);
-  expect_rate(port_->counters().duplicated, kFrames, 0.01);
-  EXPECT_EQ(seen.size(), kFrames + port_->counters().duplicated);
+  const std::vector<Seen> seen = carry(kFramesPerRate);
+  expect_rate(port_->counters().duplicated, kFramesPerRate, 0.01);
+  EXPECT_EQ(seen.size(), kFramesPerRate + port_->counters().duplicated);
   EXPECT_TRUE(std::ranges::is_sorted(numbers(seen)));
   for (size_t i = 1; i < seen.size(); ++i) {
     if (seen[i].number != seen[i - 1].number) continue;
@@ -224,10 +224,10 @@ TEST_F(FaultyPortTest, duplicates_frames_at_the_configured_rate_back_to_back) {
 
 TEST_F(FaultyPortTest, reorders_frames_within_the_maximum_distance_without_loss) {
   make({.reordering = 0.01});
-  std::vector<uint32_t> seen = numbers(carry(kFrames));
+  std::vector<uint32_t> seen = numbers(carry(kFramesPerRate));
   EXPECT_FALSE(std::ranges::is_sorted(seen));
   // A frame is not delayed while another one is, so the number is slightly lower.
-  EXPECT_GT(port_->counters().reordered, kFrames / 100 * 3 / 4);
+  EXPECT_GT(port_->counters().reordered, kFramesPerRate / 100 * 3 / 4);
   uint64_t late = 0;
   for (size_t i = 0; i < seen.size(); ++i) {
     const auto by = static_cast<int64_t>(i) - static_cast<int64_t>(seen[i]);
@@ -236,8 +236,8 @@ TEST_F(FaultyPortTest, reorders_frames_within_the_maximum_distance_without_loss)
   }
   EXPECT_EQ(late, port_->counters().reordered);
   std::ranges::sort(seen);
-  ASSERT_EQ(seen.size(), kFrames);
-  for (uint32_t i = 0; i < kFrames; ++i) ASSERT_EQ(seen[i], i);
+  ASSERT_EQ(seen.size(), kFramesPerRate);
+  for (uint32_t i = 0; i < kFramesPerRate; ++i) ASSERT_EQ(seen[i], i);
 }
 
 TEST_F(FaultyPortTest, delivers_a_held_frame_after_the_maximum_wait) {

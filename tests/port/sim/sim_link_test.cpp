@@ -15,10 +15,10 @@ namespace {
 using test::FrameSpec;
 
 // A received frame.
-struct Seen {
+struct TimedFrame {
   Nanos at{0};
   std::vector<uint8_t> bytes;
-  friend bool operator==(const Seen&, const Seen&) = default;
+  friend bool operator==(const TimedFrame&, const TimedFrame&) = default;
 };
 
 class SimLinkTest : public testing::Test {
@@ -40,8 +40,8 @@ class SimLinkTest : public testing::Test {
   static bool send(Port& port, rte_mbuf* m, Nanos now) { return port.tx_burst({&m, 1}, now) == 1; }
 
   // Receives all frames in flight, each at its time of arrival.
-  static std::vector<Seen> drain(Port& port) {
-    std::vector<Seen> seen;
+  static std::vector<TimedFrame> drain(Port& port) {
+    std::vector<TimedFrame> seen;
     for (Nanos at = port.next_arrival(); at != kNever; at = port.next_arrival()) {
       rte_mbuf* m = nullptr;
       EXPECT_EQ(port.rx_burst({&m, 1}, at - 1ns), 0U) << "early";
@@ -51,7 +51,7 @@ class SimLinkTest : public testing::Test {
     }
     return seen;
   }
-  static uint32_t number(const Seen& s) {
+  static uint32_t number(const TimedFrame& s) {
     const auto length = static_cast<uint32_t>(s.bytes.size());
     return parse_frame(s.bytes.data(), length, length).psn().value();
   }
@@ -181,7 +181,7 @@ TEST_F(SimLinkTest, waiting_reports_frames_arrived_at_the_last_poll) {
 }
 
 // Within four standard deviations: fails by chance once in 16,000; the seed is fixed.
-void expect_rate(uint64_t hits, uint64_t tries, double p) {
+void expect_within_four_deviations(uint64_t hits, uint64_t tries, double p) {
   const auto n = static_cast<double>(tries);
   EXPECT_NEAR(static_cast<double>(hits), n * p, 4 * std::sqrt(n * p * (1 - p))) << "of " << tries;
 }
@@ -214,12 +214,12 @@ TEST_F(SimLinkTest, each_fault_occurs_at_the_configured_rate) {
   arrived += drain(link.b()).size();
   const auto& s = link.stats(SimLink::kAToB);
   EXPECT_EQ(s.accepted, kFrames);
-  expect_rate(s.lost, kFrames, 0.1);
+  expect_within_four_deviations(s.lost, kFrames, 0.1);
   const uint64_t survivors = kFrames - s.lost;
-  expect_rate(s.duplicated, survivors, 0.05);
-  expect_rate(s.reordered, survivors, 0.02);
-  expect_rate(s.corrupted, survivors, 0.03);
-  expect_rate(s.marked, survivors, 0.2);
+  expect_within_four_deviations(s.duplicated, survivors, 0.05);
+  expect_within_four_deviations(s.reordered, survivors, 0.02);
+  expect_within_four_deviations(s.corrupted, survivors, 0.03);
+  expect_within_four_deviations(s.marked, survivors, 0.2);
   EXPECT_EQ(s.no_buffer, 0U);
   EXPECT_EQ(s.in_flight(), 0U);
   EXPECT_EQ(arrived, s.delivered);
@@ -317,7 +317,7 @@ TEST_F(SimLinkTest, script_applies_faults_to_selected_frames) {
   for (uint32_t i = 0; i < 6; ++i) ASSERT_TRUE(send(link.a(), frame(i), 0ns));
   const auto seen = drain(link.b());
   std::vector<uint32_t> order;
-  for (const Seen& s : seen) order.push_back(number(s));
+  for (const TimedFrame& s : seen) order.push_back(number(s));
   EXPECT_EQ(order, (std::vector<uint32_t>{0, 3, 3, 3, 4, 5, 2}));
   EXPECT_EQ(seen.back().at, 150ns);
   auto damaged = test::roce_bytes({.number = 4});
@@ -344,7 +344,7 @@ TEST_F(SimLinkTest, shared_frame_is_copied_and_not_modified) {
   rte_pktmbuf_free(kept);
   const auto seen = drain(link.b());
   ASSERT_EQ(seen.size(), 2U);
-  for (const Seen& s : seen) {
+  for (const TimedFrame& s : seen) {
     EXPECT_NE(s.bytes, original);
     EXPECT_TRUE(std::equal(s.bytes.begin(), s.bytes.begin() + 14, original.begin()));
   }

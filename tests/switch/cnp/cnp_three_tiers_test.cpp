@@ -13,7 +13,7 @@ namespace roci {
 namespace {
 
 using test::ip;
-constexpr uint8_t kCnpClass = 7;
+constexpr uint8_t kDataClass = 7;
 constexpr Bytes kThreshold{20'000};
 
 const MacAddress kSenderMac{{2, 0, 0, 0, 1, 1}}, kReceiverMac{{2, 0, 0, 0, 1, 2}};
@@ -27,7 +27,7 @@ class Sender final : public Poller {
   Sender(Port& port, std::shared_ptr<MbufPool> pool, bool says) : port_(port), pool_(std::move(pool)) {
     packet_ = make_packet(Opcode::kRcWriteMiddle).to(kReceiverQp, Psn{0xfffff0});
     packet_.between(kSenderMac, ip("10.0.0.1"), kReceiverMac, ip("10.0.0.2"));
-    packet_.with_traffic_class(kCnpClass << 5 | 2).with_payload(ByteVector(1024));
+    packet_.with_traffic_class(kDataClass << 5 | 2).with_payload(ByteVector(1024));
     if (!says) return;
     ExtensionBlock block;
     block.source_qp = kSenderQp;
@@ -92,7 +92,7 @@ class Receiver final : public Poller {
       const auto packet = decode_packet(test::bytes_of(frame));
       rte_pktmbuf_free(frame);
       if (!packet || packet->bth.destination_qp != kReceiverQp) continue;
-      answer(make_packet(Opcode::kRcAcknowledge).to(kSenderQp, packet->bth.psn), kCnpClass << 5 | 2, now);
+      answer(make_packet(Opcode::kRcAcknowledge).to(kSenderQp, packet->bth.psn), kDataClass << 5 | 2, now);
       if (packet->ecn() == Ecn::kCe && now >= next_cnp_) {
         answer(make_packet(Opcode::kCnp).to(kSenderQp, Psn{0}), kFeedbackTrafficClass, now);
         next_cnp_ = now + 50us;
@@ -136,7 +136,7 @@ class CnpThreeTiers : public SwitchTest, public testing::WithParamInterface<Case
       c.aqm.mark = {.kmin = kThreshold, .kmax = kThreshold};
       c.notify = ClassConfig::Notify::kCnp;
       c.cnp = {.threshold = kThreshold, .sample = Bytes{10'000}, .key_flow = GetParam().key_flow};
-      config.ports[1].classes[kCnpClass] = c;
+      config.ports[1].classes[kDataClass] = c;
       if (i == kCore) config.ports[1].rate = 10_Gbps;
       auto made = Switch::create(config, {&links_[i]->b(), &links_[i + 1]->a()}, pool_);
       ASSERT_TRUE(made) << made.error().message;

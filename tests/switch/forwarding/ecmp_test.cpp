@@ -4,6 +4,7 @@
 
 #include "base/rng.hpp"
 #include "support/chi_square.hpp"
+#include "switch/addresses.hpp"
 #include "switch/config_text.hpp"
 #include "switch/switch_bench.hpp"
 #include "wire/int/telemetry_edit.hpp"
@@ -14,12 +15,12 @@ namespace roci {
 namespace {
 
 using test::FrameSpec;
+using test::ip;
+using test::net;
 using test::switch_text_error;
 
-constexpr uint16_t kIntPort = 5201;
+constexpr uint16_t kTelemetryPort = 5201;
 
-IpAddress ip(std::string_view text) { return *IpAddress::parse(text); }
-IpNetwork net(std::string_view text) { return *IpNetwork::parse(text); }
 IpAddress hop(size_t i) {
   return IpAddress::from_v4(0x0a000202 + static_cast<uint32_t>(i));
 }  // 10.0.2.2, ...
@@ -146,7 +147,7 @@ TEST_F(EcmpTest, packets_with_telemetry_take_their_flows_path_without_switch_int
     spec.source = host_mac(0);
     rte_mbuf* frame = test::to_mbuf(*pool_, test::roce_bytes(spec));
     FrameFront front = FrameFront::of(*frame);
-    ASSERT_EQ(begin_int(front, {.port = kIntPort, .domain = 1}, 4000), IntEdit::kDone);
+    ASSERT_EQ(begin_int(front, {.port = kTelemetryPort, .domain = 1}, 4000), IntEdit::kDone);
     front.store(*frame);
     send(0, frame);
     settle();

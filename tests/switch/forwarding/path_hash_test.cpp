@@ -10,15 +10,15 @@
 #include "base/rng.hpp"
 #include "support/chi_square.hpp"
 #include "support/ports/frames.hpp"
+#include "switch/addresses.hpp"
 
 namespace roci {
 namespace {
 
 using test::FrameSpec;
+using test::ip;
 
 constexpr uint64_t kSalt = 7;
-
-IpAddress ip(std::string_view text) { return *IpAddress::parse(text); }
 
 std::vector<uint8_t> packet(const FrameSpec& spec) {
   const auto frame = test::roce_bytes(spec);

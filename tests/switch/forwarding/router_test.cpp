@@ -1,3 +1,4 @@
+#include "switch/addresses.hpp"
 #include "switch/switch_bench.hpp"
 #include "wire/net/arp.hpp"
 #include "wire/net/icmp.hpp"
@@ -7,9 +8,8 @@ namespace roci {
 namespace {
 
 using test::FrameSpec;
-
-IpAddress ip(std::string_view text) { return *IpAddress::parse(text); }
-IpNetwork net(std::string_view text) { return *IpNetwork::parse(text); }
+using test::ip;
+using test::net;
 
 // Port 0 is in VLAN 10 with 10.0.1.0/24 and fd01::/64, port 1 in VLAN 20 with 10.0.2.0/24 and fd02::/64. The
 // addresses of host i end in 2.

@@ -10,8 +10,6 @@ namespace {
 constexpr uint32_t kFrame = 122;  // length of an untagged test frame, in bytes
 constexpr uint8_t kEct = 2;
 
-uint8_t tos(uint8_t traffic_class, uint8_t ecn = 0) { return static_cast<uint8_t>(traffic_class << 5 | ecn); }
-
 class ClassTest : public SwitchTest {
  protected:
   uint64_t sent_by_class(size_t port, uint8_t c) { return switch_->counters(port).classes[c].tx_bytes; }

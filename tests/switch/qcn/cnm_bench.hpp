@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "switch/addresses.hpp"
 #include "switch/qos/class_config.hpp"
 #include "wire/headers/address.hpp"
 
@@ -27,9 +28,6 @@ struct Said {
   }
   uint32_t feedback, offset, delta;
 };
-
-inline IpAddress ip(std::string_view text) { return *IpAddress::parse(text); }
-inline IpNetwork net(std::string_view text) { return *IpNetwork::parse(text); }
 
 inline std::vector<uint8_t> with_cn_tag(const std::vector<uint8_t>& frame, uint16_t flow) {
   std::vector<uint8_t> out = frame;

@@ -12,6 +12,8 @@ namespace roci {
 namespace {
 
 using test::ip;
+using test::read_switch_text;
+using test::switch_text_error;
 
 // --- congestion point
 
@@ -163,11 +165,8 @@ TEST(TorTable, matches_reference_model_under_random_flows) {
 
 // --- configuration
 
-auto read(const std::string& text) { return test::read_switch_text(text); }
-auto error_of(const std::string& text) { return test::switch_text_error(text); }
-
 TEST(QcnConfig, reads_settings_with_lengths_at_the_rate_of_each_port) {
-  const auto config = read(
+  const auto config = read_switch_text(
       "cnm_port: 4999\ncnm_rate: 5000\ntor: {size: 100, ageing: 2s}\n"
       "interfaces: [{name: i, addresses: [10.0.0.1/24]}]\n"
       "classes: [{class: 5, notify: qcn, qcn: {qeq: 20us, weight: 0.5, sample: 75KB, l3: true}}]\n"
@@ -194,7 +193,7 @@ TEST(QcnConfig, reads_settings_with_lengths_at_the_rate_of_each_port) {
 TEST(QcnConfig, invalid_settings_are_rejected_with_the_reason) {
   const std::string kPorts = "ports: [{name: a}]\n";
   const auto of_class = [&](const std::string& qcn) {
-    return error_of(kPorts + "classes: [{class: 5, notify: qcn, qcn: {" + qcn + "}}]\n");
+    return switch_text_error(kPorts + "classes: [{class: 5, notify: qcn, qcn: {" + qcn + "}}]\n");
   };
   EXPECT_NE(of_class("weight: 3").find("power of two"), std::string::npos);
   EXPECT_NE(of_class("qeq: 0").find("qeq must be 1 byte"), std::string::npos);
@@ -202,11 +201,12 @@ TEST(QcnConfig, invalid_settings_are_rejected_with_the_reason) {
   EXPECT_NE(of_class("sample: 10").find("sample must be 1 KB"), std::string::npos);
   EXPECT_NE(of_class("l3: true").find("cnm_port"), std::string::npos);
   EXPECT_NE(of_class("threshold: 1").find("unknown key"), std::string::npos);
-  EXPECT_NE(error_of(kPorts + "cnm_port: 4999\nclasses: [{class: 5, notify: qcn, qcn: {l3: true}}]\n")
-                .find("requires an interface"),
-            std::string::npos);
-  EXPECT_NE(error_of(kPorts + "tor: {size: 4}\n").find("cnm_port"), std::string::npos);
-  EXPECT_NE(error_of(kPorts + "classes: [{class: 5, notify: ecn}]\n").find("none, qcn, cnp"),
+  EXPECT_NE(
+      switch_text_error(kPorts + "cnm_port: 4999\nclasses: [{class: 5, notify: qcn, qcn: {l3: true}}]\n")
+          .find("requires an interface"),
+      std::string::npos);
+  EXPECT_NE(switch_text_error(kPorts + "tor: {size: 4}\n").find("cnm_port"), std::string::npos);
+  EXPECT_NE(switch_text_error(kPorts + "classes: [{class: 5, notify: ecn}]\n").find("none, qcn, cnp"),
             std::string::npos);
 }
 

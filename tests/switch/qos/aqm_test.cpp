@@ -8,10 +8,10 @@ namespace roci {
 namespace {
 
 constexpr uint64_t kSeed = 20261121;
-constexpr int kPackets = 10'000;
+constexpr int kArrivals = 10'000;
 
 // Bound that 99 % of all samples of a binomial share meet: 2.576 standard deviations.
-double confidence(double p) { return 2.576 * std::sqrt(p * (1 - p) / kPackets); }
+double confidence(double p) { return 2.576 * std::sqrt(p * (1 - p) / kArrivals); }
 
 AqmConfig both_profiles() {
   AqmConfig config;
@@ -22,8 +22,8 @@ AqmConfig both_profiles() {
 
 double share(Aqm& aqm, uint64_t queue, Ecn ecn, AqmVerdict wanted) {
   int count = 0;
-  for (int i = 0; i < kPackets; ++i) count += aqm.on_arrival(queue, ecn, Nanos{i}) == wanted;
-  return static_cast<double>(count) / kPackets;
+  for (int i = 0; i < kArrivals; ++i) count += aqm.on_arrival(queue, ecn, Nanos{i}) == wanted;
+  return static_cast<double>(count) / kArrivals;
 }
 
 TEST(Aqm, mark_and_drop_probabilities_follow_the_curves) {
@@ -47,9 +47,9 @@ TEST(Aqm, dequeue_marking_follows_the_curve_and_drops_stay_at_enqueue) {
   for (const uint64_t kib : {0, 99, 100, 175, 250, 325, 399, 400, 500}) {
     const double p = kib < 100 ? 0 : kib >= 400 ? 1 : static_cast<double>(kib - 100) / 300 * 0.2;
     int marked = 0;
-    for (int i = 0; i < kPackets; ++i)
+    for (int i = 0; i < kArrivals; ++i)
       marked += aqm.on_departure(kib << 10, Ecn::kEct0, Nanos{i}) == AqmVerdict::kMark;
-    EXPECT_NEAR(static_cast<double>(marked) / kPackets, p, confidence(p)) << kib << " KiB";
+    EXPECT_NEAR(static_cast<double>(marked) / kArrivals, p, confidence(p)) << kib << " KiB";
     EXPECT_EQ(share(aqm, kib << 10, Ecn::kEct0, AqmVerdict::kMark), 0) << "not on arrival";
     EXPECT_EQ(aqm.on_departure(kib << 10, Ecn::kNotEct, Nanos{0}), AqmVerdict::kPass);
   }

@@ -8,10 +8,10 @@ namespace {
 auto read(const std::string& text) { return test::read_switch_text(text); }
 auto error_of(const std::string& text) { return test::switch_text_error(text); }
 
-constexpr const char* kPorts = "ports: [{name: a, rate: 10Gbps}, {name: b, rate: 100Gbps}]\n";
+constexpr const char* kTwoPorts = "ports: [{name: a, rate: 10Gbps}, {name: b, rate: 100Gbps}]\n";
 
 TEST(ClassConfig, queue_lengths_are_bytes_or_times_at_the_rate_of_each_port) {
-  const auto config = read(std::string(kPorts) +
+  const auto config = read(std::string(kTwoPorts) +
                            "classes:\n"
                            "  - {class: 3, mark: {kmin: 20us, kmax: 80us, pmax: 0.1}, drop: {kmin: 150KiB}, "
                            "mark_at: dequeue, average: 0.5, weight: 4}\n"
@@ -56,7 +56,7 @@ TEST(ClassConfig, pause_watchdog_can_be_disabled) {
 
 TEST(ClassConfig, reads_classifier_buffer_and_seed) {
   const auto config =
-      read(std::string(kPorts) +
+      read(std::string(kTwoPorts) +
            "classify: {trust: pcp, untagged: 2, dscp: [{dscp: 26, class: 3}], pcp: [{pcp: 1, class: 0}]}\n"
            "buffer: {size: 16MiB, alpha: 0.5}\n"
            "seed: 99\n");
@@ -119,29 +119,29 @@ TEST(ClassConfig, reads_and_validates_telemetry_of_switch_and_ports) {
 
 TEST(ClassConfig, warns_when_an_ldcp_class_is_shared) {
   const std::string curves = "classes: [{class: 3, mark: {kmin: 60KiB}, drop: {kmin: 30KiB}}]\n";
-  const auto shared = read(kPorts + curves);
+  const auto shared = read(kTwoPorts + curves);
   ASSERT_TRUE(shared) << shared.error().message;
   EXPECT_EQ(warnings(*shared),
             std::vector<std::string>{"switch 'switch': port 'a': class 3 has curves for ECN-capable and "
                                      "other packets, as LDCP requires, and 8 DSCPs share it; LDCP requires a "
                                      "separate class: classify: {other: 0, dscp: [{dscp: 26, class: 3}]}"});
-  const auto alone = read(kPorts + curves + "classify: {other: 0, dscp: [{dscp: 26, class: 3}]}\n");
+  const auto alone = read(kTwoPorts + curves + "classify: {other: 0, dscp: [{dscp: 26, class: 3}]}\n");
   ASSERT_TRUE(alone) << alone.error().message;
   EXPECT_EQ(alone->classifier.by_dscp[26], 3);
   EXPECT_EQ(alone->classifier.by_dscp[24], 0);
   EXPECT_TRUE(warnings(*alone).empty());
   const auto untagged =
-      read(kPorts + curves + "classify: {other: 0, untagged: 3, dscp: [{dscp: 26, class: 3}]}\n");
+      read(kTwoPorts + curves + "classify: {other: 0, untagged: 3, dscp: [{dscp: 26, class: 3}]}\n");
   ASSERT_TRUE(untagged) << untagged.error().message;
   EXPECT_EQ(warnings(*untagged).size(), 1U);
-  const auto wred = read(std::string(kPorts) + "classes: [{class: 3, mark: {kmin: 60KiB}}]\n");
+  const auto wred = read(std::string(kTwoPorts) + "classes: [{class: 3, mark: {kmin: 60KiB}}]\n");
   ASSERT_TRUE(wred) << wred.error().message;
   EXPECT_TRUE(warnings(*wred).empty()) << "one curve is no LDCP";
 }
 
 TEST(ClassConfig, l3qcn_sets_notification_defaults_of_classes_5_and_7) {
   using Notify = ClassConfig::Notify;
-  const auto config = read(std::string(kPorts) +
+  const auto config = read(std::string(kTwoPorts) +
                            "l3qcn: true\n"
                            "cnm_port: 4999\n"
                            "interfaces: [{name: i, addresses: [10.0.0.1/24]}]\n"
@@ -153,18 +153,19 @@ TEST(ClassConfig, l3qcn_sets_notification_defaults_of_classes_5_and_7) {
   EXPECT_EQ(classes[5].qcn.qeq, 1_MiB);
   EXPECT_EQ(classes[7].notify, Notify::kNone) << "said otherwise";
   EXPECT_EQ(classes[6].notify, Notify::kNone);
-  EXPECT_EQ(read(std::string(kPorts) +
+  EXPECT_EQ(read(std::string(kTwoPorts) +
                  "cnm_port: 1\ninterfaces: [{name: i, addresses: [10.0.0.1/24]}]\nl3qcn: true\n")
                 ->ports[0]
                 .classes[7]
                 .notify,
             Notify::kCnp);
-  EXPECT_NE(error_of(std::string(kPorts) + "l3qcn: true\n").find("l3 requires cnm_port"), std::string::npos);
+  EXPECT_NE(error_of(std::string(kTwoPorts) + "l3qcn: true\n").find("l3 requires cnm_port"),
+            std::string::npos);
 }
 
 TEST(ClassConfig, reads_and_validates_shapers) {
   const std::string shaper =
-      std::string(kPorts) + "cnm_port: 4999\nshapers: [{prefix: 10.2.0.0/16, class: 5, ";
+      std::string(kTwoPorts) + "cnm_port: 4999\nshapers: [{prefix: 10.2.0.0/16, class: 5, ";
   const auto config =
       read(shaper +
            "rate: 10Gbps, queue: 2MiB, queue_frames: 100, mark: {kmin: 20us}, qcn: {qeq: 40us}, "
@@ -185,7 +186,7 @@ TEST(ClassConfig, reads_and_validates_shapers) {
             "s.yaml:3: shapers[0].weight is an unknown key (allowed: prefix, class, rate, queue, "
             "queue_frames, mark, "
             "drop, mark_at, average, qcn, reaction)");
-  EXPECT_NE(error_of(std::string(kPorts) + "cnm_keys: 00\n").find("did you mean 'cnm_key'?"),
+  EXPECT_NE(error_of(std::string(kTwoPorts) + "cnm_keys: 00\n").find("did you mean 'cnm_key'?"),
             std::string::npos);
 }
 

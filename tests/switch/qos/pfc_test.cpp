@@ -8,9 +8,8 @@ namespace {
 using test::LineRateSource;
 
 constexpr uint8_t kStorage = 3;  // the lossless class
-constexpr uint32_t kPayload = 1024;
-constexpr uint32_t kFrame = kPayload + 58;
-constexpr uint8_t tos(uint8_t traffic_class) { return static_cast<uint8_t>(traffic_class << 5); }
+constexpr uint32_t kPacketPayload = 1024;
+constexpr uint32_t kFrameBytes = kPacketPayload + 58;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr uint64_t kManyPackets = 100'000;
@@ -44,7 +43,7 @@ class PfcTest : public SwitchTest {
                                                                 .frame = {.destination = host_mac(to),
                                                                           .source = host_mac(from),
                                                                           .traffic_class = tos(traffic_class),
-                                                                          .payload = kPayload},
+                                                                          .payload = kPacketPayload},
                                                                 .traffic_class = traffic_class,
                                                                 .count = count,
                                                                 .begin = begin}));
@@ -93,7 +92,8 @@ TEST_F(PfcTest, four_to_one_incast_loses_no_packet) {
     EXPECT_GT(sources_[i + 1]->pauses(), 0U);
   }
   // The line to the receiver was never idle: the queue covers the delay of an XON.
-  const auto wanted = static_cast<double>((10_Gbps).time_for(Bytes{kManyPackets * (kFrame + 24)}).count());
+  const auto wanted =
+      static_cast<double>((10_Gbps).time_for(Bytes{kManyPackets * (kFrameBytes + 24)}).count());
   EXPECT_LT(static_cast<double>((runner_.now() - begin).count()), 1.01 * wanted);
 }
 
@@ -153,14 +153,14 @@ TEST_F(PfcTest, victim_flow_to_an_idle_port_is_paused_with_the_congested_flow) {
                                                                 .frame = {.destination = host_mac(2),
                                                                           .source = host_mac(0),
                                                                           .traffic_class = tos(kStorage),
-                                                                          .payload = kPayload},
+                                                                          .payload = kPacketPayload},
                                                                 .traffic_class = kStorage}));
     // The pause frames concern both flows, but the first to be polled consumes the frame. The second flow follows the
     // first one's state.
     sources_.back()->follow(congested);
     runner_.add(*sources_.back());
     wait(20ms);
-    const double rate = static_cast<double>(idle.received()) * (kFrame + 24) * 8 / 20e-3;
+    const double rate = static_cast<double>(idle.received()) * (kFrameBytes + 24) * 8 / 20e-3;
     if (lossless) {
       EXPECT_LT(rate, 1.3e9) << "the rate of the congested port";
       EXPECT_EQ(all_drops(), 0U);
@@ -231,11 +231,11 @@ TEST_F(PfcTest, frames_beyond_the_headroom_are_dropped_at_the_ingress_port) {
     send(0, test::roce_bytes({.destination = host_mac(1),
                               .source = host_mac(0),
                               .traffic_class = tos(kStorage),
-                              .payload = kPayload}));
+                              .payload = kPacketPayload}));
   }
   settle();
-  const uint64_t room = (64 + 16) * 1024 / kFrame;
-  EXPECT_EQ(switch_->counters(1).classes[kStorage].queue_bytes, room * kFrame);
+  const uint64_t room = (64 + 16) * 1024 / kFrameBytes;
+  EXPECT_EQ(switch_->counters(1).classes[kStorage].queue_bytes, room * kFrameBytes);
   EXPECT_GE(dropped(0, DropReason::kHeadroomFull), 200 - room - 1);
   EXPECT_EQ(dropped(1, DropReason::kHeadroomFull), 0U) << "counted where it came in";
 }

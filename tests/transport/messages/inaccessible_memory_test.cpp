@@ -12,7 +12,7 @@
 namespace roci::test {
 namespace {
 
-constexpr int kAccess =
+constexpr int kFullAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 constexpr size_t kPages = 16;
 constexpr size_t kGoneFrom = 4;  // index of the first inaccessible page
@@ -55,8 +55,8 @@ class InaccessibleMemory : public testing::TestWithParam<std::tuple<Way, Place>>
   InaccessibleMemory()
       : hosts_({.path_mtu = IBV_MTU_4096}), at_a_(kPages, way().of), at_b_(kPages, way().of) {
     hosts_.connect();
-    region_a_ = must(hosts_.a.pd->register_memory(at_a_.data(), at_a_.size(), kAccess));
-    region_b_ = must(hosts_.b.pd->register_memory(at_b_.data(), at_b_.size(), kAccess));
+    region_a_ = must(hosts_.a.pd->register_memory(at_a_.data(), at_a_.size(), kFullAccess));
+    region_b_ = must(hosts_.b.pd->register_memory(at_b_.data(), at_b_.size(), kFullAccess));
   }
   static const Way& way() { return std::get<0>(GetParam()); }
   static const Place& place() { return std::get<1>(GetParam()); }

@@ -12,28 +12,28 @@ namespace {
 constexpr size_t kMtu = 4096;
 constexpr size_t kBytes = 4 * kMtu + 100;  // first, three middle packets, last
 constexpr size_t kFrom = 0;
-constexpr size_t kTo = 64 * 1024;
+constexpr size_t kPlacedAt = 64 * 1024;
 constexpr uint8_t kOld = 200, kNew = 7;
 
 // Each operation moves bytes of a to b or of b to a.
-struct Row {
+struct PlacedOperation {
   const char* name;
   ibv_wr_opcode opcode;
   Opcode middle;  // opcode of its middle packets
 };
-constexpr Row kRows[] = {
+constexpr PlacedOperation kPlacedOperations[] = {
     {"WRITE", IBV_WR_RDMA_WRITE, Opcode::kRcWriteMiddle},
     {"SEND", IBV_WR_SEND, Opcode::kRcSendMiddle},
     {"READ", IBV_WR_RDMA_READ, Opcode::kRcReadResponseMiddle},
 };
 
-class Placement : public testing::TestWithParam<Row> {
+class Placement : public testing::TestWithParam<PlacedOperation> {
  protected:
   explicit Placement(bool check_before_placing = false)
       : hosts_({.path_mtu = IBV_MTU_4096, .check_before_placing = check_before_placing}) {
     hosts_.connect();
     fill(source(), kFrom, kBytes, kNew);
-    fill(target(), kTo, kBytes + kMtu, kOld);
+    fill(target(), kPlacedAt, kBytes + kMtu, kOld);
   }
   static bool is_read() { return GetParam().opcode == IBV_WR_RDMA_READ; }
   Side& source() { return is_read() ? hosts_.b : hosts_.a; }
@@ -47,7 +47,7 @@ class Placement : public testing::TestWithParam<Row> {
     ibv_sge from = source().sge(kFrom, kBytes);
     wr.sg_list = is_read() ? pieces.data() : &from;
     wr.num_sge = is_read() ? static_cast<int>(pieces.size()) : 1;
-    wr.wr.rdma.remote_addr = is_read() ? source().address(kFrom) : target().address(kTo);
+    wr.wr.rdma.remote_addr = is_read() ? source().address(kFrom) : target().address(kPlacedAt);
     wr.wr.rdma.rkey = hosts_.b.region->rkey();
     if (wr.opcode == IBV_WR_SEND) {
       ibv_recv_wr receive{};
@@ -58,10 +58,10 @@ class Placement : public testing::TestWithParam<Row> {
     ASSERT_EQ(hosts_.a.qp->post_send(&wr, nullptr), 0);
     hosts_.run();
   }
-  void move() { move({target().sge(kTo, kBytes)}); }
+  void move() { move({target().sge(kPlacedAt, kBytes)}); }
 
   void expect_moved() {
-    EXPECT_TRUE(holds(target(), kTo, kBytes, kNew));
+    EXPECT_TRUE(holds(target(), kPlacedAt, kBytes, kNew));
     EXPECT_TRUE(holds_old_behind());
     const auto done = hosts_.a.completions();
     ASSERT_EQ(done.size(), 1U);
@@ -69,7 +69,7 @@ class Placement : public testing::TestWithParam<Row> {
   }
   bool holds_old_behind() {
     for (size_t i = 0; i < kMtu; ++i) {
-      if (target().memory[kTo + kBytes + i] != static_cast<uint8_t>(kOld + kBytes + i)) return false;
+      if (target().memory[kPlacedAt + kBytes + i] != static_cast<uint8_t>(kOld + kBytes + i)) return false;
     }
     return true;
   }
@@ -146,8 +146,8 @@ TEST_P(Placement, packet_is_placed_across_several_segments) {
   }
   const size_t cut = kMtu + 1000;
   corrupt((kHeaders + 5) * 8);
-  move({target().sge(kTo, cut), target().sge(kTo + cut, kMtu),
-        target().sge(kTo + cut + kMtu, kBytes - cut - kMtu)});
+  move({target().sge(kPlacedAt, cut), target().sge(kPlacedAt + cut, kMtu),
+        target().sge(kPlacedAt + cut + kMtu, kBytes - cut - kMtu)});
   ASSERT_TRUE(done_);
   expect_moved();
   EXPECT_EQ(target().counter("rx_icrc_errors"), 1U);
@@ -161,7 +161,7 @@ class PlacementChecked : public Placement {
 
 TEST_P(PlacementChecked, no_byte_of_a_corrupted_packet_is_placed) {
   uint8_t seen = 0;
-  const size_t at = kTo + kMtu + 2047;
+  const size_t at = kPlacedAt + kMtu + 2047;
   corrupt((kHeaders + 2047) * 8 + 3);
   const auto flip = hosts_.watch;
   hosts_.watch = [&, flip](const Packet& packet, char direction) {
@@ -176,9 +176,9 @@ TEST_P(PlacementChecked, no_byte_of_a_corrupted_packet_is_placed) {
   EXPECT_EQ(seen, 0) << "this byte was never sent";
 }
 
-INSTANTIATE_TEST_SUITE_P(Operations, PlacementChecked, testing::ValuesIn(kRows),
+INSTANTIATE_TEST_SUITE_P(Operations, PlacementChecked, testing::ValuesIn(kPlacedOperations),
                          [](const auto& row) { return std::string(row.param.name); });
-INSTANTIATE_TEST_SUITE_P(Operations, Placement, testing::ValuesIn(kRows),
+INSTANTIATE_TEST_SUITE_P(Operations, Placement, testing::ValuesIn(kPlacedOperations),
                          [](const auto& row) { return std::string(row.param.name); });
 
 }  // namespace

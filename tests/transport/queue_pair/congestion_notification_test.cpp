@@ -11,7 +11,7 @@ namespace roci::test {
 namespace {
 
 constexpr uint16_t kCnmPort = 4999;
-constexpr SipKey kKey{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+constexpr SipKey kCnmKey{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 const MacAddress kSwitch{{2, 0, 0, 0, 9, 9}};
 
 CongestionConfig tags() {
@@ -380,7 +380,7 @@ TEST(Cnms, over_ip_are_rejected_if_sample_and_flow_do_not_match) {
 TEST(Cnms, over_ip_require_a_signature_and_a_new_sequence_if_a_key_is_set) {
   CongestionConfig config;
   config.cnm_port = kCnmPort;
-  config.cnm_key = kKey;
+  config.cnm_key = kCnmKey;
   Told host(config);
   const ByteVector frame = host.written(16)[0];
   host.hear(Told::answer_over_ip(frame));
@@ -392,21 +392,21 @@ TEST(Cnms, over_ip_require_a_signature_and_a_new_sequence_if_a_key_is_set) {
     EXPECT_TRUE(sign_l3_cnm(bytes, kCnmPort, key));
     return bytes;
   };
-  SipKey other = kKey;
+  SipKey other = kCnmKey;
   other[0] ^= 1;
   host.hear(signed_with(7, other));
   host.expect_only("cnms_unsigned", 2);
-  host.hear(signed_with(7, kKey));
+  host.hear(signed_with(7, kCnmKey));
   EXPECT_EQ(host.count("cnms_taken"), 1U);
-  host.hear(signed_with(7, kKey));
-  host.hear(signed_with(6, kKey));
+  host.hear(signed_with(7, kCnmKey));
+  host.hear(signed_with(6, kCnmKey));
   EXPECT_EQ(host.count("cnms_old"), 2U);
-  host.hear(signed_with(8, kKey));
+  host.hear(signed_with(8, kCnmKey));
   EXPECT_EQ(host.count("cnms_taken"), 2U);
-  host.hear(signed_with(600'000, kKey));  // 6 s ahead of the clock
+  host.hear(signed_with(600'000, kCnmKey));  // 6 s ahead of the clock
   EXPECT_EQ(host.count("cnms_old"), 3U);
   host.now += 6s;
-  host.hear(signed_with(9, kKey));
+  host.hear(signed_with(9, kCnmKey));
   EXPECT_EQ(host.count("cnms_old"), 4U);
   EXPECT_EQ(host.requests().notices, 2U);
 }

@@ -11,7 +11,7 @@
 namespace roci::test {
 namespace {
 
-constexpr ExtensionConfig kAuto{.mode = ExtensionMode::kAuto};
+constexpr ExtensionConfig kAutoOnly{.mode = ExtensionMode::kAuto};
 constexpr ExtensionConfig kEverything{.mode = ExtensionMode::kAuto,
                                       .selective_repeat = true,
                                       .authenticate = true,
@@ -93,9 +93,9 @@ TEST(Negotiation, queue_pair_creates_its_session_at_the_first_packet) {
 
 // The receive window must apply before the queue pair receives its first packet, so the session is created at once.
 TEST(Negotiation, host_with_a_receive_window_creates_the_session_at_once) {
-  ExtensionConfig narrow = kAuto;
+  ExtensionConfig narrow = kAutoOnly;
   narrow.receive_window = 4096;
-  TwoHosts net({.extensions_a = kAuto, .extensions_b = narrow});
+  TwoHosts net({.extensions_a = kAutoOnly, .extensions_b = narrow});
   connect_again(net);
   EXPECT_NE(session_so_far(net.b), nullptr);
   EXPECT_EQ(TwoHosts::core(net.a).requester.flow().receiver_window, 4096U);
@@ -138,7 +138,7 @@ TEST(Negotiation, standard_peer_receives_mads_and_standard_packets_only) {
 
 TEST(Negotiation, capability_request_is_repeated_after_a_loss) {
   for (const bool lose_answers : {false, true}) {
-    TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
+    TwoHosts net({.extensions_a = kAutoOnly, .extensions_b = kAutoOnly});
     uint32_t to_lose = 3;
     net.watch = [&](const Packet& packet, char direction) {
       SimVerdict verdict;
@@ -193,7 +193,7 @@ TEST(Negotiation, mode_on_fails_for_standard_peers_and_waits_for_rocinante_peers
   EXPECT_EQ(error_events(without.a), 1U);
   EXPECT_TRUE(std::ranges::none_of(without.wire, [](const auto& line) { return line.starts_with("> RC_"); }));
 
-  TwoHosts with({.extensions_a = {.mode = ExtensionMode::kOn}, .extensions_b = kAuto});
+  TwoHosts with({.extensions_a = {.mode = ExtensionMode::kOn}, .extensions_b = kAutoOnly});
   uint32_t to_lose = 2;
   with.watch = [&](const Packet& packet, char direction) {
     SimVerdict verdict;
@@ -209,7 +209,7 @@ TEST(Negotiation, mode_on_fails_for_standard_peers_and_waits_for_rocinante_peers
 // up.
 TEST(Negotiation, mode_on_waits_longer_for_a_peer_that_has_sent_a_request) {
   for (const Nanos silence : {Nanos{2s}, Nanos{100s}}) {
-    TwoHosts net({.extensions_a = {.mode = ExtensionMode::kOn}, .extensions_b = kAuto});
+    TwoHosts net({.extensions_a = {.mode = ExtensionMode::kOn}, .extensions_b = kAutoOnly});
     net.watch = [&](const Packet& packet, char direction) {
       SimVerdict verdict;
       verdict.drop = is_mad(packet) && direction == '<' && net.now() < silence &&

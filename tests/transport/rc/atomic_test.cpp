@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "support/hosts/two_hosts.hpp"
+#include "transport/once.hpp"
 
 namespace roci::test {
 namespace {
@@ -20,12 +21,6 @@ void set_word(Side& side, size_t offset, uint64_t word) {
 
 // Offset of an 8-byte aligned word in the memory of a host.
 constexpr size_t kWord = 4096;
-
-std::function<bool(const std::string&)> once(const std::string& line) {
-  return [line, done = false](const std::string& seen) mutable {
-    return !done && seen == line && (done = true);
-  };
-}
 
 TEST(Atomic, fetch_add_returns_the_old_value_and_adds) {
   TwoHosts net;

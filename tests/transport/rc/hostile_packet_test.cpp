@@ -11,8 +11,8 @@
 namespace roci::test {
 namespace {
 
-constexpr uint8_t kInvalid = 0x61;  // NAK syndromes
-constexpr uint8_t kAccess = 0x62;
+constexpr uint8_t kInvalidRequest = 0x61;  // NAK syndromes
+constexpr uint8_t kAccessError = 0x62;
 
 struct Refused {
   const char* name;
@@ -128,104 +128,109 @@ const Fatal kFatal[] = {
        return std::vector{with_reth(h.write(Opcode::kRcWriteOnly, 0, 0, 16, 16),
                                     h.side.address(LoneHost::kGuard), h.side.region->rkey() ^ 1, 16)};
      },
-     kAccess, 0},
+     kAccessError, 0},
     {"one byte before the region",
      [](const LoneHost& h) {
        return std::vector{with_reth(h.write(Opcode::kRcWriteOnly, 0, 0, 16, 16),
                                     h.side.address(LoneHost::kGuard) - 1, h.side.region->rkey(), 16)};
      },
-     kAccess, 0},
+     kAccessError, 0},
     {"one byte behind the region",
      [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteOnly, 0, 8192 - 15, 16, 16)}; },
-     kAccess, 0},
+     kAccessError, 0},
     {"an address that wraps",
      [](const LoneHost& h) {
        return std::vector{with_reth(h.write(Opcode::kRcWriteOnly, 0, 0, 16, 16), ~uint64_t{0} - 7,
                                     h.side.region->rkey(), 16)};
      },
-     kAccess, 0},
+     kAccessError, 0},
     {"a message that begins inside and ends behind the region",
-     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 8193)}; }, kAccess,
-     0},
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 8193)}; },
+     kAccessError, 0},
     {"a WRITE of more than 2^31 bytes",
      [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 0x80000001)}; },
-     kInvalid, 0},
+     kInvalidRequest, 0},
     {"less payload than announced",
-     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteOnly, 0, 0, 15, 16)}; }, kInvalid, 0},
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteOnly, 0, 0, 15, 16)}; },
+     kInvalidRequest, 0},
     {"more payload than announced",
-     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteOnly, 0, 0, 17, 16)}; }, kInvalid, 0},
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteOnly, 0, 0, 17, 16)}; },
+     kInvalidRequest, 0},
     {"a first packet that is all of it",
-     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 256)}; }, kInvalid,
-     0},
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 256)}; },
+     kInvalidRequest, 0},
     {"a last packet that comes too early",
      [](const LoneHost& h) {
        return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 1000),
                           h.write(Opcode::kRcWriteLast, 1, 0, 100, 0)};
      },
-     kInvalid, 1},
+     kInvalidRequest, 1},
     {"a middle packet where the last is due",
      [](const LoneHost& h) {
        return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 512),
                           h.write(Opcode::kRcWriteMiddle, 1, 0, 256, 0)};
      },
-     kInvalid, 1},
+     kInvalidRequest, 1},
     {"a middle packet out of nothing",
-     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcWriteMiddle, 0, 256)}; }, kInvalid, 0},
+     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcWriteMiddle, 0, 256)}; },
+     kInvalidRequest, 0},
     {"a last packet out of nothing",
-     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcSendLast, 0, 16)}; }, kInvalid, 0},
+     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcSendLast, 0, 16)}; }, kInvalidRequest,
+     0},
     {"a message within a message",
      [](const LoneHost& h) {
        return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 512),
                           h.write(Opcode::kRcWriteOnly, 1, 0, 16, 16)};
      },
-     kInvalid, 1},
+     kInvalidRequest, 1},
     {"a READ within a message",
      [](const LoneHost& h) {
        return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 512), h.read(1, 0, 16)};
      },
-     kInvalid, 1},
+     kInvalidRequest, 1},
     {"a SEND packet within a WRITE",
      [](const LoneHost& h) {
        return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 512),
                           h.request(Opcode::kRcSendLast, 1, 256)};
      },
-     kInvalid, 1},
+     kInvalidRequest, 1},
     {"a first packet below the path MTU",
-     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 252, 512)}; }, kInvalid,
-     0},
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 252, 512)}; },
+     kInvalidRequest, 0},
     {"a first packet above the path MTU",
-     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 260, 512)}; }, kInvalid,
-     0},
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 260, 512)}; },
+     kInvalidRequest, 0},
     {"an only packet above the path MTU",
-     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteOnly, 0, 0, 257, 257)}; }, kInvalid,
-     0},
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteOnly, 0, 0, 257, 257)}; },
+     kInvalidRequest, 0},
     {"an empty last packet",
      [](const LoneHost& h) {
        return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 512),
                           h.request(Opcode::kRcWriteLast, 1, 0)};
      },
-     kInvalid, 1},
+     kInvalidRequest, 1},
     {"a READ request with payload",
      [](const LoneHost& h) {
        Packet p = h.read(0, 0, 16);
        return std::vector{p.with_payload(ByteVector(4, 1))};
      },
-     kInvalid, 0},
+     kInvalidRequest, 0},
     {"pad that is not needed",
      [](const LoneHost& h) { return std::vector{with_pad(h.write(Opcode::kRcWriteOnly, 0, 0, 15, 15), 3)}; },
-     kInvalid, 0},
+     kInvalidRequest, 0},
     {"no pad where some is due",
      [](const LoneHost& h) { return std::vector{with_pad(h.write(Opcode::kRcWriteOnly, 0, 0, 15, 15), 0)}; },
-     kInvalid, 0},
+     kInvalidRequest, 0},
     {"a READ of more than 2^31 bytes",
-     [](const LoneHost& h) { return std::vector{h.read(0, 0, 0x80000001)}; }, kInvalid, 0},
+     [](const LoneHost& h) { return std::vector{h.read(0, 0, 0x80000001)}; }, kInvalidRequest, 0},
     {"a READ of 2^32 - 1 bytes", [](const LoneHost& h) { return std::vector{h.read(0, 0, 0xffffffff)}; },
-     kInvalid, 0},
-    {"a READ over the end", [](const LoneHost& h) { return std::vector{h.read(0, 8000, 193)}; }, kAccess, 0},
+     kInvalidRequest, 0},
+    {"a READ over the end", [](const LoneHost& h) { return std::vector{h.read(0, 8000, 193)}; }, kAccessError,
+     0},
     {"compare and swap without the right to it",
-     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcCompareSwap, 0)}; }, kInvalid, 0},
+     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcCompareSwap, 0)}; }, kInvalidRequest, 0},
     {"fetch and add without the right to it",
-     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcFetchAdd, 0)}; }, kInvalid, 0},
+     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcFetchAdd, 0)}; }, kInvalidRequest, 0},
 };
 
 TEST(HostilePacket, invalid_requests_get_a_fatal_nak_and_write_no_memory) {
@@ -236,8 +241,9 @@ TEST(HostilePacket, invalid_requests_get_a_fatal_nak_and_write_no_memory) {
     const auto packets = row.packets(host);
     for (size_t i = 0; i + 1 < packets.size(); ++i) host.receive(packets[i]);
     const std::vector<uint8_t> before = host.side.memory;
-    const char* counter = row.syndrome == kAccess ? "naks_access_sent" : "naks_invalid_sent";
-    const std::string nak = "RC_ACK " + std::to_string(row.psn) + (row.syndrome == kAccess ? " 62" : " 61");
+    const char* counter = row.syndrome == kAccessError ? "naks_access_sent" : "naks_invalid_sent";
+    const std::string nak =
+        "RC_ACK " + std::to_string(row.psn) + (row.syndrome == kAccessError ? " 62" : " 61");
     EXPECT_EQ(host.receive(packets.back()), Lines{nak});
     EXPECT_EQ(host.side.counter(counter), 1U);
     EXPECT_EQ(host.side.memory, before);

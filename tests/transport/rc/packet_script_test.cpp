@@ -5,12 +5,13 @@
 #include <numeric>
 
 #include "support/hosts/two_hosts.hpp"
+#include "transport/once.hpp"
 
 namespace roci::test {
 namespace {
 
 // Fills the sender's memory with a recognizable pattern.
-void fill(Side& side, size_t offset, size_t length, uint8_t salt) {
+void fill_with_salt(Side& side, size_t offset, size_t length, uint8_t salt) {
   for (size_t i = 0; i < length; ++i)
     side.memory[offset + i] = static_cast<uint8_t>(salt + 31 * i + (i >> 8));
 }
@@ -19,14 +20,6 @@ bool same(const Side& x, size_t x_offset, const Side& y, size_t y_offset, size_t
   return std::equal(x.memory.begin() + static_cast<ptrdiff_t>(x_offset),
                     x.memory.begin() + static_cast<ptrdiff_t>(x_offset + length),
                     y.memory.begin() + static_cast<ptrdiff_t>(y_offset));
-}
-
-// Drops the first packet that is logged as `line`.
-std::function<bool(const std::string&)> once(const std::string& line) {
-  return [line, done = false](const std::string& seen) mutable {
-    if (done || seen != line) return false;
-    return done = true;
-  };
 }
 
 void expect_success(const std::vector<ibv_wc>& completions, std::initializer_list<uint64_t> ids) {
@@ -42,7 +35,7 @@ void expect_success(const std::vector<ibv_wc>& completions, std::initializer_lis
 TEST(PacketScript, write_of_three_packets_is_acknowledged_up_to_its_last_packet) {
   TwoHosts net;
   net.connect();
-  fill(net.a, 0, 2500, 1);
+  fill_with_salt(net.a, 0, 2500, 1);
   ASSERT_EQ(net.write(7, 0, 2500, 100), 0);
   net.run();
   ASSERT_GE(net.wire.size(), 4U);
@@ -57,7 +50,7 @@ TEST(PacketScript, write_of_three_packets_is_acknowledged_up_to_its_last_packet)
 TEST(PacketScript, lost_middle_packet_causes_a_nak_and_go_back_n) {
   TwoHosts net;
   net.connect();
-  fill(net.a, 0, 4096, 2);
+  fill_with_salt(net.a, 0, 4096, 2);
   net.lose = once("> RC_WRITE_MIDDLE 1");
   ASSERT_EQ(net.write(1, 0, 4096), 0);
   net.run(1ms);  // well below the timeout: the NAK causes the repair
@@ -74,7 +67,7 @@ TEST(PacketScript, lost_middle_packet_causes_a_nak_and_go_back_n) {
 TEST(PacketScript, tail_probe_recovers_from_a_lost_nak) {
   TwoHosts net;
   net.connect();
-  fill(net.a, 0, 3000, 3);
+  fill_with_salt(net.a, 0, 3000, 3);
   Lines lost{"> RC_WRITE_MIDDLE 1", "< RC_ACK 1 nak 0"};
   net.lose = [&](const std::string& line) {
     const auto it = std::find(lost.begin(), lost.end(), line);
@@ -108,7 +101,7 @@ TEST(PacketScript, lost_ack_is_covered_by_a_later_ack) {
 TEST(PacketScript, duplicate_after_a_lost_ack_is_acknowledged_and_not_executed) {
   TwoHosts net;
   net.connect();
-  fill(net.a, 0, 1500, 4);
+  fill_with_salt(net.a, 0, 1500, 4);
   net.lose = once("< RC_ACK 1 ack");
   ASSERT_EQ(net.b.receive(50, 0, 4096), 0);
   ASSERT_EQ(net.b.receive(51, 4096, 4096), 0);
@@ -126,7 +119,7 @@ TEST(PacketScript, duplicate_after_a_lost_ack_is_acknowledged_and_not_executed) 
 TEST(PacketScript, lost_last_packet_is_retransmitted) {
   TwoHosts net;
   net.connect();
-  fill(net.a, 0, 2048, 5);
+  fill_with_salt(net.a, 0, 2048, 5);
   net.lose = once("> RC_WRITE_LAST 1");
   ASSERT_EQ(net.write(1, 0, 2048), 0);
   net.run();
@@ -139,7 +132,7 @@ TEST(PacketScript, lost_last_packet_is_retransmitted) {
 TEST(PacketScript, rnr_nak_delays_the_retransmission) {
   TwoHosts net;
   net.connect();
-  fill(net.a, 0, 100, 6);
+  fill_with_salt(net.a, 0, 100, 6);
   ASSERT_EQ(net.a.post(IBV_WR_SEND_WITH_IMM, 1, 0, 100, 0, 0, 0, 0x01020304), 0);
   net.run(700us);  // one RNR wait (640 us), then the second RNR NAK
   EXPECT_EQ(net.wire,
@@ -170,7 +163,7 @@ TEST(PacketScript, packets_after_an_rnr_nak_are_dropped_without_another_nak) {
 TEST(PacketScript, read_is_answered_with_its_data) {
   TwoHosts net;
   net.connect();
-  fill(net.b, 0, 2500, 7);
+  fill_with_salt(net.b, 0, 2500, 7);
   ASSERT_EQ(net.read(3, 100, 2500), 0);
   net.run();
   EXPECT_EQ(net.wire, (Lines{"> RC_READ_REQUEST 0", "< RC_READ_RESP_FIRST 0", "< RC_READ_RESP_MIDDLE 1",
@@ -184,7 +177,7 @@ TEST(PacketScript, read_is_answered_with_its_data) {
 TEST(PacketScript, lost_read_response_is_requested_again_from_the_gap) {
   TwoHosts net;
   net.connect();
-  fill(net.b, 0, 4096, 8);
+  fill_with_salt(net.b, 0, 4096, 8);
   net.lose = once("< RC_READ_RESP_MIDDLE 1");
   ASSERT_EQ(net.read(3, 0, 4096), 0);
   net.run();
@@ -199,7 +192,7 @@ TEST(PacketScript, lost_read_response_is_requested_again_from_the_gap) {
 TEST(PacketScript, lost_last_read_response_is_requested_again) {
   TwoHosts net;
   net.connect();
-  fill(net.b, 0, 2048, 9);
+  fill_with_salt(net.b, 0, 2048, 9);
   net.lose = once("< RC_READ_RESP_LAST 1");
   ASSERT_EQ(net.read(3, 0, 2048), 0);
   net.run();
@@ -212,7 +205,7 @@ TEST(PacketScript, lost_last_read_response_is_requested_again) {
 TEST(PacketScript, ack_of_a_later_write_reissues_an_unanswered_read) {
   TwoHosts net;
   net.connect();
-  fill(net.b, 0, 100, 10);
+  fill_with_salt(net.b, 0, 100, 10);
   net.lose = once("< RC_READ_RESP_ONLY 0");
   ASSERT_EQ(net.read(1, 0, 100), 0);
   ASSERT_EQ(net.write(2, 200, 8, 5000), 0);
@@ -238,8 +231,8 @@ TEST(PacketScript, psn_wraps_within_a_message_with_a_loss) {
   options.psn_a = 0xfffffd;
   TwoHosts net(options);
   net.connect();
-  fill(net.a, 0, 10'000, 11);
-  fill(net.b, 20'000, 10'000, 12);
+  fill_with_salt(net.a, 0, 10'000, 11);
+  fill_with_salt(net.b, 20'000, 10'000, 12);
   // The PSN wraps within the WRITE. A loss directly after the wrap makes the requester go back across it.
   net.lose = once("> RC_WRITE_MIDDLE 4");
   ASSERT_EQ(net.write(1, 0, 10'000), 0);
@@ -256,7 +249,7 @@ TEST(PacketScript, psn_wraps_within_read_responses_with_a_loss) {
   options.psn_a = 0xfffffe;
   TwoHosts net(options);
   net.connect();
-  fill(net.b, 0, 8192, 13);
+  fill_with_salt(net.b, 0, 8192, 13);
   net.lose = once("< RC_READ_RESP_MIDDLE 2");  // PSN 0
   ASSERT_EQ(net.read(1, 0, 8192), 0);
   net.run();
@@ -269,7 +262,7 @@ TEST(PacketScript, lsn_continues_beyond_4_gib) {
   net.connect();
   const Lsn start{(1ULL << 32) - 3000};
   net.core(net.a).requester.set_first_lsn(start);
-  fill(net.a, 0, 600'000, 14);
+  fill_with_salt(net.a, 0, 600'000, 14);
   net.lose = once("> RC_WRITE_MIDDLE 4");  // after the 4 GiB mark, so the window spans it
   ASSERT_EQ(net.write(1, 0, 600'000), 0);
   net.run();
@@ -402,7 +395,7 @@ TEST(PacketScript, invalid_local_key_fails_in_order_without_a_packet) {
 TEST(PacketScript, send_gathers_and_receive_scatters_several_segments) {
   TwoHosts net;
   net.connect();
-  fill(net.a, 0, 9000, 15);
+  fill_with_salt(net.a, 0, 9000, 15);
   ibv_sge from[] = {net.a.sge(0, 1000), net.a.sge(3000, 1), net.a.sge(5000, 2000)};
   ibv_sge to[] = {net.b.sge(100, 700), net.b.sge(2000, 1500), net.b.sge(6000, 1000)};
   ibv_recv_wr recv{};
@@ -438,7 +431,7 @@ TEST(PacketScript, send_gathers_and_receive_scatters_several_segments) {
 TEST(PacketScript, inline_data_is_copied_at_the_post) {
   TwoHosts net;
   net.connect();
-  fill(net.a, 0, 64, 16);
+  fill_with_salt(net.a, 0, 64, 16);
   const std::vector<uint8_t> original(net.a.memory.begin(), net.a.memory.begin() + 64);
   ASSERT_EQ(net.write(1, 0, 64, 0, IBV_SEND_INLINE), 0);
   std::fill_n(net.a.memory.begin(), 64, uint8_t{0});
@@ -510,8 +503,8 @@ TEST(PacketScript, transfers_over_ipv4_and_ipv6_with_every_path_mtu) {
       options.path_mtu = mtu;
       TwoHosts net(options);
       net.connect();
-      fill(net.a, 0, 50'000, 17);
-      fill(net.b, 100'000, 50'000, 18);
+      fill_with_salt(net.a, 0, 50'000, 17);
+      fill_with_salt(net.b, 100'000, 50'000, 18);
       ASSERT_EQ(net.write(1, 0, 50'000), 0);
       ASSERT_EQ(net.read(2, 100'000, 50'000, 100'000), 0);
       net.run();

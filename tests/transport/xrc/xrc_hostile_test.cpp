@@ -8,7 +8,7 @@
 namespace roci::test {
 namespace {
 
-constexpr uint8_t kInvalid = 0x61;
+constexpr uint8_t kXrcInvalidRequest = 0x61;
 const Lines kNaked{"XRC_ACK 0 61"};
 
 class HostileXrc : public testing::Test {
@@ -143,13 +143,13 @@ TEST_F(HostileXrc, invalid_requests_get_a_fatal_nak) {
     Packet packet;
     uint8_t syndrome;
   } rows[] = {
-      {"a middle packet of nothing", request(Opcode::kXrcSendMiddle, 0, 256), kInvalid},
-      {"a first packet that is short", request(Opcode::kXrcSendFirst, 0, 100), kInvalid},
+      {"a middle packet of nothing", request(Opcode::kXrcSendMiddle, 0, 256), kXrcInvalidRequest},
+      {"a first packet that is short", request(Opcode::kXrcSendFirst, 0, 100), kXrcInvalidRequest},
       {"WRITE beyond the region",
        request(Opcode::kXrcWriteOnly, 0, 16).with_reth(outside, MemoryKey{host_.side.region->rkey()}, 16),
        0x62},
-      {"atomic that is not allowed", request(Opcode::kXrcFetchAdd, 0), kInvalid},
-      {"SEND longer than its receive", request(Opcode::kXrcSendOnly, 0, 256), kInvalid},
+      {"atomic that is not allowed", request(Opcode::kXrcFetchAdd, 0), kXrcInvalidRequest},
+      {"SEND longer than its receive", request(Opcode::kXrcSendOnly, 0, 256), kXrcInvalidRequest},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);
@@ -173,7 +173,7 @@ TEST_F(HostileXrc, fatal_nak_fails_the_request_of_the_initiator) {
       send_xrc(host_.side, *initiator_, {.request = {.offset = LoneHost::kGuard, .length = 10}, .srq = 5}),
       0);
   EXPECT_EQ(host_.work(), Lines{"XRC_SEND_ONLY 0"});
-  Packet nak = host_.response(Opcode::kXrcAcknowledge, 0, kInvalid);
+  Packet nak = host_.response(Opcode::kXrcAcknowledge, 0, kXrcInvalidRequest);
   nak.bth.destination_qp = Qpn{initiator_->qp_num()};
   host_.receive(nak);
   EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_REM_INV_REQ_ERR});

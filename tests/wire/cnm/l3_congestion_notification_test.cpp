@@ -11,8 +11,8 @@ namespace {
 using test::from_hex;
 using test::RoomyFrame;
 
-constexpr uint16_t kPort = 49200;
-const MacAddress kSwitch{{0x02, 0, 0, 0, 0, 0xaa}};
+constexpr uint16_t kCnmPort = 49200;
+const MacAddress kCongestedSwitch{{0x02, 0, 0, 0, 0, 0xaa}};
 const SipKey kKey{1, 2, 3};
 
 struct Message {
@@ -25,7 +25,7 @@ struct Message {
   [[nodiscard]] ByteVector build() {
     cnm.msdu = msdu;
     ByteVector out(kMaxL3CnmFrame, 0xee);
-    out.resize(build_l3_cnm(path, kPort, flow, cnm, tlvs, out));
+    out.resize(build_l3_cnm(path, kCnmPort, flow, cnm, tlvs, out));
     out.shrink_to_fit();
     return out;
   }
@@ -40,14 +40,14 @@ Message example(bool ipv6) {
   m.flow.source_port = ipv6 ? 5678 : 0xc123;
   m.flow.destination_port = ipv6 ? 21 : kRoceUdpPort;
   m.path.destination_mac = MacAddress{{0x02, 0, 0, 0, 0, 0x01}};
-  m.path.source_mac = kSwitch;
+  m.path.source_mac = kCongestedSwitch;
   m.path.destination_ip = m.flow.source;
   m.path.source_ip = m.flow.destination;
   m.path.udp_source_port = 0xd000;
   m.path.traffic_class = 48 << 2;
   m.msdu = from_hex("0800 4500 0030 0001");
   m.cnm.feedback = 21;
-  m.cnm.point = {kSwitch, Be16{0x0305}};
+  m.cnm.point = {kCongestedSwitch, Be16{0x0305}};
   m.cnm.queue_offset = 375;
   m.cnm.queue_delta = -156;
   m.cnm.priority = 3;
@@ -98,7 +98,7 @@ TEST(L3Cnm, frame_over_ipv6_with_tlvs_matches_documentation) {
 
 void expect_read(Message& m) {
   const ByteVector frame = m.build();
-  const L3CnmView view = parse_l3_cnm(frame, kPort);
+  const L3CnmView view = parse_l3_cnm(frame, kCnmPort);
   ASSERT_EQ(view.outcome, L3CnmOutcome::kAccepted) << l3_cnm_outcome_name(view.outcome);
   EXPECT_EQ(view.pdu, CnmOutcome::kAccepted);
   EXPECT_EQ(view.flow, m.flow);
@@ -147,9 +147,9 @@ TEST(L3Cnm, is_converted_in_place_to_layer_2_cnm) {
     Message m = example(ipv6);
     m.tlvs = all_but_auth();
     RoomyFrame frame(m.build(), 0);
-    const L3CnmView view = parse_l3_cnm(frame.front.head(), kPort);
+    const L3CnmView view = parse_l3_cnm(frame.front.head(), kCnmPort);
     ASSERT_TRUE(view.accepted());
-    CnmLink link{MacAddress{{0x02, 0, 0, 0, 0, 0x55}}, kSwitch, {}};
+    CnmLink link{MacAddress{{0x02, 0, 0, 0, 0, 0x55}}, kCongestedSwitch, {}};
     link.tags.vlan[0] = {kEtherTypeVlan, 0xc064};
     link.tags.vlan_count = 1;
     link.tags.flow = 0xa878;
@@ -164,34 +164,34 @@ TEST(L3Cnm, is_converted_in_place_to_layer_2_cnm) {
   }
   Message m = example(false);
   RoomyFrame frame(m.build());
-  const L3CnmView view = parse_l3_cnm(frame.front.head(), kPort);
+  const L3CnmView view = parse_l3_cnm(frame.front.head(), kCnmPort);
   --frame.front.head_length;
   EXPECT_FALSE(to_l2_cnm(frame.front, view, {})) << "in two pieces";
 }
 
-L3CnmOutcome outcome_of(ByteVector frame) {
+L3CnmOutcome l3_cnm_outcome(ByteVector frame) {
   frame.shrink_to_fit();
-  return parse_l3_cnm(frame, kPort).outcome;
+  return parse_l3_cnm(frame, kCnmPort).outcome;
 }
 
 // Replaces one byte of the UDP payload, without a UDP checksum.
 L3CnmOutcome outcome_with(ByteVector frame, size_t at, uint8_t value) {
   frame[14 + 20 + 6] = frame[14 + 20 + 7] = 0;
   frame[14 + 20 + 8 + at] = value;
-  return outcome_of(frame);
+  return l3_cnm_outcome(frame);
 }
 
 TEST(L3Cnm, invalid_encapsulation_has_a_specific_outcome) {
   const ByteVector right = example(false).build();
-  ASSERT_EQ(outcome_of(right), L3CnmOutcome::kAccepted);
+  ASSERT_EQ(l3_cnm_outcome(right), L3CnmOutcome::kAccepted);
   for (size_t length = 0; length < right.size(); ++length)
-    EXPECT_EQ(outcome_of({right.begin(), right.begin() + static_cast<ptrdiff_t>(length)}),
+    EXPECT_EQ(l3_cnm_outcome({right.begin(), right.begin() + static_cast<ptrdiff_t>(length)}),
               L3CnmOutcome::kTruncated);
-  EXPECT_EQ(parse_l3_cnm(right, kPort + 1).outcome, L3CnmOutcome::kNotL3Cnm);
+  EXPECT_EQ(parse_l3_cnm(right, kCnmPort + 1).outcome, L3CnmOutcome::kNotL3Cnm);
   const auto with = [&right](size_t at, uint8_t value) {
     ByteVector frame = right;
     frame[at] = value;
-    return outcome_of(frame);
+    return l3_cnm_outcome(frame);
   };
   EXPECT_EQ(with(13, 0x06), L3CnmOutcome::kNotL3Cnm);
   EXPECT_EQ(with(23, 6), L3CnmOutcome::kNotL3Cnm);
@@ -202,10 +202,10 @@ TEST(L3Cnm, invalid_encapsulation_has_a_specific_outcome) {
   EXPECT_EQ(with(right.size() - 1, 0x77), L3CnmOutcome::kBadChecksum);
   ByteVector padded = right;
   padded.resize(200);
-  EXPECT_EQ(outcome_of(padded), L3CnmOutcome::kAccepted);
+  EXPECT_EQ(l3_cnm_outcome(padded), L3CnmOutcome::kAccepted);
   ByteVector v6 = example(true).build();
   v6[14 + 40 + 6] = v6[14 + 40 + 7] = 0;
-  EXPECT_EQ(outcome_of(v6), L3CnmOutcome::kBadChecksum) << "none over IPv6";
+  EXPECT_EQ(l3_cnm_outcome(v6), L3CnmOutcome::kBadChecksum) << "none over IPv6";
 }
 
 // IPv4-mapped addresses would name an IPv4 flow.
@@ -226,7 +226,7 @@ TEST(L3Cnm, rejects_flow_with_ipv4_mapped_addresses) {
     const uint16_t checksum = compute_udp_checksum(view);
     frame[flow - 2] = static_cast<uint8_t>(checksum >> 8);
     frame[flow - 1] = static_cast<uint8_t>(checksum);
-    EXPECT_EQ(outcome_of(frame), L3CnmOutcome::kBadFlow);
+    EXPECT_EQ(l3_cnm_outcome(frame), L3CnmOutcome::kBadFlow);
   }
 }
 
@@ -254,7 +254,7 @@ L3CnmOutcome outcome_shortened(uint32_t length) {
   frame[14 + 20 + 6] = frame[14 + 20 + 7] = 0;
   frame[17] = static_cast<uint8_t>(28 + length);
   frame[39] = static_cast<uint8_t>(8 + length);
-  return outcome_of(frame);
+  return l3_cnm_outcome(frame);
 }
 
 TEST(L3Cnm, rejects_lengths_shorter_than_its_contents) {
@@ -299,9 +299,9 @@ TEST(L3Cnm, signed_message_is_verified_only_if_unchanged) {
     m.tlvs = all_but_auth();
     m.tlvs.auth_sequence = 42;
     ByteVector frame = m.build();
-    EXPECT_FALSE(verify_l3_cnm(frame, parse_l3_cnm(frame, kPort), kKey)) << "not signed yet";
-    ASSERT_TRUE(sign_l3_cnm(frame, kPort, kKey));
-    const L3CnmView view = parse_l3_cnm(frame, kPort);
+    EXPECT_FALSE(verify_l3_cnm(frame, parse_l3_cnm(frame, kCnmPort), kKey)) << "not signed yet";
+    ASSERT_TRUE(sign_l3_cnm(frame, kCnmPort, kKey));
+    const L3CnmView view = parse_l3_cnm(frame, kCnmPort);
     ASSERT_TRUE(view.accepted());
     EXPECT_EQ(view.tlvs.auth_sequence, 42);
     EXPECT_TRUE(verify_l3_cnm(frame, view, kKey));
@@ -316,8 +316,8 @@ TEST(L3Cnm, signed_message_is_verified_only_if_unchanged) {
   }
   Message m = example(false);
   ByteVector frame = m.build();
-  EXPECT_FALSE(sign_l3_cnm(frame, kPort, kKey)) << "no AUTH";
-  EXPECT_FALSE(verify_l3_cnm(frame, parse_l3_cnm(frame, kPort), kKey));
+  EXPECT_FALSE(sign_l3_cnm(frame, kCnmPort, kKey)) << "no AUTH";
+  EXPECT_FALSE(verify_l3_cnm(frame, parse_l3_cnm(frame, kCnmPort), kKey));
 }
 
 }  // namespace

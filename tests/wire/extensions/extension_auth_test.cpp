@@ -12,16 +12,15 @@ namespace roci {
 namespace {
 
 using test::from_hex;
+using test::kAllExtensions;
 using test::parse;
-
-constexpr uint16_t kAll = 0xffff;
 
 SipKey example_key() {
   return derive_auth_key({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, Qpn{0x11}, Qpn{0x118});
 }
 
 ExtensionView block_of(const ByteVector& frame) {
-  return split_payload(parse(frame), static_cast<uint32_t>(frame.size()), kAll).block;
+  return split_payload(parse(frame), static_cast<uint32_t>(frame.size()), kAllExtensions).block;
 }
 
 ByteVector signed_frame(const SipKey& key, Packet packet, uint64_t sequence) {

@@ -14,10 +14,9 @@ namespace roci {
 namespace {
 
 using test::from_hex;
+using test::kAllExtensions;
 using test::parse;
 using test::random_extensions;
-
-constexpr uint16_t kAll = 0xffff;
 
 ByteVector written(const ExtensionBlock& block) {
   ByteVector bytes(block.bytes());
@@ -30,7 +29,7 @@ ByteVector written(const ExtensionBlock& block) {
 ExtensionOutcome try_parse(std::span<const uint8_t> bytes, AfterBlock behind) {
   const auto copy = std::make_unique<uint8_t[]>(bytes.size());
   if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
-  const ExtensionView view = parse_extensions({copy.get(), bytes.size()}, behind, kAll);
+  const ExtensionView view = parse_extensions({copy.get(), bytes.size()}, behind, kAllExtensions);
   if (!view.accepted()) {
     EXPECT_EQ(view.bytes, 0);
     EXPECT_EQ(view.types, 0);
@@ -148,7 +147,7 @@ constexpr Golden kFullBlock = {"a block with everything in it",
 TEST(Extensions, layout_matches_documentation) {
   EXPECT_EQ(hex_text(written(full_block())), hex_text(from_hex(kFullBlock.hex)));
   const ByteVector bytes = from_hex(kFullBlock.hex);
-  const ExtensionView view = parse_extensions(bytes, AfterBlock::kNothing, kAll);
+  const ExtensionView view = parse_extensions(bytes, AfterBlock::kNothing, kAllExtensions);
   ASSERT_TRUE(view.accepted()) << extension_outcome_name(view.outcome);
   EXPECT_EQ(view.bytes, bytes.size());
   EXPECT_EQ(view.source_qp().qp.get(), 0x118U);
@@ -170,15 +169,16 @@ TEST(Extensions, round_trip_preserves_any_values) {
     const ExtensionBlock block = random_extensions(rng);
     ByteVector bytes = written(block);
     EXPECT_LE(bytes.size(), max_extension_bytes());
-    ExtensionView view = parse_extensions(bytes, AfterBlock::kNothing, kAll);
+    ExtensionView view = parse_extensions(bytes, AfterBlock::kNothing, kAllExtensions);
     ASSERT_TRUE(view.accepted()) << extension_outcome_name(view.outcome);
     EXPECT_EQ(view.types, block.types());
     EXPECT_EQ(read_extensions(view), block);
     // Followed by a payload.
     const size_t length = bytes.size();
     bytes.resize(length + rng.between(1, 9), 0xee);
-    EXPECT_EQ(parse_extensions(bytes, AfterBlock::kNothing, kAll).outcome, ExtensionOutcome::kTrailingBytes);
-    view = parse_extensions(bytes, AfterBlock::kPayload, kAll);
+    EXPECT_EQ(parse_extensions(bytes, AfterBlock::kNothing, kAllExtensions).outcome,
+              ExtensionOutcome::kTrailingBytes);
+    view = parse_extensions(bytes, AfterBlock::kPayload, kAllExtensions);
     ASSERT_TRUE(view.accepted());
     EXPECT_EQ(view.bytes, length);
     // One type of the block is not permitted.
@@ -203,7 +203,7 @@ TEST(Extensions, in_place_layout_equals_written_block) {
     if (types == 0) continue;
     ByteVector place(block.bytes(), 0xee);
     const ExtensionView laid_out = lay_out_block(place.data(), types);
-    const ExtensionView parsed = parse_extensions(place, AfterBlock::kNothing, kAll);
+    const ExtensionView parsed = parse_extensions(place, AfterBlock::kNothing, kAllExtensions);
     ASSERT_TRUE(parsed.accepted()) << extension_outcome_name(parsed.outcome);
     EXPECT_EQ(laid_out.types, parsed.types);
     EXPECT_EQ(laid_out.bytes, parsed.bytes);
@@ -211,7 +211,7 @@ TEST(Extensions, in_place_layout_equals_written_block) {
     EXPECT_EQ(read_extensions(laid_out), read_extensions(parsed));
     if (!block.lsn) continue;
     value_to_write<LsnValue>(laid_out, ExtensionType::kLsn).lsn.set(block.lsn->value());
-    EXPECT_EQ(parse_extensions(place, AfterBlock::kNothing, kAll).lsn(), *block.lsn);
+    EXPECT_EQ(parse_extensions(place, AfterBlock::kNothing, kAllExtensions).lsn(), *block.lsn);
   }
 }
 
@@ -242,14 +242,14 @@ TEST(Extensions, out_of_range_values_are_clamped) {
     ExtensionBlock block;
     block.rate = row.in;
     const ByteVector bytes = written(block);
-    const auto back = read_extensions(parse_extensions(bytes, AfterBlock::kNothing, kAll));
+    const auto back = read_extensions(parse_extensions(bytes, AfterBlock::kNothing, kAllExtensions));
     EXPECT_EQ(back.rate, (RateValues{row.in.delta, row.out})) << row.in.rate;
   }
   ExtensionBlock block;
   block.flows = FlowsValues{false, 0x1000000};
   block.int_echo.emplace().hop_count = 200;
   const ByteVector bytes = written(block);
-  const auto back = read_extensions(parse_extensions(bytes, AfterBlock::kNothing, kAll));
+  const auto back = read_extensions(parse_extensions(bytes, AfterBlock::kNothing, kAllExtensions));
   EXPECT_EQ(back.flows->count, 0xffffffU);
   EXPECT_EQ(back.int_echo->hop_count, kMaxIntHops);
 }
@@ -368,7 +368,7 @@ TEST(PayloadSplit, separates_extension_block_and_payload) {
     const ByteVector bytes = encode_packet(p.finish());
     const FrameView view = parse(bytes);
     const auto all = static_cast<uint32_t>(bytes.size());
-    const ExtendedPayload split = split_payload(view, all, kAll);
+    const ExtendedPayload split = split_payload(view, all, kAllExtensions);
     EXPECT_EQ(split.payload_length, length);
     EXPECT_EQ(check_payload(info, split.payload_length, view.pad, static_cast<uint32_t>(length)),
               PayloadCheck::kRight);
@@ -397,7 +397,7 @@ TEST(PayloadSplit, block_beyond_first_segment_is_reported_out_of_reach) {
     std::memcpy(first.get(), bytes.data(), head);
     const FrameView view = parse_frame(first.get(), head, static_cast<uint32_t>(bytes.size()));
     ASSERT_EQ(view.kind, FrameKind::kRoce);
-    const ExtendedPayload split = split_payload(view, head, kAll);
+    const ExtendedPayload split = split_payload(view, head, kAllExtensions);
     EXPECT_EQ(split.block.outcome, head < whole.payload_offset + block.bytes() ? ExtensionOutcome::kOutOfReach
                                                                                : ExtensionOutcome::kAccepted);
   }
@@ -408,7 +408,8 @@ TEST(PayloadSplit, rejects_acknowledgment_with_trailing_bytes) {
   p.with_payload(ByteVector(4));
   const ByteVector bytes = encode_packet(p.finish());
   const auto length = static_cast<uint32_t>(bytes.size());
-  EXPECT_EQ(split_payload(parse(bytes), length, kAll).block.outcome, ExtensionOutcome::kTrailingBytes);
+  EXPECT_EQ(split_payload(parse(bytes), length, kAllExtensions).block.outcome,
+            ExtensionOutcome::kTrailingBytes);
 }
 
 // The packet from the BTH to the end of the payload, as printed in the document.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "wire/icrc/icrc.hpp"
+#include "wire/int/telemetry_values.hpp"
 #include "wire/net/rewrite.hpp"
 #include "wire/roce/packet_fields.hpp"
 #include "wire/wire_test_support.hpp"
@@ -11,23 +12,23 @@ namespace roci {
 namespace {
 
 using test::from_hex;
+using test::kTelemetryDomain;
+using test::kTelemetryPort;
 using test::RoomyFrame;
 
-constexpr uint16_t kPort = 5000;
-constexpr uint16_t kDomain = 7;
 constexpr uint32_t kMtu = 9000;
 
 IntSource source(uint16_t instructions = 0,
                  uint16_t domain_instructions = int_domain_instruction::kCompactHop) {
   IntSource s;
-  s.port = kPort;
+  s.port = kTelemetryPort;
   s.instructions = instructions;
-  s.domain = kDomain;
+  s.domain = kTelemetryDomain;
   s.domain_instructions = domain_instructions;
   return s;
 }
 
-HopReport report(uint32_t switch_id = 0x12345) {
+HopReport example_report(uint32_t switch_id = 0x12345) {
   HopReport r;
   r.switch_id = switch_id;
   r.ingress_port = 0x0102;
@@ -41,19 +42,19 @@ HopReport report(uint32_t switch_id = 0x12345) {
   return r;
 }
 
-IntView view_of(const FrameFront& frame) { return parse_int(frame.head(), frame.length, kPort); }
+IntView view_of(const FrameFront& frame) { return parse_int(frame.head(), frame.length, kTelemetryPort); }
 
-IntEdit push(FrameFront& frame, const HopReport& r, uint16_t domain = kDomain, uint32_t mtu = kMtu) {
+IntEdit push(FrameFront& frame, const HopReport& r, uint16_t domain = kTelemetryDomain, uint32_t mtu = kMtu) {
   const IntView view = view_of(frame);
   EXPECT_TRUE(view.accepted()) << int_outcome_name(view.outcome);
   return push_int_hop(frame, view, r, domain, mtu);
 }
 
 // The ACK of icrc_test.cpp; a separate program computed its ICRC.
-const std::string kMacs = "020000000002 020000000001 0800";
+const std::string kMacsAndIpv4 = "020000000002 020000000001 0800";
 const std::string kBehindUdp = "1140ffff0000001100123456 1f000005 6d4ab86b";
 ByteVector golden_ack() {
-  return from_hex(kMacs + "4502003000014000401126b80a0000010a000002 c00012b7001c0000" + kBehindUdp);
+  return from_hex(kMacsAndIpv4 + "4502003000014000401126b80a0000010a000002 c00012b7001c0000" + kBehindUdp);
 }
 
 // A source, two switches and a sink. Expects the bytes of INT v2.1 after each step, and the original packet at the
@@ -64,26 +65,26 @@ TEST(IntEdit, bytes_at_each_step_match_the_standard) {
   s.domain_flags = int_domain_flag::kWantsResponse;
   ASSERT_EQ(begin_int(frame.front, s, kMtu), IntEdit::kDone);
   EXPECT_EQ(hex_text(frame.bytes()),
-            hex_text(from_hex(kMacs +
+            hex_text(from_hex(kMacsAndIpv4 +
                               "4502004000014000401126a80a0000010a000002 c0001388002c0000"
                               "140312b7 20000410 00000007 80008000" +
                               kBehindUdp)));
-  ASSERT_EQ(push(frame.front, report()), IntEdit::kDone);
+  ASSERT_EQ(push(frame.front, example_report()), IntEdit::kDone);
   EXPECT_EQ(hex_text(frame.bytes()),
-            hex_text(from_hex(kMacs +
+            hex_text(from_hex(kMacsAndIpv4 +
                               "4502005000014000401126980a0000010a000002 c0001388003c0000"
                               "140712b7 2000040f 00000007 80008000"
                               "12345678 0a0b0c0d 00000200 29c41bb8" +
                               kBehindUdp)));
-  ASSERT_EQ(push(frame.front, report(0x54321)), IntEdit::kDone);
+  ASSERT_EQ(push(frame.front, example_report(0x54321)), IntEdit::kDone);
   EXPECT_EQ(hex_text(frame.bytes()),
-            hex_text(from_hex(kMacs +
+            hex_text(from_hex(kMacsAndIpv4 +
                               "4502006000014000401126880a0000010a000002 c0001388004c0000"
                               "140b12b7 2000040e 00000007 80008000"
                               "54321678 0a0b0c0d 00000200 29c41bb8"
                               "12345678 0a0b0c0d 00000200 29c41bb8" +
                               kBehindUdp)));
-  EXPECT_EQ(view_of(frame.front).hop(0, kDomain)->switch_id, 0x54321);
+  EXPECT_EQ(view_of(frame.front).hop(0, kTelemetryDomain)->switch_id, 0x54321);
   strip_int(frame.front, view_of(frame.front));
   EXPECT_EQ(hex_text(frame.bytes()), hex_text(golden_ack()));
   EXPECT_EQ(frame.front.headroom, 128);
@@ -94,7 +95,7 @@ TEST(IntEdit, bytes_at_each_step_match_the_standard) {
 TEST(IntEdit, hop_contains_all_requested_values_in_order) {
   RoomyFrame frame(golden_ack(), 256);
   ASSERT_EQ(begin_int(frame.front, source(0xffff), kMtu), IntEdit::kDone);
-  ASSERT_EQ(push(frame.front, report()), IntEdit::kDone);
+  ASSERT_EQ(push(frame.front, example_report()), IntEdit::kDone);
   const IntView view = view_of(frame.front);
   ASSERT_EQ(view.hop_bytes, 92);
   EXPECT_EQ(hex_text(std::span(view.frame + view.stack_offset(), view.hop_bytes)),
@@ -102,19 +103,19 @@ TEST(IntEdit, hop_contains_all_requested_values_in_order) {
                               "ffffffffffffffff ffffffff ffffffff"
                               "ffffffff ffffffff ffffffff ffffffff ffffffff ffffffff"
                               "12345678 0a0b0c0d 00000200 29c41bb8 ffffffff")));
-  ASSERT_TRUE(view.hop(0, kDomain));
-  EXPECT_EQ(*view.hop(0, kDomain), compact_hop(report()));
+  ASSERT_TRUE(view.hop(0, kTelemetryDomain));
+  EXPECT_EQ(*view.hop(0, kTelemetryDomain), compact_hop(example_report()));
 }
 
 TEST(IntEdit, full_hop_contains_values_without_scaling) {
   RoomyFrame frame(golden_ack());
   ASSERT_EQ(begin_int(frame.front, source(0, int_domain_instruction::kFullHop), kMtu), IntEdit::kDone);
-  ASSERT_EQ(push(frame.front, report()), IntEdit::kDone);
+  ASSERT_EQ(push(frame.front, example_report()), IntEdit::kDone);
   const IntView view = view_of(frame.front);
-  ASSERT_NE(view.full(0, kDomain), nullptr);
+  ASSERT_NE(view.full(0, kTelemetryDomain), nullptr);
   EXPECT_EQ(hex_text(std::span(view.frame + view.stack_offset(), view.hop_bytes)),
             hex_text(from_hex("00012345 0102 0678 000000000a0b0c0d 0000000000001000 00001770 00002710")));
-  EXPECT_EQ(*view.hop(0, kDomain), compact_hop(report()));
+  EXPECT_EQ(*view.hop(0, kTelemetryDomain), compact_hop(example_report()));
 }
 
 // A value is never reported as all ones, which means "unknown".
@@ -122,7 +123,7 @@ TEST(IntEdit, values_saturate_below_all_ones) {
   RoomyFrame frame(golden_ack());
   const IntSource s = source(int_instruction::kHopLatency | int_instruction::kQueue, 0);
   ASSERT_EQ(begin_int(frame.front, s, kMtu), IntEdit::kDone);
-  HopReport r = report();
+  HopReport r = example_report();
   r.queue = 0xff;
   r.queue_bytes = UINT64_MAX;
   r.ingress_time = 0;
@@ -135,11 +136,11 @@ TEST(IntEdit, values_saturate_below_all_ones) {
 TEST(IntEdit, metadata_of_another_domain_is_all_ones) {
   RoomyFrame frame(golden_ack());
   ASSERT_EQ(begin_int(frame.front, source(int_instruction::kNodeId), kMtu), IntEdit::kDone);
-  ASSERT_EQ(push(frame.front, report(), kDomain + 1), IntEdit::kDone);
+  ASSERT_EQ(push(frame.front, example_report(), kTelemetryDomain + 1), IntEdit::kDone);
   const IntView view = view_of(frame.front);
   EXPECT_EQ(hex_text(std::span(view.frame + view.stack_offset(), view.hop_bytes)),
             "00012345ffffffffffffffffffffffffffffffff");
-  EXPECT_FALSE(view.hop(0, kDomain));
+  EXPECT_FALSE(view.hop(0, kTelemetryDomain));
 }
 
 // The flags of the INT header.
@@ -150,14 +151,14 @@ TEST(IntEdit, exhausted_hop_count_sets_only_the_e_bit) {
   IntSource s = source();
   s.hops = 1;
   ASSERT_EQ(begin_int(frame.front, s, kMtu), IntEdit::kDone);
-  ASSERT_EQ(push(frame.front, report()), IntEdit::kDone);
+  ASSERT_EQ(push(frame.front, example_report()), IntEdit::kDone);
   const uint32_t flags = flags_of(frame.front);
   ByteVector wanted = frame.bytes();
   wanted[14 + 20 + 8 + 4] |= 0x04;
-  EXPECT_EQ(push(frame.front, report()), IntEdit::kHopsExceeded);
+  EXPECT_EQ(push(frame.front, example_report()), IntEdit::kHopsExceeded);
   EXPECT_EQ(hex_text(frame.bytes()), hex_text(wanted));
   EXPECT_EQ(flags_of(frame.front), flags | IntMdHeader::kHopsExceeded);
-  EXPECT_EQ(push(frame.front, report()), IntEdit::kHopsExceeded);
+  EXPECT_EQ(push(frame.front, example_report()), IntEdit::kHopsExceeded);
   EXPECT_EQ(hex_text(frame.bytes()), hex_text(wanted));
 }
 
@@ -170,9 +171,9 @@ TEST(IntEdit, exceeded_mtu_sets_only_the_m_bit) {
   ASSERT_EQ(begin_int(frame.front, source(), bytes + 16), IntEdit::kDone);
   ByteVector wanted = frame.bytes();
   wanted[14 + 20 + 8 + 4] |= 0x02;
-  EXPECT_EQ(push(frame.front, report(), kDomain, bytes + 31), IntEdit::kMtuExceeded);
+  EXPECT_EQ(push(frame.front, example_report(), kTelemetryDomain, bytes + 31), IntEdit::kMtuExceeded);
   EXPECT_EQ(hex_text(frame.bytes()), hex_text(wanted));
-  EXPECT_EQ(push(frame.front, report(), kDomain, bytes + 32), IntEdit::kDone);
+  EXPECT_EQ(push(frame.front, example_report(), kTelemetryDomain, bytes + 32), IntEdit::kDone);
   EXPECT_TRUE(view_of(frame.front).header().has(IntMdHeader::kMtuExceeded)) << "stays";
   EXPECT_EQ(view_of(frame.front).hop_count, 1);
 }
@@ -182,8 +183,8 @@ TEST(IntEdit, packet_never_exceeds_ip_length_limit) {
   packet.with_payload(ByteVector(65448));  // 65492 as an IP packet
   RoomyFrame frame(encode_packet(packet.finish()));
   ASSERT_EQ(begin_int(frame.front, source(), UINT32_MAX), IntEdit::kDone);
-  EXPECT_EQ(push(frame.front, report(), kDomain, UINT32_MAX), IntEdit::kDone);
-  EXPECT_EQ(push(frame.front, report(), kDomain, UINT32_MAX), IntEdit::kMtuExceeded);
+  EXPECT_EQ(push(frame.front, example_report(), kTelemetryDomain, UINT32_MAX), IntEdit::kDone);
+  EXPECT_EQ(push(frame.front, example_report(), kTelemetryDomain, UINT32_MAX), IntEdit::kMtuExceeded);
 }
 
 TEST(IntEdit, source_hop_count_is_limited_by_shim_length) {
@@ -192,9 +193,9 @@ TEST(IntEdit, source_hop_count_is_limited_by_shim_length) {
   s.hops = 255;
   ASSERT_EQ(begin_int(frame.front, s, kMtu), IntEdit::kDone);
   EXPECT_EQ(view_of(frame.front).header().hops_left(), 63);
-  for (int i = 0; i < 63; ++i) ASSERT_EQ(push(frame.front, report()), IntEdit::kDone) << i;
+  for (int i = 0; i < 63; ++i) ASSERT_EQ(push(frame.front, example_report()), IntEdit::kDone) << i;
   EXPECT_EQ(view_of(frame.front).shim().words, 255);
-  EXPECT_EQ(push(frame.front, report()), IntEdit::kHopsExceeded);
+  EXPECT_EQ(push(frame.front, example_report()), IntEdit::kHopsExceeded);
   strip_int(frame.front, view_of(frame.front));
   EXPECT_EQ(frame.bytes(), golden_ack());
 }
@@ -206,8 +207,8 @@ TEST(IntEdit, full_stack_sets_hop_count_exceeded) {
   s.hops = 63;
   ASSERT_EQ(begin_int(frame.front, s, kMtu), IntEdit::kDone);
   frame.front.data[14 + 20 + 8 + 4 + 3] = 255;
-  for (int i = 0; i < 63; ++i) ASSERT_EQ(push(frame.front, report()), IntEdit::kDone) << i;
-  EXPECT_EQ(push(frame.front, report()), IntEdit::kStackFull);
+  for (int i = 0; i < 63; ++i) ASSERT_EQ(push(frame.front, example_report()), IntEdit::kDone) << i;
+  EXPECT_EQ(push(frame.front, example_report()), IntEdit::kStackFull);
   EXPECT_TRUE(view_of(frame.front).header().has(IntMdHeader::kHopsExceeded));
   EXPECT_EQ(view_of(frame.front).hop_count, 63);
   EXPECT_EQ(view_of(frame.front).header().hops_left(), 255 - 63);
@@ -220,11 +221,11 @@ TEST(IntEdit, hop_length_mismatch_adds_no_hop) {
   for (const uint8_t words : {uint8_t{0}, uint8_t{4}, uint8_t{6}, uint8_t{31}}) {
     frame.front.data[words_at] = words;
     const ByteVector before = frame.bytes();
-    EXPECT_EQ(push(frame.front, report()), IntEdit::kSkipped) << int{words};
+    EXPECT_EQ(push(frame.front, example_report()), IntEdit::kSkipped) << int{words};
     EXPECT_EQ(frame.bytes(), before);
   }
   frame.front.data[words_at] = 0;
-  EXPECT_EQ(push(frame.front, report(), kDomain + 1), IntEdit::kSkipped)
+  EXPECT_EQ(push(frame.front, example_report(), kTelemetryDomain + 1), IntEdit::kSkipped)
       << "shorter than the standard's part";
 }
 
@@ -235,7 +236,7 @@ TEST(IntEdit, changes_nothing_without_headroom) {
   RoomyFrame little(golden_ack(), 31);
   ASSERT_EQ(begin_int(little.front, source(), kMtu), IntEdit::kDone);
   const ByteVector before = little.bytes();
-  EXPECT_EQ(push(little.front, report()), IntEdit::kNoHeadroom);
+  EXPECT_EQ(push(little.front, example_report()), IntEdit::kNoHeadroom);
   EXPECT_EQ(little.bytes(), before);
 }
 
@@ -343,8 +344,8 @@ TEST(IntEdit, push_and_strip_restore_any_packet) {
     ASSERT_EQ(begin(frame.front, s), IntEdit::kDone);
     uint32_t pushed = 0;
     for (uint64_t i = rng.below(9); i > 0; --i) {
-      const IntEdit edit =
-          push(frame.front, report(static_cast<uint32_t>(i)), kDomain, rng.chance(0.9) ? kMtu : 100);
+      const IntEdit edit = push(frame.front, example_report(static_cast<uint32_t>(i)), kTelemetryDomain,
+                                rng.chance(0.9) ? kMtu : 100);
       ASSERT_TRUE(edit == IntEdit::kDone || edit == IntEdit::kHopsExceeded || edit == IntEdit::kMtuExceeded);
       if (edit == IntEdit::kDone) ++pushed;
       expect_right_checksums(frame.front);
@@ -356,7 +357,7 @@ TEST(IntEdit, push_and_strip_restore_any_packet) {
     ASSERT_TRUE(view.accepted());
     ASSERT_EQ(view.hop_count, pushed);
     ASSERT_LE(pushed, s.hops);
-    for (uint32_t i = 0; i < pushed; ++i) ASSERT_TRUE(view.hop(i, kDomain));
+    for (uint32_t i = 0; i < pushed; ++i) ASSERT_TRUE(view.hop(i, kTelemetryDomain));
     mark_congestion(frame.front.data, frame.front.length);
     strip_int(frame.front, view);
     ByteVector wanted = before;
@@ -382,7 +383,7 @@ TEST(IntEdit, push_and_strip_preserve_every_udp_checksum) {
       before[at + 1] = static_cast<uint8_t>(checksum);
       RoomyFrame frame(before);
       ASSERT_EQ(begin_int(frame.front, source(), kMtu), IntEdit::kDone);
-      ASSERT_EQ(push(frame.front, report()), IntEdit::kDone);
+      ASSERT_EQ(push(frame.front, example_report()), IntEdit::kDone);
       const bool none = frame.front.data[at] == 0 && frame.front.data[at + 1] == 0;
       ASSERT_EQ(none, checksum == 0);
       strip_int(frame.front, view_of(frame.front));
@@ -401,7 +402,7 @@ TEST(IntEdit, damaged_packet_remains_detectable) {
     damaged[at] ^= 0x10;
     RoomyFrame frame(damaged);
     ASSERT_EQ(begin_int(frame.front, source(), kMtu), IntEdit::kDone);
-    ASSERT_EQ(push(frame.front, report()), IntEdit::kDone);
+    ASSERT_EQ(push(frame.front, example_report()), IntEdit::kDone);
     const UdpLocation where = find_udp(frame.front.head(), frame.front.length);
     const bool in_header = at < where.l4_offset;
     const uint16_t header =

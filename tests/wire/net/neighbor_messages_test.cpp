@@ -29,7 +29,7 @@ std::string hex(std::span<const uint8_t> bytes) {
   return text;
 }
 
-FrameView parse(std::span<const uint8_t> frame) {
+FrameView parse_standard(std::span<const uint8_t> frame) {
   const auto length = static_cast<uint32_t>(frame.size());
   return parse_frame(frame.data(), length, length);
 }
@@ -58,7 +58,7 @@ TEST(Arp, round_trip_preserves_message_with_and_without_tag) {
     std::array<uint8_t, kMaxArpFrame> out{};
     const ArpMessage sent{ArpOperation::kReply, kMacB, kIpB, kMacA, kIpA};
     const auto frame = std::span(out).first(build_arp({kMacA, kMacB, vlan}, sent, out));
-    const FrameView view = parse(frame);
+    const FrameView view = parse_standard(frame);
     ASSERT_EQ(view.kind, FrameKind::kArp);
     EXPECT_EQ(view.vlan_id(), vlan);
     const auto read = parse_arp(body_of(view, frame));
@@ -123,7 +123,7 @@ std::vector<uint8_t> frame_of(const NeighborMessage& message, uint16_t vlan = 0)
 }
 
 std::optional<NeighborMessage> read_nd(std::span<const uint8_t> frame) {
-  const FrameView view = parse(frame);
+  const FrameView view = parse_standard(frame);
   if (view.kind != FrameKind::kIpv6) return std::nullopt;
   return parse_nd(view, body_of(view, frame));
 }
@@ -189,7 +189,7 @@ TEST(Echo, reply_mirrors_the_request_for_both_families) {
     const LinkHeader link{kMacB, kMacA, 5};
     std::vector<uint8_t> frame(echo_frame_length(link, request));
     EXPECT_EQ(build_echo(link, request, frame), frame.size());
-    const FrameView view = parse(frame);
+    const FrameView view = parse_standard(frame);
     ASSERT_EQ(view.kind, from.is_v4() ? FrameKind::kIpv4 : FrameKind::kIpv6) << frame_kind_name(view.kind);
     const auto read = parse_echo(view, body_of(view, frame));
     ASSERT_TRUE(read);
@@ -203,7 +203,7 @@ TEST(Echo, reply_mirrors_the_request_for_both_families) {
     for (size_t byte = view.l4_offset; byte < frame.size(); ++byte) {
       auto bad = frame;
       bad[byte] ^= 4;
-      EXPECT_FALSE(parse_echo(parse(bad), body_of(view, bad))) << byte;
+      EXPECT_FALSE(parse_echo(parse_standard(bad), body_of(view, bad))) << byte;
     }
   }
 }
@@ -218,7 +218,7 @@ TEST(NeighborMessages, random_bytes_are_parsed_safely) {
     }
     frame.resize(rng.between(0, frame.size()));
     frame.shrink_to_fit();
-    const FrameView view = parse(frame);
+    const FrameView view = parse_standard(frame);
     if (view.kind == FrameKind::kArp) parse_arp(body_of(view, frame));
     if (view.kind == FrameKind::kIpv4 || view.kind == FrameKind::kIpv6) {
       parse_nd(view, body_of(view, frame));
