@@ -137,7 +137,7 @@ def main():
     for seconds, path in sorted(times, reverse=True)[: options.slowest]:
         print(f"    {seconds:6.1f} s  {path}")
     skipped = len(order) - len(times)
-    limit = f", {skipped} not checked within {options.limit:.0f} s (the oldest ones)" if skipped else ""
+    limit = f", {skipped} not checked within {options.limit:.0f} s (those changed longest ago)" if skipped else ""
     print(f"    {len(order)} files, {fresh} of them new or changed, {bad} with findings{limit}")
     return 1 if bad else 0
 

@@ -71,7 +71,8 @@ def write_budgets(budgets):
     first = next((i for i, line in enumerate(lines) if line and not line.startswith("#")), len(lines))
     text = "\n".join(lines[:first]) + "\n"
     for name, entry in budgets.items():
-        text += yaml.safe_dump({name: {key: entry[key] for key in ("instructions", "without_lto", "reason")}}, sort_keys=False, width=1000)
+        ordered = {key: entry[key] for key in ("instructions", "without_lto", "reason")}
+        text += yaml.safe_dump({name: ordered}, sort_keys=False, width=1000)
     BUDGETS.write_text(text)
 
 

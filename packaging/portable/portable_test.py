@@ -164,8 +164,9 @@ class Programs(Archive):
     def built_with_dpdk(self, compiler, source, *more):
         """A program that links the distribution's DPDK and a library of the archive."""
         program = self.folder / pathlib.Path(source).stem
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(self.top / "lib/pkgconfig")}
         flags = subprocess.run(["pkg-config", "--cflags", "--libs", *more, "libdpdk"], capture_output=True, text=True,
-                               check=True, env={**os.environ, "PKG_CONFIG_PATH": str(self.top / "lib/pkgconfig")}).stdout.split()
+                               check=True, env=environment).stdout.split()
         subprocess.run([*compiler, "-Wall", "-Wextra", "-Werror", "-o", program, SOURCE / source,
                         f"-L{self.top}/lib/rocinante", "-libverbs", *flags], check=True)
         self.assertIn("[librte_eal.so", read_elf("-d", program))

@@ -6,7 +6,7 @@
 namespace roci::test {
 namespace {
 
-// Values of the timely_paper, and one update per sample.
+// Values of the paper, and one update per sample.
 Driver::Values timely_paper(const Driver::Values& more = {}) {
   Driver::Values values = {{"rescale", 0}, {"made_for", 0}, {"segment", 0}};
   for (const auto& [name, value] : more) values[name] = value;

@@ -3,10 +3,6 @@
 #include "fuzz/live_host.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace roci::test;
-  const HostProgram program = HostProgram::read({data, size});
-  LiveHost host(program.setup, LiveKind::kControlled);
-  for (const Step& step : program.steps) host.step(step);
-  host.finish();
+  roci::test::run_host_program({data, size}, roci::test::LiveKind::kControlled);
   return 0;
 }

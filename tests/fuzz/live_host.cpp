@@ -395,4 +395,11 @@ void LiveHost::check_sent() {
   port_->sent.clear();
 }
 
+void run_host_program(std::span<const uint8_t> input, LiveKind kind) {
+  const HostProgram program = HostProgram::read(input);
+  LiveHost host(program.setup, kind);
+  for (const Step& step : program.steps) host.step(step);
+  host.finish();
+}
+
 }  // namespace roci::test

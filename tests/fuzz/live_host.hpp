@@ -26,6 +26,7 @@
 #include <deque>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "fuzz/fuzz_target.hpp"
 #include "fuzz/host_program.hpp"
@@ -54,7 +55,7 @@ class LiveHost {
 
   static constexpr uint16_t kTelemetryPort = 4998;
 
-  explicit LiveHost(const Setup& setup, LiveKind kind = LiveKind::kServices);
+  LiveHost(const Setup& setup, LiveKind kind);
   ~LiveHost();
   LiveHost(const LiveHost&) = delete;
   LiveHost& operator=(const LiveHost&) = delete;
@@ -205,5 +206,9 @@ class LiveHost {
   ByteVector last_;  // last received frame
   ByteVector data_;  // last data packet that the host sent
 };
+
+// Executes the program of a fuzz input on a new host, step by step. The body of the fuzz targets host, host_control and
+// xrc.
+void run_host_program(std::span<const uint8_t> input, LiveKind kind);
 
 }  // namespace roci::test

@@ -358,8 +358,8 @@ void converse(const std::string& name, const ExtensionConfig& extensions, uint8_
   }
 }
 
-// An exchange of all operations of XRC for two queues. Every n-th packet is lost. With `receives` 0, the target lacks a receive request
-// for a while.
+// An exchange of all operations of XRC for two queues. Every n-th packet is lost. With `receives` 0, the target lacks a
+// receive request for a while.
 void converse_xrc(const std::string& name, uint8_t receives, uint64_t lose_every) {
   constexpr uint8_t kInitiatorSlot = 0, kTargetSlot = 2;
   TwoHostsOptions options;

@@ -9,8 +9,10 @@
 #include <array>
 #include <condition_variable>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "cm/manager.hpp"
 #include "threads/real_hosts.hpp"

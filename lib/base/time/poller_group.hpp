@@ -21,7 +21,8 @@ class PollerGroup {
   // First deadline after `now`. A poller that is due after a round without work waits for another poller; it is polled
   // again at the next event.
   [[nodiscard]] Nanos next_after(Nanos now) const;
-  // The same directly after a round without work, read by that round.
+  // The result of next_after() for the instant of the last round, if that round did no work. It costs nothing: the round
+  // has read the deadlines.
   [[nodiscard]] Nanos next_after_round() const { return next_; }
   // Poller that last did work, or null; for messages about a poller that does not become idle.
   [[nodiscard]] const Poller* last_worker() const { return last_worker_; }
