@@ -138,6 +138,9 @@ void ReceivePipeline::execute(TransportContext& context, std::span<rte_mbuf*> bu
     }
   }
   parts_.handoff.deliver();
+  // Acknowledgments do not wait for queue pairs that have waited for their turn since the last round.
+  const bool others_wait = scheduler_.any_ready();
+  const AttachedQueuePair* const only_one = scheduler_.only_ready();
   const bool many = parts_.queue_pairs.size() > WorkerParts::kCachedQueuePairs;
   for (uint16_t i = 0; i < good; ++i) {
     received_[i].qp = parts_.queue_pairs.find(received_[i].view.destination_qp().value());
@@ -160,6 +163,8 @@ void ReceivePipeline::execute(TransportContext& context, std::span<rte_mbuf*> bu
         learn_neighbor(packet, context.now);
       packet.qp->core.on_packet(context, packet.view, packet.frame);
       parts_.control.touch(packet.qp->core);
+      if (others_wait && packet.qp != only_one) [[unlikely]]
+        scheduler_.acknowledge_first(*packet.qp);
       scheduler_.make_ready(*packet.qp);
     } else if (parts_.management != nullptr && parts_.management->has_users() &&
                packet.view.destination_qp() == kManagementQp) {

@@ -59,6 +59,34 @@ void TransmitScheduler::remove(AttachedQueuePair& qp) {
   stop_waiting(qp);
   if (qp.paused != 0) resume(qp);
   if (qp.ready) unlink(qp, ready_);
+  if (qp.acknowledges_first) {
+    const auto end = acknowledging_.begin() + acknowledging_count_;
+    const auto at = std::find(acknowledging_.begin(), end, &qp);
+    std::move(at + 1, end, at);
+    --acknowledging_count_;
+  }
+}
+
+void TransmitScheduler::acknowledge_first(AttachedQueuePair& qp) {
+  if (qp.acknowledges_first || acknowledging_count_ == kAcknowledging || !qp.core.owes_acknowledgment()) return;
+  qp.acknowledges_first = true;
+  acknowledging_[acknowledging_count_++] = &qp;
+}
+
+// Queue pairs for which the port has no space keep their place.
+void TransmitScheduler::send_acknowledgments(TransportContext& context) {
+  uint32_t done = 0;
+  for (; done < acknowledging_count_ && !parts_.stage.blocked(); ++done) {
+    AttachedQueuePair& qp = *acknowledging_[done];
+    if (qp.paused == 0 && (stopped_ == 0 || !is_stopped(flow_control_.priority_of(qp.core.sent_path()))) &&
+        refresh_path(context, qp))
+      qp.core.acknowledge(context);
+    if (parts_.stage.blocked()) break;
+    qp.acknowledges_first = false;
+  }
+  const auto begin = acknowledging_.begin();
+  std::move(begin + done, begin + acknowledging_count_, begin);
+  acknowledging_count_ -= done;
 }
 
 void TransmitScheduler::ring(AttachedQueuePair& qp) {
@@ -97,6 +125,8 @@ bool TransmitScheduler::run_timers(TransportContext& context) {
 bool TransmitScheduler::serve_ready(TransportContext& context) {
   if (parts_.loopback.full()) [[unlikely]]
     parts_.stage.block();  // looped back frames are received first
+  if (acknowledging_count_ > 0) [[unlikely]]
+    send_acknowledgments(context);
   bool worked = false;
   // `ahead` is some turns ahead of the served queue pair, for prefetching.
   AttachedQueuePair* ahead =

@@ -34,6 +34,11 @@ class TransmitScheduler final : public PathSource {
       check_paused(qp);
     }
   }
+  // Whether a queue pair waits for its turn, and that queue pair if it is the only one.
+  [[nodiscard]] bool any_ready() const { return ready_.count > 0; }
+  [[nodiscard]] const AttachedQueuePair* only_ready() const { return ready_.count == 1 ? ready_.first : nullptr; }
+  // Acknowledgments and responses to probes of the queue pair are sent before the data of the ready queue pairs.
+  void acknowledge_first(AttachedQueuePair& qp);
   // Removes a queue pair that is detached from all lists, cancels its timer and withdraws its grants.
   void remove(AttachedQueuePair& qp);
 
@@ -75,6 +80,7 @@ class TransmitScheduler final : public PathSource {
   static constexpr uint32_t kQuantaPerRound = 4;
   static constexpr uint64_t kBytesPerTurn = 32768;
   static constexpr uint32_t kTurnsPerRound = 64;  // queue pairs served between two receptions
+  static constexpr uint32_t kAcknowledging = 64;  // queue pairs that acknowledge first; others wait for their turn
   static constexpr uint32_t kTurnsAhead = 3;      // between prefetching a queue pair and its turn
 
   // Queue pairs with work, in order.
@@ -88,6 +94,7 @@ class TransmitScheduler final : public PathSource {
   static void unlink(AttachedQueuePair& qp, QueuePairList& list);
 
   bool take_rung();
+  void send_acknowledgments(TransportContext& context);
   // Returns whether the queue pair has sent, or could continue.
   bool serve(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);
   bool transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);
@@ -122,6 +129,8 @@ class TransmitScheduler final : public PathSource {
 
   QueuePairList ready_;
   std::array<QueuePairList, kPriorities> paused_queues_;
+  std::array<AttachedQueuePair*, kAcknowledging> acknowledging_{};  // acknowledge_first()
+  uint32_t acknowledging_count_ = 0;
   std::vector<AttachedQueuePair*> waiting_;   // for resolution of the next hop; indexed by waiting_at
   uint64_t woken_generation_ = 0;             // of the neighbor table at the last wake_waiting()
   std::atomic<uint32_t> waiting_to_send_{0};  // written by the token's holder

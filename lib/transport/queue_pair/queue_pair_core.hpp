@@ -138,6 +138,11 @@ class alignas(64) QueuePairCore {
   [[nodiscard]] virtual bool waits_to_send() const { return false; }
   // Whether packets of the responder are due, in the error state too.
   [[nodiscard]] virtual bool has_pending_responses() const { return false; }
+  // Whether an acknowledgment, a NAK or a response to a probe is due that may be sent before the data of other queue
+  // pairs: no READ response of this queue pair precedes it.
+  [[nodiscard]] virtual bool owes_acknowledgment() const { return false; }
+  // Sends them.
+  virtual void acknowledge(TransportContext& /*context*/) {}
   // The peer's process has exited: outstanding requests fail as with exhausted retries.
   virtual void on_peer_exit(TransportContext& /*context*/) {}
   // Address resolution of the peer has failed: queued requests fail as with exhausted retries.

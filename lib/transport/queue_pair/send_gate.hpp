@@ -39,17 +39,12 @@ class SendGate {
   uint32_t losses = 0;       // the peer reported missing packets
   uint32_t timeouts = 0;     // time-outs without an acknowledgment
 
-  // Sets the pace: a rate in bit/s, kNoLimit for none, and the minimum time between two departures.
+  // Sets the pace: a rate in bit/s, kNoLimit for none, and the minimum time between two departures. A faster or slower
+  // pace also applies to the packet that waits.
   void set_pace(uint64_t rate, Nanos gap) {
     per_byte_ = rate == kNoLimit ? 0 : (uint64_t{8'000'000'000} << kFractionBits) / std::max(rate, kMinRate);
     gap_ = gap;
-    // A packet that was sent at a slow pace must not delay a faster one.
-    const Nanos due =
-        last_sent + std::max(gap_, Nanos{static_cast<int64_t>(last_bytes_ * per_byte_ >> kFractionBits)});
-    if (due < next_) {
-      next_ = due;
-      fraction_ = 0;
-    }
+    schedule_next();
     if (opens_at_ != kNever) opens_at_ = next_;
   }
 
@@ -87,16 +82,11 @@ class SendGate {
     owes_repair = false;
     // A sender that is late because other queue pairs were served keeps its due time. A sender that had nothing to send
     // does not.
-    if (!running_ || next_ < now - kMaxLate) {
-      next_ = now;
-      fraction_ = 0;
-    }
+    const bool continues = running_ && next_ >= now - kMaxLate;
+    last_due_ = continues ? next_ : now;
+    last_fraction_ = continues ? fraction_ : 0;
     running_ = true;
-    const uint64_t span = last_bytes_ * per_byte_ + fraction_;
-    fraction_ = span & ((uint64_t{1} << kFractionBits) - 1);
-    next_ += Nanos{static_cast<int64_t>(span >> kFractionBits)};
-    if (gap_ > Nanos{0}) next_ = std::max(next_, now + gap_);
-    if (longest_wait != kNever) next_ = std::min(next_, now + longest_wait);
+    schedule_next();
   }
   // Nothing to send, or not permitted to: the pace starts again afterwards.
   void pause() {
@@ -108,10 +98,20 @@ class SendGate {
   static constexpr unsigned kFractionBits = 24;  // binary digits of a fraction of a nanosecond
   static constexpr Nanos kMaxLate{20'000};       // delay that is compensated
 
-  uint64_t per_byte_ = 0;  // ns per byte, in units of 2^-kPlaces; 0: no rate
+  void schedule_next() {
+    const uint64_t span = last_bytes_ * per_byte_ + last_fraction_;
+    fraction_ = span & ((uint64_t{1} << kFractionBits) - 1);
+    next_ = last_due_ + Nanos{static_cast<int64_t>(span >> kFractionBits)};
+    if (gap_ > Nanos{0} && sent_packets != 0) next_ = std::max(next_, last_sent + gap_);
+    if (longest_wait != kNever) next_ = std::min(next_, last_sent + longest_wait);
+  }
+
+  uint64_t per_byte_ = 0;  // ns per byte, in units of 2^-kFractionBits; 0: no rate
   Nanos gap_{0};
   Nanos next_{0};  // due time of the next packet
   uint64_t fraction_ = 0;
+  Nanos last_due_{0};  // of the last packet
+  uint64_t last_fraction_ = 0;
   uint64_t last_bytes_ = 0;
   Nanos opens_at_ = kNever;
   bool running_ = false;  // departures follow each other at the pace

@@ -138,6 +138,11 @@ bool ReliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
   return answers_left || requests_left || state() == IBV_QPS_ERR;
 }
 
+void ReliableQueuePair::acknowledge(TransportContext& context) {
+  check_completion_queues(context);
+  if (path_ready() && receives(state())) responder.acknowledge(context);
+}
+
 void ReliableQueuePair::flush(TransportContext& context) {
   set_state(IBV_QPS_ERR, std::memory_order_seq_cst);
   requester.flush(context);

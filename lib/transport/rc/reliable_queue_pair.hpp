@@ -31,6 +31,8 @@ class ReliableQueuePair final : public QueuePairCore {
   void note_resumed(Nanos now) override { requester.note_resumed(now); }
   [[nodiscard]] bool waits_to_send() const override { return requester.waits_to_send(); }
   [[nodiscard]] bool has_pending_responses() const override { return responder.has_responses(); }
+  [[nodiscard]] bool owes_acknowledgment() const override { return responder.owes_acknowledgment(); }
+  void acknowledge(TransportContext& context) override;
   void on_peer_exit(TransportContext& context) override { requester.on_peer_exit(context); }
   void on_unreachable(TransportContext& context) override;
   [[nodiscard]] const SendFlow* flow(Direction of) const override {

@@ -47,6 +47,9 @@ class Responder {
   [[nodiscard]] bool has_in_flight(const OpcodeInfo& sampled, Psn psn) const;
   // Sends responses that are due. True when more are left.
   bool transmit(TransportContext& context, uint32_t& budget);
+  // QueuePairCore::owes_acknowledgment() and acknowledge().
+  [[nodiscard]] bool owes_acknowledgment() const;
+  void acknowledge(TransportContext& context);
   // Completes all receive requests with a flush error, that of the current message first.
   void flush(TransportContext& context);
   [[nodiscard]] bool has_responses() const { return active_responses_ > 0 || pending_ != Pending::kNone; }

@@ -352,6 +352,16 @@ bool Responder::transmit(TransportContext& context, uint32_t& budget) {
   return session() != nullptr && session()->window_message_due() && !send_window_message(context);
 }
 
+bool Responder::owes_acknowledgment() const {
+  return (active_responses_ == 0 && pending_ != Pending::kNone) ||
+         (session() != nullptr && session()->probe_to_answer);
+}
+
+void Responder::acknowledge(TransportContext& context) {
+  if (session() != nullptr && session()->probe_to_answer && !send_probe_response(context)) return;
+  if (active_responses_ == 0 && pending_ != Pending::kNone) (void)send_pending(context);
+}
+
 // Sends the next packet of a response. False when there was no buffer.
 bool Responder::send_response(TransportContext& context, Resource& resource) {
   const SendOutcome outcome = resource.operation == Operation::kReadRequest

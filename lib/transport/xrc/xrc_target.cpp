@@ -81,4 +81,9 @@ bool XrcTarget::transmit(TransportContext& context, uint32_t budget) {
   return left || state() == IBV_QPS_ERR;
 }
 
+void XrcTarget::acknowledge(TransportContext& context) {
+  check_completion_queues(context);
+  if (path_ready() && receives(state())) responder.acknowledge(context);
+}
+
 }  // namespace roci

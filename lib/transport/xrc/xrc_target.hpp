@@ -25,6 +25,8 @@ class XrcTarget final : public QueuePairCore {
   }
   void on_deadline(TransportContext& /*context*/) override {}
   [[nodiscard]] bool has_pending_responses() const override { return responder.has_responses(); }
+  [[nodiscard]] bool owes_acknowledgment() const override { return responder.owes_acknowledgment(); }
+  void acknowledge(TransportContext& context) override;
   void on_unreachable(TransportContext& /*context*/) override {}  // it sends responses only
   [[nodiscard]] const SendFlow* flow(Direction of) const override {
     return of == Direction::kResponses ? &responder.response_flow() : nullptr;

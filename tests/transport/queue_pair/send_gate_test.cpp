@@ -89,6 +89,36 @@ TEST(SendGate, faster_pace_takes_effect_at_once) {
   EXPECT_TRUE(gate.admits(1ms + 1us, 0, kPayload));
 }
 
+TEST(SendGate, slower_pace_takes_effect_at_once) {
+  SendGate gate = paced(kRate, Nanos{0});
+  ASSERT_EQ(row(gate, 1ms), 1U);
+  ASSERT_FALSE(gate.admits(1ms + 500ns, 0, kPayload));
+  gate.set_pace(kRate / 4, Nanos{0});
+  EXPECT_EQ(gate.opens_at(), 1ms + 4us);
+  EXPECT_FALSE(gate.admits(1ms + 3999ns, 0, kPayload));
+  EXPECT_TRUE(gate.admits(1ms + 4us, 0, kPayload));
+}
+
+// Algorithms set the pace on each acknowledgment. The mean of the intervals is that of the paces.
+TEST(SendGate, repeated_changes_of_the_pace_do_not_change_the_mean) {
+  SendGate gate = paced(kRate, Nanos{0});
+  uint64_t packets = row(gate, 1ms);
+  for (int turn = 1; turn <= 10'000; ++turn) {
+    const Nanos now = 1ms + turn * 700ns;
+    packets += row(gate, now);
+    gate.set_pace(turn % 2 == 0 ? kRate : kRate / 2, Nanos{0});
+  }
+  EXPECT_GT(packets, 3'500U);
+  EXPECT_LT(packets, 7'001U);
+  SendGate same = paced(kRate, Nanos{0});
+  packets = row(same, 1ms);
+  for (int turn = 1; turn <= 10'000; ++turn) {
+    packets += row(same, 1ms + turn * 700ns);
+    same.set_pace(kRate, Nanos{0});
+  }
+  EXPECT_EQ(packets, 7'001U);
+}
+
 // Fractions of a nanosecond accumulate.
 TEST(SendGate, keeps_a_rate_with_fractional_nanosecond_intervals) {
   constexpr uint64_t kOdd = 99'999'937'000;  // 80.00005 ns per packet
