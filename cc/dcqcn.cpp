@@ -15,18 +15,8 @@
 //   * The NIC's 1024ths represent the paper's values exactly: g = 1/256 is dce_tcp_g = 1020, alpha = 1 is 1024. Alpha
 //     itself is a fraction. In whole 1024ths it would decay to 0 when CNPs are more than 5 us apart, and flows below
 //     about 1.6 Gb/s would hardly be cut.
-// NIC set (the default): dce_tcp_g = 1019, dce_tcp_rtt = 1000, initial_alpha_value = 1023,
-//   alpha_first = 1, rate_reduce_monitor_period = 4000, rpg_time_reset = 300000, rpg_byte_reset = 0, rpg_threshold = 1,
-//   threshold_inclusive = 1, rpg_ai_rate = 5e6, rpg_hai_rate = 50e6, hyper_step = 0, rpg_gd = 11, rpg_min_dec_fac = 50,
-//   rpg_min_rate = 1e6, rpg_max_rate = 0, clamp_tgt_rate = 0, clamp_tgt_rate_after_time_inc = 1,
-//   rate_to_set_on_first_cnp = 0, release_at_max = 1. The peer's CNP interval is at most 4 us.
-// Paper set, for 40 Gb/s: dce_tcp_g = 1020, dce_tcp_rtt = 55000, initial_alpha_value = 1024,
-//   alpha_first = 0, rate_reduce_monitor_period = 0, rpg_time_reset = 55000, rpg_byte_reset = 10e6, rpg_threshold = 5,
-//   threshold_inclusive = 0, rpg_ai_rate = 40e6, rpg_hai_rate = 400e6, hyper_step = 1, clamp_tgt_rate = 1,
-//   release_at_max = 0, others as above. The peer's CNP interval is 50 us. (The paper specifies no R_HAI: ten times
-//   R_AI as in QCN.)
-// HPCC-ns3 set ("vendor"): NIC set with initial_alpha_value = 1024, clamp_tgt_rate = 0,
-//   release_at_max = 0, rpg_min_rate = 1e9, and both increases multiplied by line rate / 25 Gb/s.
+// The defaults are the NIC's; the peer's CNP interval is then at most 4 us. Other published sets are the built-in profiles
+// dcqcn_paper and dcqcn_hpcc_sim (lib/congestion/built_in_profiles.cpp).
 //
 // Interpretation of the sources:
 //   * rpg_byte_reset is off. The NIC has 32767, the maximum of its field, "in bytes" by its tools. A cut would then be

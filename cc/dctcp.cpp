@@ -18,6 +18,7 @@
 //  - No restart after an idle period: the window is kept.
 // The marking threshold is configured at the switch (RFC 8257 4.1: K > B * T / 7).
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "cc/plugin.hpp"
@@ -36,7 +37,8 @@ enum Parameter {
 constexpr roci_cc_parameter kParameters[] = {
     {"shift_g", "1", 4, 0, 10, "g = 1 / 2^shift_g (RFC 8257 4.2: 1/16; Linux dctcp_shift_g)"},
     {"alpha_on_init", "1/1024", 1024, 0, 1024, "initial alpha (RFC 8257 3.3: 1; Linux dctcp_alpha_on_init)"},
-    {"initial_window", "packets", 10, 1, 65536, "initial window (RFC 6928)"},
+    {"initial_window", "packets", 10, 0, 65536,
+     "initial window (RFC 6928); 0: line rate * base_rtt (HPCC-ns3)"},
     {"min_window", "packets", 2, 1, 65536, "minimum window after a cut; a time-out leaves 1 (Linux)"},
     {"max_window", "packets", 65536, 1, 65536, "maximum window (project addition)"},
     {"use_before_growth", "1", 0.5, 0, 1,
@@ -156,8 +158,21 @@ void decide(const State& s, const roci_cc_flow& flow, uint64_t acked, roci_cc_de
   d.state = acked < s.cut ? kReduced : s.window < s.threshold ? kSlowStart : kAvoidance;
 }
 
+const char* check(const roci_cc_flow* flow, const double* p) {
+  return flow != nullptr && p[kInitialWindow] == 0 && flow->base_rtt_ns == 0
+             ? "initial_window 0 requires base_rtt"
+             : nullptr;
+}
+
+// Packets on a link of line rate and base_rtt.
+double link_packets(const roci_cc_flow& flow) {
+  const double bytes = static_cast<double>(flow.line_rate) * static_cast<double>(flow.base_rtt_ns) / 8e9;
+  return std::max(1.0, std::ceil(bytes / std::max(flow.packet_bytes, 1U)));
+}
+
 void start(State& s, const roci_cc_flow& flow, uint64_t /*now*/, const double* p, roci_cc_decision& d) {
-  s.window = static_cast<uint32_t>(std::min(p[kInitialWindow], p[kMaxWindow]));
+  const double initial = p[kInitialWindow] > 0 ? p[kInitialWindow] : link_packets(flow);
+  s.window = static_cast<uint32_t>(std::min(initial, p[kMaxWindow]));
   s.threshold = UINT32_MAX;
   s.alpha = static_cast<uint32_t>(p[kAlphaOnInit]);
   decide(s, flow, 0, d);
@@ -183,4 +198,5 @@ extern "C" constinit const roci_cc_plugin roci_cc_dctcp = roci::cc::plugin<State
     .source = "RFC 8257; Alizadeh et al., SIGCOMM 2010; Linux tcp_dctcp",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_CE_COUNT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_ECN,
     .tables = {kParameters, kStates, kReasons},
+    .check = check,
 });

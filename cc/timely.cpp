@@ -10,15 +10,15 @@
 //
 // Updates. There is one update per completion event, that is, per `segment` acknowledged bytes (paper: 16 to 64 KB),
 // with the latest round trip. For flows without acknowledgments sent bytes are counted. segment = 0: each sample is an
-// update. The first sample of a flow is always an update. Not implemented: one update per round trip, as in HPCC's
-// simulator.
+// update. `per_round_trip` 1: one update per round trip in addition, that is, when a byte is acknowledged that was sent
+// after the last update (HPCC's simulator, with segment = 0). The first sample of a flow is always an update.
 //
 // Scaling. The paper's values are for 10 Gb/s and a round trip of 20 us.
 // `rescale` 1: the base round trip replaces min_rtt; t_low and t_high keep their ratio to min_rtt (2.5 and 25 with the
 // paper's values). Without a base_rtt they are not scaled; with 50 and 500 us on a fabric with a round trip of 4 us, a
 // queue is never detected as long.
 // delta is specified for the line rate `made_for` and scales with the line rate; made_for = 0: no scaling.
-// The paper's set, for comparison: rescale = 0, made_for = 0, segment = 65536.
+// Built-in profiles: timely_paper, timely_hpcc_sim (lib/congestion/built_in_profiles.cpp).
 //
 // Differences from the paper:
 //  - At least `least_factor` of the rate remains after an update (authors' published snippet: 1/2).
@@ -30,7 +30,7 @@
 //
 // Losses and time-outs are ignored: the algorithm is for lossless networks.
 //
-// State: 32 bytes: rate, d, bytes since the update, previous round trip, run.
+// State: 40 bytes: rate, d, bytes since the update, end of the round trip, previous round trip, run.
 #include <algorithm>
 #include <iterator>
 
@@ -50,6 +50,7 @@ enum Parameter {
   kHaiRun,
   kHaiFactor,
   kSegment,
+  kPerRoundTrip,
   kMinFactor,
   kMinRate,
   kStartRate,
@@ -73,6 +74,8 @@ constexpr roci_cc_parameter kParameters[] = {
     {"hai_factor", "1", 5, 1, 1000, "a hyper increase adds this multiple of delta (paper: 5)"},
     {"segment", "bytes", 16384, 0, 1e9,
      "acknowledged bytes per update (paper: 16 to 64 KB); 0: each sample is an update"},
+    {"per_round_trip", "1", 0, 0, 1,
+     "1: at most one update per round trip (HPCC-ns3); 0: only segment limits the updates (paper)"},
     {"least_factor", "1", 0.5, 0, 1,
      "minimum fraction of the rate that remains after an update (the authors' snippet; paper: 0)"},
     {"min_rate", "bit/s", 10e6, 1, 1e13, "minimum rate"},
@@ -105,15 +108,18 @@ struct State {
   double rate;          // bit/s
   double difference;    // ns: d
   uint64_t bytes;       // since the last update
+  uint64_t updated;     // sequence: end of the bytes sent before the last update
   uint32_t rtt_before;  // ns; 0: none
   uint32_t run;         // consecutive updates without growth
 };
-static_assert(sizeof(State) <= 32);
+static_assert(sizeof(State) == 40);
 
 // Threshold of growth: an exponentially decaying d never becomes 0, and the clock has a resolution of 1 ns.
 constexpr double kGrowth = 1;  // ns
 
-const char* check(const roci_cc_flow* /*flow*/, const double* p) {
+const char* check(const roci_cc_flow* flow, const double* p) {
+  if (flow != nullptr && p[kPerRoundTrip] != 0 && (flow->provides & ROCI_CC_NEEDS_ACK) == 0)
+    return "per_round_trip requires acknowledgments";
   return p[kLow] >= p[kHigh] ? "t_low must be below t_high" : nullptr;
 }
 
@@ -177,8 +183,11 @@ void event(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const
     d.reason = kImplausible;
     return;
   }
-  if (s.rtt_before != 0 && static_cast<double>(s.bytes) < p[kSegment]) return;
+  if (s.rtt_before != 0 &&
+      (static_cast<double>(s.bytes) < p[kSegment] || (p[kPerRoundTrip] != 0 && event.acked <= s.updated)))
+    return;
   s.bytes = 0;
+  s.updated = event.next;
   update(s, flow, event.rtt_ns, p, d);
   publish(s, d);
 }

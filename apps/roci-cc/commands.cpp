@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "congestion/algorithms.hpp"
+#include "congestion/built_in_profiles.hpp"
 #include "congestion/profile.hpp"
 #include "congestion/trace.hpp"
 #include "roci-cc/describe.hpp"
@@ -52,8 +53,13 @@ int run_list(const Options& options) {
 int run_show(const Options& options) {
   Algorithms algorithms;
   if (Status s = load(algorithms, options); !s) return complain(s.error(), kUnusable);
-  auto plugin = algorithms.find(options.name);
+  const BuiltInProfile* const profile = find_built_in_profile(options.name);
+  auto plugin = algorithms.find(profile != nullptr ? profile->algorithm : options.name);
   if (!plugin) return complain(plugin.error(), kUnusable);
+  if (profile != nullptr) {
+    std::cout << describe(*profile, **plugin, look_of(options));
+    return kFine;
+  }
   std::cout << describe(**plugin, algorithms.origin(**plugin), look_of(options));
   return kFine;
 }

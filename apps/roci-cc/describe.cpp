@@ -51,6 +51,18 @@ TextTable parameters_of(const roci_cc_plugin& plugin, const Look& look) {
   return table;
 }
 
+// `of`: the profiles of this algorithm; empty: all.
+TextTable profiles_of(std::string_view of, const Look& look) {
+  TextTable table{look.markdown ? std::vector<std::string>{"Profile", "Algorithm", "Source of the values"}
+                                : std::vector<std::string>{"PROFILE", "ALGORITHM", "SOURCE OF THE VALUES"},
+                  {}};
+  for (const BuiltInProfile& profile : built_in_profiles()) {
+    if (of.empty() || of == profile.algorithm)
+      table.rows.push_back({code(profile.name, look), std::string(profile.algorithm), std::string(profile.source)});
+  }
+  return table;
+}
+
 TextTable labels(const char* heading, const roci_cc_label* labels, uint32_t count, const Look& look) {
   TextTable table;
   if (look.markdown) table.headings = {heading, "Meaning"};
@@ -96,7 +108,8 @@ std::string describe_all(const std::vector<const roci_cc_plugin*>& plugins, cons
                             plugin->summary + ("\nrequires " + needs)});
     }
   }
-  return look.markdown ? table.markdown() : table.text(look.width);
+  return (look.markdown ? table.markdown() : table.text(look.width)) +
+         section("built-in profiles", profiles_of("", look), look);
 }
 
 std::string describe(const roci_cc_plugin& plugin, std::string_view origin, const Look& look) {
@@ -119,9 +132,28 @@ std::string describe(const roci_cc_plugin& plugin, std::string_view origin, cons
                .text(look.width);
   }
   if (plugin.parameter_count > 0) out += section("parameters", parameters_of(plugin, look), look);
+  if (const TextTable profiles = profiles_of(plugin.name, look); !profiles.rows.empty())
+    out += section("built-in profiles", profiles, look);
   out += section("states", labels("State", plugin.states, plugin.state_count, look), look);
   return out +
          section("reasons of changes", labels("Reason", plugin.reasons, plugin.reason_count, look), look);
+}
+
+std::string describe(const BuiltInProfile& profile, const roci_cc_plugin& plugin, const Look& look) {
+  std::string out = code(profile.name, look) + ": built-in profile of " + code(profile.algorithm, look) + "\n";
+  out += (look.markdown ? "Source: " : "source: ") + std::string(profile.source) + "\n";
+  TextTable table{look.markdown ? std::vector<std::string>{"Parameter", "Unit", "Value", "Default", "Meaning"}
+                                : std::vector<std::string>{"NAME", "UNIT", "VALUE", "DEFAULT", "MEANING"},
+                  {}};
+  for (uint32_t i = 0; i < plugin.parameter_count; ++i) {
+    const roci_cc_parameter& p = plugin.parameters[i];
+    const auto at = profile.parameters.find(p.name);
+    const bool differs = at != profile.parameters.end();
+    table.rows.push_back({code(p.name, look), std::string_view(p.unit) == "1" ? "" : p.unit,
+                          number_text(differs ? at->second : p.default_value),
+                          differs ? number_text(p.default_value) : "", p.description});
+  }
+  return out + section("parameters", table, look);
 }
 
 }  // namespace roci::cc_tool

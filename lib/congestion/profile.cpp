@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "congestion/built_in_profiles.hpp"
+
 namespace roci {
 namespace {
 
@@ -48,18 +50,20 @@ Result<std::vector<double>> parameter_values(const roci_cc_plugin& plugin,
 Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig& config) {
   std::unique_ptr<Profiles> made(new Profiles);
   for (const std::string& path : config.plugins) ROCI_TRY(made->algorithms_.load(path));
-  // Profiles of the configuration first: one may have the name of an algorithm, with other values.
+  // Profiles of the configuration first: one may have the name of an algorithm or of a built-in profile, with other
+  // values.
   for (const auto& [name, profile] : config.profiles) {
     if (name.empty() || name == Profiles::kNone || name == Profiles::kWindow)
       return fail("profiles: invalid profile name '" + name + "'");
     if (Status s = made->add(name, profile, Nanos{config.base_rtt}); !s)
       return fail(s.error().within("profiles: " + name));
   }
-  for (const roci_cc_plugin* plugin : made->algorithms_.all()) {
-    if (made->profiles_.contains(plugin->name)) continue;
-    ROCI_TRY(made->add(plugin->name, {.algorithm = plugin->name, .parameters = {}, .fallback = {}},
-                       Nanos{config.base_rtt}));
-  }
+  const auto add_default = [&](const std::string& name) -> Status {
+    if (made->profiles_.contains(name)) return {};
+    return made->add(name, {.algorithm = name, .parameters = {}, .fallback = {}}, Nanos{config.base_rtt});
+  };
+  for (const roci_cc_plugin* plugin : made->algorithms_.all()) ROCI_TRY(add_default(plugin->name));
+  for (const BuiltInProfile& built_in : built_in_profiles()) ROCI_TRY(add_default(std::string(built_in.name)));
   for (const auto& [name, profile] : config.profiles) {
     if (Status s = made->link(name, profile.fallback); !s) return fail(s.error().within("profiles: " + name));
   }
@@ -71,9 +75,12 @@ Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig
 }
 
 Status Profiles::add(const std::string& name, const CongestionProfile& config, Nanos base_rtt) {
-  auto plugin = algorithms_.find(config.algorithm);
+  const BuiltInProfile* const built_in = find_built_in_profile(config.algorithm);
+  auto plugin = algorithms_.find(built_in != nullptr ? built_in->algorithm : config.algorithm);
   if (!plugin) return fail(plugin.error().within("algorithm"));
-  auto values = parameter_values(**plugin, config.parameters);
+  std::map<std::string, double> given = config.parameters;
+  if (built_in != nullptr) given.insert(built_in->parameters.begin(), built_in->parameters.end());
+  auto values = parameter_values(**plugin, given);
   if (!values) return fail(values.error());
   if (config.base_rtt < Nanos{0} || config.base_rtt > Nanos{10s}) return fail("base_rtt must be 0 to 10 s");
   if (config.dscp < -1 || config.dscp > 63) return fail("dscp must be 0 to 63, or -1 for that of the path");
@@ -133,7 +140,7 @@ Result<const Profile*> Profiles::find(const std::string& name) const {
   for (const auto& [known, profile] : profiles_)
     if (known != profile.plugin->name) own += (own.empty() ? "" : ", ") + known;
   Error error = plugin.error();
-  if (!own.empty() && error.code != EOPNOTSUPP) error.message += "; configured profiles are " + own;
+  if (!own.empty() && error.code != EOPNOTSUPP) error.message += "; profiles are " + own;
   return fail(std::move(error));
 }
 

@@ -1,4 +1,4 @@
-// Congestion control profiles, validated: an existing algorithm, allowed values, and a fallback.
+// Congestion control profiles of a device, validated: an existing algorithm, allowed values, and a fallback.
 #pragma once
 
 #include <map>
@@ -39,7 +39,8 @@ class Profiles {
   // Fails on an unknown algorithm, an unknown parameter, a value out of range, and a cycle of fallbacks.
   static Result<std::unique_ptr<Profiles>> create(const CongestionControlConfig& config);
 
-  // Finds a profile, or an algorithm with its default values, by name; null for kWindow and kNone.
+  // Finds a profile of the configuration, a built-in profile, or an algorithm with its default values, by name; null for
+  // kWindow and kNone.
   [[nodiscard]] Result<const Profile*> find(const std::string& name) const;
   // The same for use by a queue pair: also fails if the configuration lacks a requirement of the algorithm and there is
   // no fallback.

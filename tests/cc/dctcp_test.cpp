@@ -43,6 +43,17 @@ class Dctcp : public Driver {
 
 // Reference, section 6: ten packets per window, of which none, all, half and none are marked; `left` is what remains
 // of 100.
+// 100 Gb/s * 4.2 us are 52,500 bytes: 50.1 packets of 1048 bytes.
+TEST(Dctcp, initial_window_of_zero_is_the_bandwidth_delay_product) {
+  Driver flow(plugin("dctcp"), {{"initial_window", 0}});
+  EXPECT_EQ(flow.decision.window, 51 * kPacket);
+  Driver limited(plugin("dctcp"), {{"initial_window", 0}, {"max_window", 20}});
+  EXPECT_EQ(limited.decision.window, 20 * kPacket);
+  roci_cc_flow unknown = Driver::usual_flow();
+  unknown.base_rtt_ns = 0;
+  EXPECT_STREQ(plugin("dctcp").check(&unknown, flow.parameters.data()), "initial_window 0 requires base_rtt");
+}
+
 TEST(Dctcp, follows_vector_of_linux) {
   Dctcp flow;
   struct Vector {

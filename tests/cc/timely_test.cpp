@@ -80,6 +80,27 @@ TEST(Timely, updates_once_per_segment) {
   EXPECT_EQ(ack(20'000), "added") << "what was acknowledged without a sample counts too";
 }
 
+// HPCC's simulator: an update when a byte is acknowledged that was sent after the last update.
+TEST(Timely, per_round_trip_updates_once_per_round_trip) {
+  Driver driver(plugin("timely"), {{"start_rate", 1e9}, {"segment", 0}, {"per_round_trip", 1}});
+  const auto ack = [&](uint64_t up_to, uint64_t next) {
+    driver.event.acked = up_to;
+    driver.event.next = next;
+    driver.rtt(20'000, ROCI_CC_ON_RTT | ROCI_CC_ON_ACK);
+    return driver.reason_name();
+  };
+  EXPECT_EQ(ack(1'000, 50'000), "added") << "the first sample counts";
+  EXPECT_EQ(ack(2'000, 51'000), "nothing");
+  EXPECT_EQ(ack(50'000, 99'000), "nothing") << "sent before the update";
+  EXPECT_EQ(ack(51'000, 100'000), "added");
+  EXPECT_EQ(ack(100'000, 150'000), "nothing");
+  EXPECT_EQ(ack(101'000, 151'000), "added");
+
+  roci_cc_flow flow = Driver::usual_flow();
+  flow.provides = ROCI_CC_NEEDS_RTT;
+  EXPECT_STREQ(plugin("timely").check(&flow, driver.parameters.data()), "per_round_trip requires acknowledgments");
+}
+
 TEST(Timely, counts_sent_bytes_without_acknowledgments) {
   roci_cc_flow flow = ten_gigabit();
   flow.provides = ROCI_CC_NEEDS_RTT;

@@ -1,3 +1,4 @@
+#include "congestion/built_in_profiles.hpp"
 #include "congestion/profile.hpp"
 
 #include <gtest/gtest.h>
@@ -46,6 +47,37 @@ TEST(ProfilesTest, profile_values_replace_standard_values) {
   EXPECT_EQ(profile.base_rtt, 9us);
   EXPECT_TRUE(profile.falls_back);
   EXPECT_EQ(profile.fallback, nullptr);
+}
+
+double value_of(const Profile& profile, std::string_view name) {
+  for (uint32_t i = 0; i < profile.plugin->parameter_count; ++i)
+    if (name == profile.plugin->parameters[i].name) return profile.values[i];
+  ADD_FAILURE() << profile.plugin->name << " has no parameter " << name;
+  return 0;
+}
+
+TEST(ProfilesTest, built_in_profiles_are_valid_and_have_their_values) {
+  CongestionControlConfig config;
+  for (const BuiltInProfile& built_in : built_in_profiles()) {
+    config.profile = std::string(built_in.name);
+    const auto made = Profiles::create(config);
+    ASSERT_TRUE(made) << made.error().message;
+    const Profile& profile = *(*made)->standard();
+    EXPECT_EQ(profile.plugin->name, built_in.algorithm);
+    EXPECT_EQ(built_in.name.find(built_in.algorithm), 0U) << built_in.name;
+    for (const auto& [name, value] : built_in.parameters) EXPECT_EQ(value_of(profile, name), value) << name;
+  }
+  EXPECT_GE(built_in_profiles().size(), 5U);
+}
+
+TEST(ProfilesTest, profile_based_on_a_built_in_one_replaces_single_values) {
+  const auto made = Profiles::create(with("here", {"dcqcn_paper", {{"rpg_ai_rate", 100e6}}, 0ns, ""}));
+  ASSERT_TRUE(made) << made.error().message;
+  const Profile& profile = *(*made)->standard();
+  EXPECT_STREQ(profile.plugin->name, "dcqcn");
+  EXPECT_EQ(value_of(profile, "rpg_ai_rate"), 100e6);
+  EXPECT_EQ(value_of(profile, "rpg_byte_reset"), 10e6);
+  EXPECT_EQ(value_of(profile, "rpg_min_rate"), 1e6) << "default of dcqcn";
 }
 
 TEST(ProfilesTest, errors_name_the_invalid_value_and_the_allowed_ones) {
