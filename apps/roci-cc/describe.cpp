@@ -58,7 +58,8 @@ TextTable profiles_of(std::string_view of, const Look& look) {
                   {}};
   for (const BuiltInProfile& profile : built_in_profiles()) {
     if (of.empty() || of == profile.algorithm)
-      table.rows.push_back({code(profile.name, look), std::string(profile.algorithm), std::string(profile.source)});
+      table.rows.push_back(
+          {code(profile.name, look), std::string(profile.algorithm), std::string(profile.source)});
   }
   return table;
 }
@@ -140,7 +141,8 @@ std::string describe(const roci_cc_plugin& plugin, std::string_view origin, cons
 }
 
 std::string describe(const BuiltInProfile& profile, const roci_cc_plugin& plugin, const Look& look) {
-  std::string out = code(profile.name, look) + ": built-in profile of " + code(profile.algorithm, look) + "\n";
+  std::string out =
+      code(profile.name, look) + ": built-in profile of " + code(profile.algorithm, look) + "\n";
   out += (look.markdown ? "Source: " : "source: ") + std::string(profile.source) + "\n";
   TextTable table{look.markdown ? std::vector<std::string>{"Parameter", "Unit", "Value", "Default", "Meaning"}
                                 : std::vector<std::string>{"NAME", "UNIT", "VALUE", "DEFAULT", "MEANING"},

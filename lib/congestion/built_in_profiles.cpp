@@ -28,7 +28,8 @@ const std::vector<BuiltInProfile>& profiles() {
        {{"dce_tcp_g", 1020}, {"initial_alpha_value", 1024}, {"rpg_min_rate", 1e9}, {"release_at_max", 0}}},
       {"dcqcn_paper",
        "dcqcn",
-       "Zhu et al., SIGCOMM 2015, for 40 Gb/s; R_HAI, which it lacks, is 10 R_AI; peers with a CNP interval of 50 us",
+       "Zhu et al., SIGCOMM 2015, for 40 Gb/s; R_HAI, which it lacks, is 10 R_AI; peers with a CNP interval "
+       "of 50 us",
        {{"dce_tcp_g", 1020},
         {"dce_tcp_rtt", 55e3},
         {"initial_alpha_value", 1024},
@@ -45,7 +46,8 @@ const std::vector<BuiltInProfile>& profiles() {
         {"release_at_max", 0}}},
       {"dctcp_hpcc_sim",
        "dctcp",
-       "HPCC-ns3: the initial window is a bandwidth-delay product; there it is the maximum too; mark_at: dequeue",
+       "HPCC-ns3: the initial window is a bandwidth-delay product; there it is the maximum too; mark_at: "
+       "dequeue",
        {{"initial_window", 0}}},
       {"timely_hpcc_sim",
        "timely",

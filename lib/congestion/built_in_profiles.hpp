@@ -9,9 +9,9 @@
 namespace roci {
 
 struct BuiltInProfile {
-  std::string_view name;       // algorithm and origin, for example dcqcn_paper
-  std::string_view algorithm;  // name of a built-in algorithm
-  std::string_view source;     // of the values
+  std::string_view name;                     // algorithm and origin, for example dcqcn_paper
+  std::string_view algorithm;                // name of a built-in algorithm
+  std::string_view source;                   // of the values
   std::map<std::string, double> parameters;  // values that differ from the defaults
 };
 

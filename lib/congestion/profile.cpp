@@ -63,7 +63,8 @@ Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig
     return made->add(name, {.algorithm = name, .parameters = {}, .fallback = {}}, Nanos{config.base_rtt});
   };
   for (const roci_cc_plugin* plugin : made->algorithms_.all()) ROCI_TRY(add_default(plugin->name));
-  for (const BuiltInProfile& built_in : built_in_profiles()) ROCI_TRY(add_default(std::string(built_in.name)));
+  for (const BuiltInProfile& built_in : built_in_profiles())
+    ROCI_TRY(add_default(std::string(built_in.name)));
   for (const auto& [name, profile] : config.profiles) {
     if (Status s = made->link(name, profile.fallback); !s) return fail(s.error().within("profiles: " + name));
   }

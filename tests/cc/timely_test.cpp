@@ -98,7 +98,8 @@ TEST(Timely, per_round_trip_updates_once_per_round_trip) {
 
   roci_cc_flow flow = Driver::usual_flow();
   flow.provides = ROCI_CC_NEEDS_RTT;
-  EXPECT_STREQ(plugin("timely").check(&flow, driver.parameters.data()), "per_round_trip requires acknowledgments");
+  EXPECT_STREQ(plugin("timely").check(&flow, driver.parameters.data()),
+               "per_round_trip requires acknowledgments");
 }
 
 TEST(Timely, counts_sent_bytes_without_acknowledgments) {

@@ -1,5 +1,5 @@
-#include "congestion/built_in_profiles.hpp"
 #include "congestion/profile.hpp"
+#include "congestion/built_in_profiles.hpp"
 
 #include <gtest/gtest.h>
 
@@ -58,6 +58,7 @@ double value_of(const Profile& profile, std::string_view name) {
 
 TEST(ProfilesTest, built_in_profiles_are_valid_and_have_their_values) {
   CongestionControlConfig config;
+  config.base_rtt = 5us;
   for (const BuiltInProfile& built_in : built_in_profiles()) {
     config.profile = std::string(built_in.name);
     const auto made = Profiles::create(config);

@@ -25,7 +25,8 @@ def answer(program: str, *arguments: str) -> str:
 
 
 def page(program: str) -> str:
-    names = [line.split()[0] for line in answer(program, "list").splitlines() if line[:1].islower()]
+    algorithms = answer(program, "list").partition("\n\n")[0]
+    names = [line.split()[0] for line in algorithms.splitlines() if line[:1].islower()]
     if not names:
         sys.exit("documented: roci-cc lists no algorithm")
     return HEAD + "".join(f"\n## {name}\n\n{answer(program, 'show', name, '--markdown')}" for name in names)

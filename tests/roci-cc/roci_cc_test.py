@@ -15,6 +15,9 @@ PROGRAM = PERF = PLUGINS = ""
 
 BUILT_IN = ["dcqcn", "dctcp", "hpcc", "hpcc_receiver", "hpcc_sampled", "ldcp", "ldcp_pcc", "qcn", "static_rate",
             "static_window", "swift", "timely"]
+PROFILES = [("dcqcn_connectx", "dcqcn"), ("dcqcn_hpcc_sim", "dcqcn"), ("dcqcn_hpcc_sim_25g", "dcqcn"),
+            ("dcqcn_paper", "dcqcn"), ("dctcp_hpcc_sim", "dctcp"), ("timely_hpcc_sim", "timely"),
+            ("timely_paper", "timely")]
 NO_LIMIT = 2**64 - 1
 
 
@@ -102,6 +105,13 @@ class Descriptions(Case):
         self.assertRegex(out, r"(?m)^  dce_tcp_g +1019 +0 to 1023 ")
         self.assertRegex(self.good("show", "hpcc"), r"(?m)^  eta +0\.95 +0\.1 to 1 ")
 
+    def test_show_prints_all_values_of_a_built_in_profile(self):
+        out = self.good("show", "dcqcn_paper")
+        self.assertRegex(out, r"(?m)^dcqcn_paper: built-in profile of dcqcn$")
+        self.assertRegex(out, r"(?m)^  rpg_byte_reset +bytes +10e6 +0 +bytes sent between increases")
+        self.assertRegex(out, r"(?m)^  rpg_gd +11 +a cut subtracts")
+        self.assertRegex(self.good("show", "dcqcn"), r"(?m)^  dcqcn_paper +dcqcn +Zhu et al\., SIGCOMM 2015, for 40 Gb/s")
+
     def test_show_accepts_alias_and_explains_proprietary_name(self):
         self.assertEqual(self.good("show", "HPCC++"), self.good("show", "hpcc"))
         status, out, err = self.run_program("show", "hc3")
@@ -116,7 +126,9 @@ class Descriptions(Case):
 
     def test_markdown_output_contains_tables(self):
         out = self.good("list", "--markdown")
-        self.assertEqual(re.findall(r"^\| `([a-z_]+)` \|", out, flags=re.MULTILINE), BUILT_IN)
+        algorithms, profiles = out.split("\n\n")
+        self.assertEqual(re.findall(r"^\| `([a-z_]+)` \|", algorithms, flags=re.MULTILINE), BUILT_IN)
+        self.assertEqual(re.findall(r"^\| `(\w+)` \| (\w+) \|", profiles, flags=re.MULTILINE), PROFILES)
         out = self.good("show", "odd", "--plugin", os.path.join(PLUGINS, "odd.so"), "--markdown")
         self.assertIn("| Parameter | Unit | Default | Range | Meaning |\n|---|---|---|---|---|\n", out)
         self.assertIn("| `part` |  | 1 | 0 to 1 | of the line \\| its rate |\n", out)
@@ -124,7 +136,7 @@ class Descriptions(Case):
         for name in BUILT_IN:
             for line in self.good("show", name, "--markdown").splitlines():
                 if line.startswith("|"):
-                    self.assertIn(len(re.findall(r"(?<!\\)\|", line)), (3, 6), line)
+                    self.assertIn(len(re.findall(r"(?<!\\)\|", line)), (3, 4, 6), line)
 
 
 class Checks(Case):

@@ -39,8 +39,8 @@ expect:
 # SHA-256 of the summaries of SCENARIO, the same in every build and on every machine. A change in the behavior of
 # hosts or switches changes them; update the values then.
 SUMMARIES = {
-    "dcqcn": "c695eba0badeb54f1a5528f5b6c0fc5800c1f02272bc4e977a22b0f0c65bb1eb",
-    "dctcp": "d0d7f924b8ded03b8de2d1690cec656f795c8c9cd1b8946d48dfca1154325615",
+    "dcqcn": "f6f90fc868f1287a799f721e509713a35efdfb9ac394ca153c7723b3ea2e5e61",
+    "dctcp": "ce8508fb45e28991362ddf92320bb1601b9134aa6673ed7c396f662ebf30b99f",
 }
 
 

@@ -68,7 +68,8 @@ void TransmitScheduler::remove(AttachedQueuePair& qp) {
 }
 
 void TransmitScheduler::acknowledge_first(AttachedQueuePair& qp) {
-  if (qp.acknowledges_first || acknowledging_count_ == kAcknowledging || !qp.core.owes_acknowledgment()) return;
+  if (qp.acknowledges_first || acknowledging_count_ == kAcknowledging || !qp.core.owes_acknowledgment())
+    return;
   qp.acknowledges_first = true;
   acknowledging_[acknowledging_count_++] = &qp;
 }

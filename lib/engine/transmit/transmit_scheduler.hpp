@@ -36,7 +36,9 @@ class TransmitScheduler final : public PathSource {
   }
   // Whether a queue pair waits for its turn, and that queue pair if it is the only one.
   [[nodiscard]] bool any_ready() const { return ready_.count > 0; }
-  [[nodiscard]] const AttachedQueuePair* only_ready() const { return ready_.count == 1 ? ready_.first : nullptr; }
+  [[nodiscard]] const AttachedQueuePair* only_ready() const {
+    return ready_.count == 1 ? ready_.first : nullptr;
+  }
   // Acknowledgments and responses to probes of the queue pair are sent before the data of the ready queue pairs.
   void acknowledge_first(AttachedQueuePair& qp);
   // Removes a queue pair that is detached from all lists, cancels its timer and withdraws its grants.
@@ -80,8 +82,9 @@ class TransmitScheduler final : public PathSource {
   static constexpr uint32_t kQuantaPerRound = 4;
   static constexpr uint64_t kBytesPerTurn = 32768;
   static constexpr uint32_t kTurnsPerRound = 64;  // queue pairs served between two receptions
-  static constexpr uint32_t kAcknowledging = 64;  // queue pairs that acknowledge first; others wait for their turn
-  static constexpr uint32_t kTurnsAhead = 3;      // between prefetching a queue pair and its turn
+  static constexpr uint32_t kAcknowledging =
+      64;  // queue pairs that acknowledge first; others wait for their turn
+  static constexpr uint32_t kTurnsAhead = 3;  // between prefetching a queue pair and its turn
 
   // Queue pairs with work, in order.
   struct QueuePairList {

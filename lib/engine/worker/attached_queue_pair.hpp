@@ -34,11 +34,11 @@ struct AttachedQueuePair : Timer {
   }
 
   // Line 0, owned by the worker: links in its lists.
-  bool ready = false;                 // in the list of queue pairs with work
-  bool session_due : 1 = false;       // create the session with the peer before the next packet
-  bool waits_to_send : 1 = false;     // counted in TransmitScheduler::waiting_to_send()
+  bool ready = false;                   // in the list of queue pairs with work
+  bool session_due : 1 = false;         // create the session with the peer before the next packet
+  bool waits_to_send : 1 = false;       // counted in TransmitScheduler::waiting_to_send()
   bool acknowledges_first : 1 = false;  // in the list of TransmitScheduler::acknowledge_first()
-  uint32_t waiting_at = kNotWaiting;  // index among the queue pairs that wait for the peer's MAC address
+  uint32_t waiting_at = kNotWaiting;    // index among the queue pairs that wait for the peer's MAC address
   AttachedQueuePair* next_ready = nullptr;
   AttachedQueuePair* previous_ready = nullptr;
   // The worker to which the queue pair is attached. Set once, before any other thread can access the queue pair.
