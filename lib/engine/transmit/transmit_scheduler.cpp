@@ -74,14 +74,21 @@ void TransmitScheduler::acknowledge_first(AttachedQueuePair& qp) {
   acknowledging_[acknowledging_count_++] = &qp;
 }
 
+// Whether nothing but the ready queue pairs delays an acknowledgment: no pause (PFC), no negotiation of extensions, no
+// address resolution.
+bool TransmitScheduler::may_acknowledge(TransportContext& context, AttachedQueuePair& qp) {
+  if (qp.paused != 0 || parts_.extensions.negotiation_of(qp) != PeerExtensions::Negotiation::kYes)
+    return false;
+  if (stopped_ != 0 && is_stopped(flow_control_.priority_of(qp.core.sent_path()))) return false;
+  return refresh_path(context, qp);
+}
+
 // Queue pairs for which the port has no space keep their place.
 void TransmitScheduler::send_acknowledgments(TransportContext& context) {
   uint32_t done = 0;
   for (; done < acknowledging_count_ && !parts_.stage.blocked(); ++done) {
     AttachedQueuePair& qp = *acknowledging_[done];
-    if (qp.paused == 0 && (stopped_ == 0 || !is_stopped(flow_control_.priority_of(qp.core.sent_path()))) &&
-        refresh_path(context, qp))
-      qp.core.acknowledge(context);
+    if (may_acknowledge(context, qp)) qp.core.acknowledge(context);
     if (parts_.stage.blocked()) break;
     qp.acknowledges_first = false;
   }

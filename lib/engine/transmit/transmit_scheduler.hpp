@@ -82,9 +82,9 @@ class TransmitScheduler final : public PathSource {
   static constexpr uint32_t kQuantaPerRound = 4;
   static constexpr uint64_t kBytesPerTurn = 32768;
   static constexpr uint32_t kTurnsPerRound = 64;  // queue pairs served between two receptions
-  static constexpr uint32_t kAcknowledging =
-      64;  // queue pairs that acknowledge first; others wait for their turn
-  static constexpr uint32_t kTurnsAhead = 3;  // between prefetching a queue pair and its turn
+  static constexpr uint32_t kTurnsAhead = 3;      // between prefetching a queue pair and its turn
+  // Limit of acknowledge_first(). Acknowledgments of further queue pairs wait for their turn.
+  static constexpr uint32_t kAcknowledging = 64;
 
   // Queue pairs with work, in order.
   struct QueuePairList {
@@ -97,6 +97,7 @@ class TransmitScheduler final : public PathSource {
   static void unlink(AttachedQueuePair& qp, QueuePairList& list);
 
   bool take_rung();
+  bool may_acknowledge(TransportContext& context, AttachedQueuePair& qp);
   void send_acknowledgments(TransportContext& context);
   // Returns whether the queue pair has sent, or could continue.
   bool serve(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);

@@ -110,7 +110,7 @@ class SendGate {
   Nanos gap_{0};
   Nanos next_{0};  // due time of the next packet
   uint64_t fraction_ = 0;
-  Nanos last_due_{0};  // of the last packet
+  Nanos last_due_{0};  // due time of the last packet, with its fraction
   uint64_t last_fraction_ = 0;
   uint64_t last_bytes_ = 0;
   Nanos opens_at_ = kNever;
