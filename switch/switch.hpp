@@ -60,6 +60,8 @@ class Switch final : public Poller {
     return shared_.config.shapers[shaper];
   }
   [[nodiscard]] ShaperCounts shaper_counts(size_t shaper) const;
+  // Bytes in the shared buffer.
+  [[nodiscard]] uint64_t buffer_used() const { return shared_.buffer.used(); }
   [[nodiscard]] const MacAddress& mac() const { return shared_.mac; }
   // Replaces the AQM curves of a port's classes. Called by the thread that polls the port's worker. Weights, limits and
   // PFC do not change; queued frames are not affected. Fails as check().

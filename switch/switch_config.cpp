@@ -314,6 +314,24 @@ Status check_shapers(const SwitchConfig& config) {
   return {};
 }
 
+// Dynamic thresholds of lossless classes require a buffer of a known size, of which their headroom is reserved.
+Status check_buffer(const SwitchConfig& config) {
+  bool dynamic = false;
+  uint64_t reserved = 0;
+  for (const SwitchPortConfig& port : config.ports) {
+    for (const ClassConfig& one : port.classes) {
+      if (!one.lossless || !one.lossless->is_dynamic()) continue;
+      dynamic = true;
+      reserved += one.lossless->headroom.value();
+    }
+  }
+  if (!dynamic) return {};
+  if (config.buffer.size == BufferConfig{}.size) return fail("alpha of a lossless class requires buffer: size");
+  if (reserved < config.buffer.size.value()) return {};
+  return fail("buffer: the headroom of the lossless classes of all ports is " + std::to_string(reserved) +
+              " bytes, which exceeds the size of " + std::to_string(config.buffer.size.value()));
+}
+
 Status check_senders(const SwitchSendersConfig& senders) {
   if (senders.flows == 0 || senders.flows > kMaxFlows) {
     return fail("senders: " + std::to_string(senders.flows) + " flows are out of range; allowed are 1 to " +
@@ -414,6 +432,7 @@ Status check(const SwitchConfig& config) {
     }
     ROCI_TRY(check_telemetry(config.telemetry));
     ROCI_TRY(check_ports(config));
+    ROCI_TRY(check_buffer(config));
     ROCI_TRY(check_bindings(config));
     ROCI_TRY(check_interfaces(config));
     ROCI_TRY(check_notify(config));
@@ -427,11 +446,33 @@ Status check(const SwitchConfig& config) {
   return {};
 }
 
+namespace {
+
+// Marks should slow senders down before a pause does (DCQCN, Zhu et al., SIGCOMM 2015).
+void warn_of_pauses_before_marks(const SwitchConfig& config, std::vector<std::string>& out) {
+  for (uint8_t c = 0; c < kTrafficClasses; ++c) {
+    const auto port = std::ranges::find_if(config.ports, [c](const SwitchPortConfig& p) {
+      const ClassConfig& one = p.classes[c];
+      return one.lossless && !one.lossless->is_dynamic() && !one.aqm.mark.never() &&
+             one.aqm.mark.kmin >= one.lossless->xoff;
+    });
+    if (port == config.ports.end()) continue;
+    const ClassConfig& one = port->classes[c];
+    out.push_back("switch " + quoted(config.name) + ": port " + quoted(port->name) + ": class " + std::to_string(c) +
+                  " pauses at " + std::to_string(one.lossless->xoff.value()) + " bytes, before it marks at " +
+                  std::to_string(one.aqm.mark.kmin.value()) +
+                  " bytes; congestion control that reacts to marks requires kmin below xoff");
+  }
+}
+
+}  // namespace
+
 // LDCP requires a queue of its own, and all its packets have one DSCP (draft-dai-tsvwg-pfc-free-congestion-control
 // 2.3). Other traffic would fill the queue whose length LDCP measures, and its packets would be dropped by the curve
 // for packets that are not ECN-capable.
 std::vector<std::string> warnings(const SwitchConfig& config) {
   std::vector<std::string> out;
+  warn_of_pauses_before_marks(config, out);
   for (uint8_t c = 0; c < kTrafficClasses; ++c) {
     const auto port = std::find_if(config.ports.begin(), config.ports.end(), [c](const SwitchPortConfig& p) {
       return !p.classes[c].aqm.mark.never() && !p.classes[c].aqm.drop.never();

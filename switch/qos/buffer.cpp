@@ -1,5 +1,7 @@
 #include "switch/qos/buffer.hpp"
 
+#include <algorithm>
+
 namespace roci {
 
 SwitchBuffer::SwitchBuffer(const BufferConfig& config, const std::vector<ClassConfigs>& classes,
@@ -10,6 +12,13 @@ SwitchBuffer::SwitchBuffer(const BufferConfig& config, const std::vector<ClassCo
       const auto& lossless = classes[port][c].lossless;
       if (!lossless) continue;
       Account& account = ports_[port][c];
+      if (lossless->is_dynamic()) {
+        account.alpha = lossless->alpha;
+        account.hysteresis = lossless->hysteresis.value();
+        account.headroom = lossless->headroom.value();
+        reserved_ += account.headroom;
+        continue;
+      }
       account.xoff = lossless->xoff.value();
       account.xon = lossless->xon.value();
       account.most = (lossless->xoff + lossless->headroom).value();
@@ -23,9 +32,14 @@ DropReason SwitchBuffer::admit(uint16_t ingress, uint8_t traffic_class, uint32_t
   const uint64_t held = used();
   if (held > size || bytes > size - held) return DropReason::kBufferFull;
   if (ingress != kNoPort) {
-    // A lossless class is limited only by `size` and by its own xoff and headroom, which hold the frames that the
+    // A lossless class is limited only by `size` and by its own threshold and headroom, which hold the frames that the
     // neighbor sends before it stops.
     const Account& account = ports_[ingress][traffic_class];
+    if (account.alpha > 0) {
+      const bool fits = !exceeds_threshold(account, bytes) ||
+                        account.in_headroom.load(std::memory_order_relaxed) + bytes <= account.headroom;
+      return fits ? DropReason::kNone : DropReason::kHeadroomFull;
+    }
     if (account.most != 0)
       return used_by(ingress, traffic_class) + bytes > account.most ? DropReason::kHeadroomFull
                                                                     : DropReason::kNone;
@@ -41,6 +55,11 @@ uint8_t SwitchBuffer::stop(uint16_t port, uint8_t stopped) const {
   unsigned now = stopped;
   for (uint8_t c = 0; c < kTrafficClasses; ++c) {
     const Account& account = ports_[port][c];
+    if (account.alpha > 0) {
+      const unsigned bit = 1U << c;
+      now = stops_dynamically(account, (now & bit) != 0) ? now | bit : now & ~bit;
+      continue;
+    }
     const uint64_t held = account.used.load(std::memory_order_relaxed);
     if (held >= account.xoff) {
       now |= 1U << c;
@@ -49,6 +68,43 @@ uint8_t SwitchBuffer::stop(uint16_t port, uint8_t stopped) const {
     }
   }
   return static_cast<uint8_t>(now);
+}
+
+// Workers change the counts independently of each other, so a part can exceed its sum for a moment.
+double SwitchBuffer::threshold(const Account& of) const {
+  const uint64_t all = used();
+  const uint64_t counted = all - std::min(all, used_of_reserved_.load(std::memory_order_relaxed));
+  const uint64_t size = config_.size.value() - reserved_;
+  return counted < size ? of.alpha * static_cast<double>(size - counted) : 0;
+}
+
+uint64_t SwitchBuffer::counted(const Account& of) {
+  const uint64_t all = of.used.load(std::memory_order_relaxed);
+  return all - std::min(all, of.in_headroom.load(std::memory_order_relaxed));
+}
+
+bool SwitchBuffer::exceeds_threshold(const Account& of, uint64_t bytes) const {
+  return static_cast<double>(counted(of) + bytes) > threshold(of);
+}
+
+void SwitchBuffer::use_headroom(Account& of, uint64_t bytes) {
+  change(of.in_headroom, bytes);
+  change(used_of_reserved_, bytes);
+}
+
+void SwitchBuffer::free_headroom(Account& of, uint64_t bytes) {
+  uint64_t before = of.in_headroom.load(std::memory_order_relaxed), freed = 0;
+  do {
+    freed = std::min(bytes, before);
+  } while (!of.in_headroom.compare_exchange_weak(before, before - freed, std::memory_order_relaxed));
+  change(used_of_reserved_, -freed);
+}
+
+// Stops while frames are in the headroom. Resumes `hysteresis` below the threshold, or when no frames are left.
+bool SwitchBuffer::stops_dynamically(const Account& of, bool stopped) const {
+  if (of.in_headroom.load(std::memory_order_relaxed) > 0) return true;
+  const uint64_t held = counted(of);
+  return held > 0 && static_cast<double>(held + (stopped ? of.hysteresis : 0)) >= threshold(of);
 }
 
 }  // namespace roci

@@ -35,13 +35,23 @@ class SwitchBuffer {
                                  uint64_t queue) const;
   // Accounts for a frame that was queued.
   void take(uint16_t ingress, uint8_t traffic_class, uint32_t bytes) {
+    if (ingress != kNoPort) {
+      Account& of = account(ingress, traffic_class);
+      const bool above = of.alpha > 0 && exceeds_threshold(of, bytes);
+      change(of.used, bytes);
+      if (above) [[unlikely]]
+        use_headroom(of, bytes);
+    }
     change(used_, bytes);
-    if (ingress != kNoPort) change(account(ingress, traffic_class).used, bytes);
   }
   // Accounts for `bytes` that have left.
   void release(uint16_t ingress, uint8_t traffic_class, uint64_t bytes) {
     change(used_, -bytes);
-    if (ingress != kNoPort) change(account(ingress, traffic_class).used, -bytes);
+    if (ingress == kNoPort) return;
+    Account& of = account(ingress, traffic_class);
+    if (of.in_headroom.load(std::memory_order_relaxed) > 0) [[unlikely]]
+      free_headroom(of, bytes);
+    change(of.used, -bytes);
   }
 
   [[nodiscard]] uint64_t used() const { return used_.load(std::memory_order_relaxed); }
@@ -58,9 +68,25 @@ class SwitchBuffer {
     std::atomic<uint64_t> used{0};
     uint64_t xoff = UINT64_MAX;  // not reached by other classes
     uint64_t xon = 0;
-    uint64_t most = 0;  // xoff and headroom of a lossless class, 0 of others
+    uint64_t most = 0;  // xoff and headroom of a lossless class with a static threshold, 0 of others
+    // Dynamic threshold: alpha times the free buffer, of which the headroom is reserved.
+    double alpha = 0;
+    uint64_t hysteresis = 0;
+    uint64_t headroom = 0;
+    std::atomic<uint64_t> in_headroom{0};  // part of `used`: bytes that arrived above the threshold
   };
   using Ingress = std::array<Account, kTrafficClasses>;
+
+  // Dynamic threshold of an ingress port and class.
+  [[nodiscard]] double threshold(const Account& of) const;
+  // Bytes that count towards it.
+  [[nodiscard]] static uint64_t counted(const Account& of);
+  // Whether `bytes` more would exceed it.
+  [[nodiscard]] bool exceeds_threshold(const Account& of, uint64_t bytes) const;
+  void use_headroom(Account& of, uint64_t bytes);
+  // Bytes that leave free the headroom first.
+  void free_headroom(Account& of, uint64_t bytes);
+  [[nodiscard]] bool stops_dynamically(const Account& of, bool stopped) const;
 
   Account& account(uint16_t ingress, uint8_t traffic_class) { return ports_[ingress][traffic_class]; }
   void change(std::atomic<uint64_t>& value, uint64_t by) const {
@@ -75,6 +101,8 @@ class SwitchBuffer {
   bool shared_;
   std::vector<Ingress> ports_;
   std::atomic<uint64_t> used_{0};
+  uint64_t reserved_ = 0;                      // headroom of all classes with dynamic thresholds
+  std::atomic<uint64_t> used_of_reserved_{0};  // sum of Account::in_headroom
 };
 
 }  // namespace roci

@@ -26,16 +26,23 @@ Status read_curve(ConfigNode& node, std::string_view key, MarkingCurve& curve, B
 
 Status read_lossless(ConfigNode& node, std::optional<LosslessConfig>& lossless, BitsPerSec rate) {
   return node.section("lossless", Need::kOptional, [&](ConfigNode& item) -> Status {
-    QueueDepth xoff, xon, headroom;
-    ROCI_TRY(item.required("xoff", xoff));
-    ROCI_TRY(item.required("xon", xon));
+    QueueDepth xoff, xon, headroom, hysteresis;
+    double alpha = 0;
+    const bool dynamic = item.has("alpha");
+    if (dynamic) {
+      ROCI_TRY(item.required("alpha", alpha, number_in(1.0 / 1024, 1024)));
+      ROCI_TRY(item.optional("hysteresis", hysteresis));
+    } else {
+      ROCI_TRY(item.required("xoff", xoff));
+      ROCI_TRY(item.required("xon", xon));
+    }
     ROCI_TRY(item.required("headroom", headroom));
-    for (auto [name, depth] :
-         {std::pair{"xoff", &xoff}, std::pair{"xon", &xon}, std::pair{"headroom", &headroom}}) {
+    for (auto [name, depth] : {std::pair{"xoff", &xoff}, std::pair{"xon", &xon}, std::pair{"headroom", &headroom},
+                               std::pair{"hysteresis", &hysteresis}}) {
       if (Status s = depth->resolve(rate, name); !s) return item.error(name, s.error().message);
     }
-    if (xoff.bytes <= xon.bytes) return item.error("xon", "must be below xoff");
-    lossless = LosslessConfig{xoff.bytes, xon.bytes, headroom.bytes};
+    if (!dynamic && xoff.bytes <= xon.bytes) return item.error("xon", "must be below xoff");
+    lossless = LosslessConfig{xoff.bytes, xon.bytes, headroom.bytes, alpha, hysteresis.bytes};
     return {};
   });
 }
@@ -210,13 +217,8 @@ Status check_classes(const ClassConfigs& classes, Bytes queue) {
     }
     if (!config.lossless) continue;
     const LosslessConfig& lossless = *config.lossless;
+    if (lossless.is_dynamic()) continue;
     if (lossless.xoff <= lossless.xon) return fail(where + "xon must be below xoff");
-    // Marks must slow senders down before a pause does (DCQCN, Zhu et al., SIGCOMM 2015).
-    if (!config.aqm.mark.never() && config.aqm.mark.kmin >= lossless.xoff) {
-      return fail(where + "marking starts at " + std::to_string(config.aqm.mark.kmin.value()) +
-                  " bytes and PFC at " + std::to_string(lossless.xoff.value()) +
-                  " bytes; marking must start first");
-    }
     if (lossless.xoff + lossless.headroom > queue) {
       return fail(
           where + "xoff and headroom are " + std::to_string((lossless.xoff + lossless.headroom).value()) +

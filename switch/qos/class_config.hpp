@@ -57,11 +57,18 @@ struct AqmConfig {
   friend bool operator==(const AqmConfig&, const AqmConfig&) = default;
 };
 
-// Lossless class: counts the queued bytes of each ingress port, and pauses the neighbor there by PFC (802.1Q 36).
+// Lossless class: counts the queued bytes of each ingress port, and pauses the neighbor there by PFC (802.1Q 36). The
+// threshold is `xoff` or, with an `alpha`, alpha times the free shared buffer.
 struct LosslessConfig {
   Bytes xoff{0};      // bytes of one ingress port at which the neighbor is paused
   Bytes xon{0};       // bytes at which the neighbor is resumed
   Bytes headroom{0};  // bytes that may arrive after the pause was sent
+  // Dynamic threshold, as in HPCC-ns3 and in switches with a shared buffer (Choudhury and Hahne 1998): xoff and xon are
+  // unused. 0: static threshold.
+  double alpha = 0;
+  Bytes hysteresis{0};  // the neighbor is resumed when its bytes are this far below a dynamic threshold
+
+  [[nodiscard]] bool is_dynamic() const { return alpha > 0; }
 
   friend bool operator==(const LosslessConfig&, const LosslessConfig&) = default;
 };

@@ -71,7 +71,7 @@ TEST(ClassConfig, reads_classifier_buffer_and_seed) {
   EXPECT_EQ(config->seed, 99U);
 }
 
-TEST(ClassConfig, lossless_class_must_fit_the_queue_and_mark_before_it_pauses) {
+TEST(ClassConfig, lossless_class_must_fit_the_queue) {
   const auto with = [](const std::string& more) {
     return error_of("classes: [{class: 3, " + more + "}]\nports: [{name: a, queue: 100KiB}]\n");
   };
@@ -82,10 +82,40 @@ TEST(ClassConfig, lossless_class_must_fit_the_queue_and_mark_before_it_pauses) {
             std::string::npos);
   EXPECT_NE(with("lossless: {xoff: 60KiB, xon: 60KiB, headroom: 1KiB}").find("must be below xoff"),
             std::string::npos);
-  EXPECT_NE(with("lossless: {xoff: 60KiB, xon: 50KiB, headroom: 1KiB}, mark: {kmin: 60KiB}")
-                .find("marking starts at 61440 bytes and PFC at 61440 bytes; marking must start first"),
-            std::string::npos);
   EXPECT_NE(with("lossless: {xoff: 60KiB, xon: 50KiB}").find("headroom"), std::string::npos);
+}
+
+TEST(ClassConfig, warns_of_a_class_that_pauses_before_it_marks) {
+  const auto config = read(
+      "classes: [{class: 3, lossless: {xoff: 60KiB, xon: 50KiB, headroom: 1KiB}, mark: {kmin: 60KiB}}]\n"
+      "ports: [{name: a}, {name: b}]\n");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(warnings(*config),
+            std::vector<std::string>{"switch 'switch': port 'a': class 3 pauses at 61440 bytes, before it marks at 61440 "
+                                     "bytes; congestion control that reacts to marks requires kmin below xoff"});
+  const auto other = read(
+      "classes: [{class: 3, lossless: {xoff: 60KiB, xon: 50KiB, headroom: 1KiB}, mark: {kmin: 59KiB}}]\n"
+      "ports: [{name: a}]\n");
+  EXPECT_TRUE(warnings(*other).empty());
+}
+
+TEST(ClassConfig, reads_and_validates_dynamic_thresholds_of_lossless_classes) {
+  const auto text = [](const std::string& lossless, const std::string& buffer) {
+    return buffer + "classes: [{class: 3, lossless: {" + lossless + "}}]\nports: [{name: a}, {name: b}]\n";
+  };
+  const auto config = read(text("alpha: 0.125, hysteresis: 3KB, headroom: 100KB", "buffer: {size: 4MiB}\n"));
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->ports[0].classes[3].lossless,
+            (LosslessConfig{.headroom = Bytes{100'000}, .alpha = 0.125, .hysteresis = Bytes{3'000}}));
+  EXPECT_NE(error_of(text("alpha: 0.125, headroom: 100KB", ""))
+                .find("alpha of a lossless class requires buffer: size"),
+            std::string::npos);
+  EXPECT_NE(error_of(text("alpha: 0.125, headroom: 100KB", "buffer: {size: 200KB}\n"))
+                .find("the headroom of the lossless classes of all ports is 200000 bytes, which exceeds the size of 200000"),
+            std::string::npos);
+  EXPECT_NE(error_of(text("alpha: 0, headroom: 100KB", "buffer: {size: 4MiB}\n")).find("alpha"), std::string::npos);
+  EXPECT_NE(error_of(text("alpha: 0.1, xoff: 1KB, headroom: 1KB", "buffer: {size: 4MiB}\n")).find("xoff"),
+            std::string::npos);
 }
 
 TEST(ClassConfig, reads_and_validates_telemetry_of_switch_and_ports) {

@@ -97,6 +97,56 @@ TEST_F(PfcTest, four_to_one_incast_loses_no_packet) {
   EXPECT_LT(static_cast<double>((runner_.now() - begin).count()), 1.01 * wanted);
 }
 
+// Four senders at line rate to one port. A buffer of 1 MiB with 16 KiB of headroom for each of five ports and alpha 1/8:
+// each of the four ports holds alpha F, F = size - 4 alpha F is free, so that they are paused at 80.6 KiB.
+TEST_F(PfcTest, dynamic_threshold_is_a_fraction_of_the_free_buffer) {
+  constexpr LosslessConfig kDynamic{.headroom = 16_KiB, .alpha = 0.125, .hysteresis = 3_KiB};
+  SwitchConfig config = lossless_ports(5, 10_Gbps, kDynamic);
+  config.buffer.size = 1_MiB;
+  make(config, cable(10_Gbps));
+  introduce({0, 1, 2, 3, 4});
+  wait(100us);
+  LineRateSource& receiver = sink(4);
+  for (size_t i = 0; i < 4; ++i) source(i, 4);
+  wait(2ms);
+  constexpr double kSize = 1024 - 5 * 16, kThreshold = 0.125 * kSize / (1 + 4 * 0.125);  // KiB
+  double most = 0, least = kSize;
+  for (int sample = 0; sample < 1000; ++sample) {
+    wait(5us);
+    const double held = static_cast<double>(switch_->buffer_used()) / 1024;
+    most = std::max(most, held);
+    least = std::min(least, held);
+  }
+  EXPECT_LT(most, 4 * (kThreshold + 16));
+  EXPECT_GT(most, 4 * kThreshold);
+  EXPECT_GT(least, 4 * (kThreshold - 16));
+  EXPECT_EQ(all_drops(), 0U);
+  EXPECT_GT(receiver.received(), 8'000U);
+  for (size_t i = 0; i < 4; ++i) EXPECT_GT(switch_->counters(i).classes[kStorage].pauses_sent, 0U) << "port " << i;
+}
+
+// The threshold decreases while other ports fill the buffer: a single sender is paused later than each of four.
+TEST_F(PfcTest, dynamic_threshold_of_a_single_sender_is_higher) {
+  constexpr LosslessConfig kDynamic{.headroom = 16_KiB, .alpha = 0.125, .hysteresis = 3_KiB};
+  SwitchConfig config = lossless_ports(5, 10_Gbps, kDynamic);
+  config.buffer.size = 1_MiB;
+  config.ports[4].rate = 1_Gbps;
+  make(config, cable(10_Gbps));
+  introduce({0, 1, 2, 3, 4});
+  wait(100us);
+  sink(4);
+  source(0, 4);
+  double most = 0;
+  for (int sample = 0; sample < 1000; ++sample) {
+    wait(5us);
+    most = std::max(most, static_cast<double>(switch_->buffer_used()) / 1024);
+  }
+  constexpr double kSize = 1024 - 5 * 16, kThreshold = 0.125 * kSize / (1 + 0.125);
+  EXPECT_GT(most, kThreshold);
+  EXPECT_LT(most, kThreshold + 16);
+  EXPECT_EQ(all_drops(), 0U);
+}
+
 TEST_F(PfcTest, incast_without_pfc_loses_three_of_four_packets) {
   SwitchConfig config = ports(5);
   for (auto& port : config.ports) {
