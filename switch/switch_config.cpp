@@ -326,7 +326,8 @@ Status check_buffer(const SwitchConfig& config) {
     }
   }
   if (!dynamic) return {};
-  if (config.buffer.size == BufferConfig{}.size) return fail("alpha of a lossless class requires buffer: size");
+  if (config.buffer.size == BufferConfig{}.size)
+    return fail("alpha of a lossless class requires buffer: size");
   if (reserved < config.buffer.size.value()) return {};
   return fail("buffer: the headroom of the lossless classes of all ports is " + std::to_string(reserved) +
               " bytes, which exceeds the size of " + std::to_string(config.buffer.size.value()));
@@ -458,9 +459,9 @@ void warn_of_pauses_before_marks(const SwitchConfig& config, std::vector<std::st
     });
     if (port == config.ports.end()) continue;
     const ClassConfig& one = port->classes[c];
-    out.push_back("switch " + quoted(config.name) + ": port " + quoted(port->name) + ": class " + std::to_string(c) +
-                  " pauses at " + std::to_string(one.lossless->xoff.value()) + " bytes, before it marks at " +
-                  std::to_string(one.aqm.mark.kmin.value()) +
+    out.push_back("switch " + quoted(config.name) + ": port " + quoted(port->name) + ": class " +
+                  std::to_string(c) + " pauses at " + std::to_string(one.lossless->xoff.value()) +
+                  " bytes, before it marks at " + std::to_string(one.aqm.mark.kmin.value()) +
                   " bytes; congestion control that reacts to marks requires kmin below xoff");
   }
 }

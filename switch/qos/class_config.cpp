@@ -37,8 +37,8 @@ Status read_lossless(ConfigNode& node, std::optional<LosslessConfig>& lossless, 
       ROCI_TRY(item.required("xon", xon));
     }
     ROCI_TRY(item.required("headroom", headroom));
-    for (auto [name, depth] : {std::pair{"xoff", &xoff}, std::pair{"xon", &xon}, std::pair{"headroom", &headroom},
-                               std::pair{"hysteresis", &hysteresis}}) {
+    for (auto [name, depth] : {std::pair{"xoff", &xoff}, std::pair{"xon", &xon},
+                               std::pair{"headroom", &headroom}, std::pair{"hysteresis", &hysteresis}}) {
       if (Status s = depth->resolve(rate, name); !s) return item.error(name, s.error().message);
     }
     if (!dynamic && xoff.bytes <= xon.bytes) return item.error("xon", "must be below xoff");

@@ -91,8 +91,9 @@ TEST(ClassConfig, warns_of_a_class_that_pauses_before_it_marks) {
       "ports: [{name: a}, {name: b}]\n");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(warnings(*config),
-            std::vector<std::string>{"switch 'switch': port 'a': class 3 pauses at 61440 bytes, before it marks at 61440 "
-                                     "bytes; congestion control that reacts to marks requires kmin below xoff"});
+            std::vector<std::string>{
+                "switch 'switch': port 'a': class 3 pauses at 61440 bytes, before it marks at 61440 "
+                "bytes; congestion control that reacts to marks requires kmin below xoff"});
   const auto other = read(
       "classes: [{class: 3, lossless: {xoff: 60KiB, xon: 50KiB, headroom: 1KiB}, mark: {kmin: 59KiB}}]\n"
       "ports: [{name: a}]\n");
@@ -111,9 +112,11 @@ TEST(ClassConfig, reads_and_validates_dynamic_thresholds_of_lossless_classes) {
                 .find("alpha of a lossless class requires buffer: size"),
             std::string::npos);
   EXPECT_NE(error_of(text("alpha: 0.125, headroom: 100KB", "buffer: {size: 200KB}\n"))
-                .find("the headroom of the lossless classes of all ports is 200000 bytes, which exceeds the size of 200000"),
+                .find("the headroom of the lossless classes of all ports is 200000 bytes, which exceeds the "
+                      "size of 200000"),
             std::string::npos);
-  EXPECT_NE(error_of(text("alpha: 0, headroom: 100KB", "buffer: {size: 4MiB}\n")).find("alpha"), std::string::npos);
+  EXPECT_NE(error_of(text("alpha: 0, headroom: 100KB", "buffer: {size: 4MiB}\n")).find("alpha"),
+            std::string::npos);
   EXPECT_NE(error_of(text("alpha: 0.1, xoff: 1KB, headroom: 1KB", "buffer: {size: 4MiB}\n")).find("xoff"),
             std::string::npos);
 }

@@ -124,7 +124,8 @@ TEST_F(PfcTest, dynamic_threshold_is_a_fraction_of_the_free_buffer) {
   // The line to the receiver was never idle.
   const auto line = static_cast<uint64_t>(7ms / (10_Gbps).time_for(Bytes{kFrameBytes + 24}));
   EXPECT_GT(receiver.received(), line * 99 / 100);
-  for (size_t i = 0; i < 4; ++i) EXPECT_GT(switch_->counters(i).classes[kStorage].pauses_sent, 0U) << "port " << i;
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_GT(switch_->counters(i).classes[kStorage].pauses_sent, 0U) << "port " << i;
 }
 
 // The threshold decreases while other ports fill the buffer: a single sender is paused later than each of four.
