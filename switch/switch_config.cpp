@@ -314,7 +314,7 @@ Status check_shapers(const SwitchConfig& config) {
   return {};
 }
 
-// Dynamic thresholds of lossless classes require a buffer of a known size, of which their headroom is reserved.
+// Dynamic thresholds of lossless classes require a buffer of a known size. Their headroom is reserved in it.
 Status check_buffer(const SwitchConfig& config) {
   bool dynamic = false;
   uint64_t reserved = 0;

@@ -69,7 +69,7 @@ class SwitchBuffer {
     uint64_t xoff = UINT64_MAX;  // not reached by other classes
     uint64_t xon = 0;
     uint64_t most = 0;  // xoff and headroom of a lossless class with a static threshold, 0 of others
-    // Dynamic threshold: alpha times the free buffer, of which the headroom is reserved.
+    // Dynamic threshold: alpha times the free buffer. The headroom is reserved.
     double alpha = 0;
     uint64_t hysteresis = 0;
     uint64_t headroom = 0;
