@@ -16,6 +16,7 @@ FanInOptions hpcc(const std::map<std::string, double>& values, const std::string
 
 // 16 senders to one receiver, starting together (figure 13).
 struct Sixteen {
+  double goodput = 0;  // bit/s
   double part = 0;     // of the maximum payload rate
   uint64_t peak = 0;   // bytes
   size_t drained = 0;  // us from the start until the queue was below one BDP
@@ -32,6 +33,7 @@ Sixteen sixteen(const std::string& name, const FanInOptions& options, Nanos span
   const auto queue = net.take_queue();
   note(rates, queue, name + "_");
   Sixteen of;
+  of.goodput = rates.sum;
   of.part = rates.sum / net.most_goodput();
   of.peak = FanIn::percentile(first, 1);
   const auto peak = std::ranges::max_element(first);
@@ -47,6 +49,8 @@ Sixteen sixteen(const std::string& name, const FanInOptions& options, Nanos span
   return of;
 }
 
+// The figure: with both windows the link is used and the queue drains within 100 us; per ACK the throughput oscillates
+// below 75 Gb/s; per round trip the queue drains later.
 TEST(Hpcc, reacts_faster_than_per_rtt_without_overreaction_of_per_ack) {
   const Sixteen both = sixteen("both", hpcc({{"w_ai", 80}, {"update", 0}}));
   const Sixteen each_ack = sixteen("each_ack", hpcc({{"w_ai", 80}, {"update", 1}}));
@@ -57,7 +61,7 @@ TEST(Hpcc, reacts_faster_than_per_rtt_without_overreaction_of_per_ack) {
   EXPECT_GE(both.part, kEta * 0.95);
   EXPECT_LE(both.p99, 15'000U);
   EXPECT_LE(both.drained, 110U);
-  EXPECT_LE(each_ack.part, 0.8 * both.part) << "reacts to the same queue again and again";
+  EXPECT_LE(each_ack.goodput, 75e9) << "reacts to the same queue again and again";
   EXPECT_GE(each_rtt.drained, both.drained + 20) << "waits for a round trip that the queue makes long";
   EXPECT_GE(each_rtt.part, kEta * 0.95);
 }
