@@ -15,8 +15,8 @@
 //   * The NIC's 1024ths represent the paper's values exactly: g = 1/256 is dce_tcp_g = 1020, alpha = 1 is 1024. Alpha
 //     itself is a fraction. In whole 1024ths it would decay to 0 when CNPs are more than 5 us apart, and flows below
 //     about 1.6 Gb/s would hardly be cut.
-// The defaults are the NIC's; the peer's CNP interval is then at most 4 us. Other published sets are the built-in profiles
-// dcqcn_paper and dcqcn_hpcc_sim (lib/congestion/built_in_profiles.cpp).
+// The defaults are the NIC's; the peer's CNP interval is then at most 4 us. Other published sets are built-in profiles
+// (lib/congestion/built_in_profiles.cpp).
 //
 // Interpretation of the sources:
 //   * rpg_byte_reset is off. The NIC has 32767, the maximum of its field, "in bytes" by its tools. A cut would then be

@@ -10,8 +10,9 @@
 //
 // Updates. There is one update per completion event, that is, per `segment` acknowledged bytes (paper: 16 to 64 KB),
 // with the latest round trip. For flows without acknowledgments sent bytes are counted. segment = 0: each sample is an
-// update. `per_round_trip` 1: one update per round trip in addition, that is, when a byte is acknowledged that was sent
-// after the last update (HPCC's simulator, with segment = 0). The first sample of a flow is always an update.
+// update. `per_round_trip` 1: in addition, at most one update per round trip: it requires the acknowledgment of a byte
+// that was sent after the last update (HPCC's simulator, with segment = 0). The first sample of a flow is always an
+// update.
 //
 // Scaling. The paper's values are for 10 Gb/s and a round trip of 20 us.
 // `rescale` 1: the base round trip replaces min_rtt; t_low and t_high keep their ratio to min_rtt (2.5 and 25 with the

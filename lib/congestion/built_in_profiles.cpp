@@ -28,7 +28,8 @@ const std::vector<BuiltInProfile>& profiles() {
        {{"dce_tcp_g", 1020}, {"initial_alpha_value", 1024}, {"rpg_min_rate", 1e9}, {"release_at_max", 0}}},
       {"dcqcn_paper",
        "dcqcn",
-       "Zhu et al., SIGCOMM 2015, for 40 Gb/s; R_HAI, which it lacks, is 10 R_AI; peers with a CNP interval "
+       "Zhu et al., SIGCOMM 2015, for 40 Gb/s; the paper has no R_HAI, here 10 R_AI; peers with a CNP "
+       "interval "
        "of 50 us",
        {{"dce_tcp_g", 1020},
         {"dce_tcp_rtt", 55e3},

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "cc/driver.hpp"
+#include "congestion/built_in_profiles.hpp"
 
 namespace roci::test {
 namespace {
@@ -11,22 +12,9 @@ namespace {
 constexpr double kLine = 100e9;
 constexpr uint64_t kUs = 1000;
 
-// Parameter values of the paper, as in the header of the plugin.
+// The built-in profile of the paper, changed by `more`.
 Driver::Values paper(const Driver::Values& more = {}) {
-  Driver::Values values = {{"dce_tcp_g", 1020},
-                           {"dce_tcp_rtt", 55e3},
-                           {"initial_alpha_value", 1024},
-                           {"alpha_first", 0},
-                           {"rate_reduce_monitor_period", 0},
-                           {"rpg_time_reset", 55e3},
-                           {"rpg_byte_reset", 10e6},
-                           {"rpg_threshold", 5},
-                           {"threshold_inclusive", 0},
-                           {"rpg_ai_rate", 40e6},
-                           {"rpg_hai_rate", 400e6},
-                           {"hyper_step", 1},
-                           {"clamp_tgt_rate", 1},
-                           {"release_at_max", 0}};
+  Driver::Values values = find_built_in_profile("dcqcn_paper")->parameters;
   for (const auto& [name, value] : more) values[name] = value;
   return values;
 }

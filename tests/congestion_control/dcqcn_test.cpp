@@ -7,24 +7,6 @@
 namespace roci::test {
 namespace {
 
-// Parameter values of the paper, as in cc/dcqcn.cpp.
-std::map<std::string, double> paper() {
-  return {{"dce_tcp_g", 1020},
-          {"dce_tcp_rtt", 55e3},
-          {"initial_alpha_value", 1024},
-          {"alpha_first", 0},
-          {"rate_reduce_monitor_period", 0},
-          {"rpg_time_reset", 55e3},
-          {"rpg_byte_reset", 10e6},
-          {"rpg_threshold", 5},
-          {"threshold_inclusive", 0},
-          {"rpg_ai_rate", 40e6},
-          {"rpg_hai_rate", 400e6},
-          {"hyper_step", 1},
-          {"clamp_tgt_rate", 1},
-          {"release_at_max", 0}};
-}
-
 // Marks packets at the times that a test sets, like a congested switch. The receiver responds with CNPs.
 struct Marks {
   explicit Marks(FanIn& net) {
@@ -50,7 +32,7 @@ TEST(Dcqcn, flow_follows_paper_vector) {
   FanInOptions options;
   options.senders = options.flows = 1;
   options.extensions.mode = ExtensionMode::kOff;
-  options.control = with_profile("dcqcn", paper());
+  options.control = with_profile("dcqcn_paper");
   options.control.notification_point.interval = 40us;
   FanIn net(options);
   net.drive(500us);
@@ -89,10 +71,7 @@ TEST(Dcqcn, alpha_of_flow_decays_as_in_paper_vector) {
     FanInOptions options;
     options.senders = options.flows = 1;
     options.extensions.mode = ExtensionMode::kOff;
-    auto values = paper();
-    values["rpg_time_reset"] = 1e10;
-    values["rpg_byte_reset"] = 0;
-    options.control = with_profile("dcqcn", values);
+    options.control = with_profile("dcqcn_paper", {{"rpg_time_reset", 1e10}, {"rpg_byte_reset", 0}});
     options.control.notification_point.interval = 10us;
     FanIn net(options);
     net.drive(500us);

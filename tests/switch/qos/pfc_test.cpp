@@ -98,7 +98,7 @@ TEST_F(PfcTest, four_to_one_incast_loses_no_packet) {
 }
 
 // Four senders at line rate to one port. A buffer of 1 MiB with 16 KiB of headroom for each of five ports and alpha 1/8:
-// each of the four ports holds alpha F, F = size - 4 alpha F is free, so that they are paused at 80.6 KiB.
+// F KiB are free when each of the four ports holds F / 8. F = 1024 - 80 - 4 F / 8, so that they are paused at 78.7 KiB.
 TEST_F(PfcTest, dynamic_threshold_is_a_fraction_of_the_free_buffer) {
   constexpr LosslessConfig kDynamic{.headroom = 16_KiB, .alpha = 0.125, .hysteresis = 3_KiB};
   SwitchConfig config = lossless_ports(5, 10_Gbps, kDynamic);

@@ -99,8 +99,9 @@ TEST(SendGate, slower_pace_takes_effect_at_once) {
   EXPECT_TRUE(gate.admits(1ms + 4us, 0, kPayload));
 }
 
-// Algorithms set the pace on each acknowledgment. The mean of the intervals is that of the paces.
-TEST(SendGate, repeated_changes_of_the_pace_do_not_change_the_mean) {
+// Algorithms set the pace on each acknowledgment. With alternating paces the number of packets is between those of the
+// two paces; setting the same pace again changes nothing.
+TEST(SendGate, alternating_paces_send_between_the_slower_and_the_faster_one) {
   SendGate gate = paced(kRate, Nanos{0});
   uint64_t packets = row(gate, 1ms);
   for (int turn = 1; turn <= 10'000; ++turn) {
