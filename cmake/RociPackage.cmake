@@ -5,11 +5,12 @@ set(CPACK_PACKAGE_VENDOR Rocinante)
 set(CPACK_PACKAGE_CONTACT "The authors of Rocinante <rocinante@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-"A RoCEv2 transport in user space on DPDK: queue pairs, memory regions, READ,
-WRITE and SEND, on the same wire as an RDMA NIC or the Linux kernel's soft-RoCE,
-over any port that DPDK can open. With a software switch, congestion control by
-name or by plugin, a lab for experiments of whole networks, and a libibverbs and a
-librdmacm for programs that know nothing of it.")
+"RoCEv2 in user space, without RDMA hardware and without a kernel module: RC, UC,
+UD and XRC queue pairs over DPDK devices, over shared memory between processes,
+and over simulated links. Contains the drop-in libraries libibverbs.so.1 and
+librdmacm.so.1 for unmodified programs, a C++ library, a software switch,
+congestion control algorithms (also as plugins), and a lab that simulates
+networks of hosts and switches in virtual time.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR})

@@ -14,6 +14,10 @@ using PdNumber = Strong<struct PdNumberTag, uint32_t>;
 // Index of a key in the table: the upper 24 bits. The consumer may change the low 8 bits, so that an R_Key that was
 // given to a peer becomes invalid when the window is bound again (IBTA 10.6.7.2.2).
 constexpr uint32_t key_index(MemoryKey key) { return key.value() >> 8; }
+// The index of the first key with the low 8 bits of the second one, which the program chooses for a window.
+constexpr MemoryKey with_key_byte(MemoryKey key, MemoryKey other) {
+  return MemoryKey{(key.value() & ~0xffU) | (other.value() & 0xffU)};
+}
 
 // Memory that a key gives access to.
 struct MemoryArea {

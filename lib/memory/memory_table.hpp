@@ -42,17 +42,17 @@ struct Accessor {
 // Request to bind a window (IBTA 10.6.7.2). Length 0 unbinds a window of type 1.
 struct WindowBind {
   MemoryKey window{0};   // a key of the window; only its index is used
-  MemoryKey new_key{0};  // R_Key after the bind
+  MemoryKey new_key{0};  // R_Key after the bind; only its low 8 bits are used, with the index of the window
   MemoryKey region{0};
   uint64_t start = 0;  // address in the region
   uint64_t length = 0;
-  int access = 0;  // ibv_access_flags: remote access and IBV_ACCESS_ZERO_BASED
+  int access =
+      0;  // ibv_access_flags: remote access and IBV_ACCESS_ZERO_BASED; IBV_ACCESS_LOCAL_WRITE has no effect
 };
 
 enum class BindOutcome : uint8_t {
   kBound,
   kUnknownWindow,
-  kWrongIndex,   // the index of the new key is not the window's
   kStillBound,   // type 2: must be invalidated first
   kWrongDomain,  // queue pair, window and region must be in one domain
   kEmpty,        // type 2: length 0

@@ -10,7 +10,10 @@ namespace roci {
 namespace {
 
 constexpr int kNeedsLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+// Local write access has no effect, because a window has no L_Key. Programs set it, and NICs accept it. Flags of the optional
+// range are hints.
 constexpr int kWindowAccess = kNeedsLocalWrite | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED;
+constexpr int kIgnoredAccess = IBV_ACCESS_LOCAL_WRITE | static_cast<int>(IBV_ACCESS_OPTIONAL_RANGE);
 
 }  // namespace
 
@@ -43,7 +46,6 @@ void MemoryTable::unbind_windows_of(Qpn qp) {
 BindOutcome MemoryTable::check_bind(const Accessor& accessor, const WindowBind& request,
                                     const MemoryEntry& window, const MemoryEntry* region) const {
   const bool type2 = window.kind == EntryKind::kWindowType2;
-  if (key_index(request.new_key) != key_index(request.window)) return BindOutcome::kWrongIndex;
   if (window.pd != accessor.pd) return BindOutcome::kWrongDomain;                     // C10-72
   if (type2 && window.bound_to != nullptr) return BindOutcome::kStillBound;           // o10-37.2.30
   if (request.length == 0) return type2 ? BindOutcome::kEmpty : BindOutcome::kBound;  // o10-37.2.40
@@ -53,7 +55,8 @@ BindOutcome MemoryTable::check_bind(const Accessor& accessor, const WindowBind& 
   if (area.pd != accessor.pd) return BindOutcome::kWrongDomain;                   // C10-72
   if ((area.access & IBV_ACCESS_MW_BIND) == 0) return BindOutcome::kNotBindable;  // C10-73
   // Only windows of type 2 may be zero-based (o10-36.2.2).
-  if ((request.access & ~kWindowAccess) != 0 || (!type2 && (request.access & IBV_ACCESS_ZERO_BASED) != 0))
+  if ((request.access & ~(kWindowAccess | kIgnoredAccess)) != 0 ||
+      (!type2 && (request.access & IBV_ACCESS_ZERO_BASED) != 0))
     return BindOutcome::kNotPermitted;
   if ((request.access & kNeedsLocalWrite) != 0 && (area.access & IBV_ACCESS_LOCAL_WRITE) == 0)
     return BindOutcome::kNotPermitted;  // C10-74
@@ -72,13 +75,13 @@ BindOutcome MemoryTable::bind(const Accessor& accessor, const WindowBind& reques
   if (outcome != BindOutcome::kBound) return outcome;
   if (window->bound_to != nullptr) --window->bound_to->bound_windows;
   window->bound_to = nullptr;
-  MemoryArea area{.key = request.new_key, .pd = window->pd};
+  MemoryArea area{.key = with_key_byte(window->read().key, request.new_key), .pd = window->pd};
   if (request.length > 0) {
     const MemoryArea& whole = region->region();
     area.start = (request.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : request.start;
     area.length = request.length;
     area.host = address_in(whole, request.start - whole.start);
-    area.access = request.access;
+    area.access = request.access & kWindowAccess;
     if (window->kind == EntryKind::kWindowType2) {
       area.qp = accessor.qp;
       bound_type2_.fetch_add(1, std::memory_order_relaxed);

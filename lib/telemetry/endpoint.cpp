@@ -5,6 +5,8 @@
 #include <map>
 #include <mutex>
 
+#include "base/dpdk_compat.hpp"
+
 namespace roci {
 namespace {
 
@@ -43,7 +45,7 @@ void write(const TelemetryMap& map, rte_tel_data* out) {
   rte_tel_data_start_dict(out);
   for (const auto& [name, value] : map) {
     if (const auto* number = std::get_if<uint64_t>(&value)) {
-      rte_tel_data_add_dict_u64(out, name.c_str(), *number);
+      dpdk_compat::add_dict_uint(out, name.c_str(), *number);
     } else {
       rte_tel_data_add_dict_string(out, name.c_str(),
                                    shortened(std::get<std::string>(value), kTextBytes).c_str());
@@ -69,8 +71,8 @@ void write(const TelemetryTable& table, rte_tel_data* out) {
     std::unique_ptr<rte_tel_data, Freed> array(rte_tel_data_alloc());
     if (array == nullptr) return;
     if (const auto* numbers = std::get_if<std::vector<uint64_t>>(&column)) {
-      rte_tel_data_start_array(array.get(), RTE_TEL_U64_VAL);
-      for (const uint64_t number : *numbers) rte_tel_data_add_array_u64(array.get(), number);
+      rte_tel_data_start_array(array.get(), dpdk_compat::kTelemetryUint);
+      for (const uint64_t number : *numbers) dpdk_compat::add_array_uint(array.get(), number);
     } else {
       rte_tel_data_start_array(array.get(), RTE_TEL_STRING_VAL);
       for (const std::string& text : std::get<std::vector<std::string>>(column))

@@ -9,10 +9,14 @@
 
 namespace roci::verbs {
 
-// For calls that return an errno.
+// For calls that return an errno. They also set errno, as those of rdma-core do.
+inline int refuse_with(int code) {
+  errno = code;
+  return code;
+}
 inline int code_of(const Error& error) {
   log().info("{}", error.message);
-  return error.code;
+  return refuse_with(error.code);
 }
 inline int code_of(const Status& status) { return status ? 0 : code_of(status.error()); }
 

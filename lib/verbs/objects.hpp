@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #include "roci/device.hpp"
@@ -26,8 +25,6 @@ Object& of(Handle* handle) {
 struct Context {
   verbs_context verbs{};  // first; its last field is the ibv_context that programs hold
   std::unique_ptr<Device> device;
-  std::mutex mutex;  // protects the following fields
-  std::unordered_map<ibv_ah*, std::unique_ptr<AddressHandle>> addresses;
 
   static Context& of(ibv_context* context) {
     return *reinterpret_cast<Context*>(reinterpret_cast<std::byte*>(context) -
@@ -44,6 +41,7 @@ struct Td {
   ReferenceCount users{0};
 };
 
+// Imported handles (ibv_import_pd, ibv_import_mr, ibv_import_dm) share the object of the handle with the same number.
 struct Pd {
   ibv_pd verbs{};
   std::shared_ptr<ProtectionDomain> domain;  // a parent domain shares that of its base domain
@@ -55,13 +53,13 @@ struct Pd {
 struct Dm {
   ibv_dm verbs{};
   size_t length = 0;
-  std::unique_ptr<uint8_t[]> bytes;
+  std::shared_ptr<uint8_t[]> bytes;
   ReferenceCount users{0};
 };
 
 struct Mr {
   ibv_mr verbs{};
-  std::unique_ptr<MemoryRegion> region;
+  std::shared_ptr<MemoryRegion> region;
   Dm* of_dm = nullptr;
 };
 
@@ -149,7 +147,8 @@ struct Qp {
   ibv_qp* handle() { return &verbs.qp_base; }
 };
 
-static_assert(sizeof(ibv_device) == 664 && sizeof(verbs_context) == 648 && sizeof(ibv_qp_ex) == 352 &&
-              sizeof(ibv_cq_ex) == 288);
+static_assert(sizeof(ibv_device) == 664 && sizeof(verbs_context) == 648 && sizeof(ibv_cq_ex) == 288);
+// Newer versions than 44 have one more member, at the end.
+static_assert(sizeof(ibv_qp_ex) == 352 || sizeof(ibv_qp_ex) == 360);
 
 }  // namespace roci::verbs

@@ -2,7 +2,6 @@
 
 #include <rte_errno.h>
 #include <rte_fib.h>
-#include <rte_fib6.h>
 #include <rte_memory.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/dpdk_compat.hpp"
 #include "base/log.hpp"
 #include "port/dpdk/eal.hpp"
 
@@ -132,8 +132,8 @@ Status RouteTable::fill_v6(std::span<const RouteEntry> entries) {
     return {};
   }
   for (const RouteEntry& e : shortest_first(entries)) {
-    const int code =
-        rte_fib6_add(table_v6_.get(), e.prefix.address.bytes.data(), e.prefix.prefix_length, e.route + 1ULL);
+    const int code = dpdk_compat::fib6_add(table_v6_.get(), e.prefix.address.bytes.data(),
+                                           e.prefix.prefix_length, e.route + 1ULL);
     if (code != 0) return refused(e, code);
   }
   return {};
@@ -176,7 +176,7 @@ void RouteTable::find(std::span<const IpAddress> addresses, std::span<uint16_t> 
       for (unsigned i = 0; i < count_v4; ++i) *out_v4[i] = static_cast<uint16_t>(found[i] - 1);
     }
     if (count_v6 > 0) {
-      rte_fib6_lookup_bulk(table_v6_.get(), v6, found.data(), static_cast<int>(count_v6));
+      dpdk_compat::fib6_lookup_bulk(table_v6_.get(), v6, found.data(), count_v6);
       for (unsigned i = 0; i < count_v6; ++i) *out_v6[i] = static_cast<uint16_t>(found[i] - 1);
     }
   }

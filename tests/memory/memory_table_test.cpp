@@ -186,7 +186,6 @@ TEST_F(Memory, bind_that_violates_a_rule_is_rejected_without_a_change) {
     EXPECT_EQ(bind(MemoryKey{w.value() ^ 0x100}, MemoryKey{n.value() ^ 0x100}, r, at(0), 8),
               BindOutcome::kUnknownWindow);
     EXPECT_EQ(bind(r, next(r), r, at(0), 8), BindOutcome::kUnknownWindow);
-    EXPECT_EQ(bind(w, MemoryKey{n.value() ^ 0x100}, r, at(0), 8), BindOutcome::kWrongIndex);
     EXPECT_EQ(bind(foreign_window, foreign_window, r, at(0), 8), BindOutcome::kWrongDomain);
     EXPECT_EQ(bind(w, n, foreign, at(0), 8), BindOutcome::kWrongDomain);
     EXPECT_EQ(bind(w, n, MemoryKey{r.value() ^ 1}, at(0), 8), BindOutcome::kUnknownRegion);
@@ -194,7 +193,7 @@ TEST_F(Memory, bind_that_violates_a_rule_is_rejected_without_a_change) {
     EXPECT_EQ(bind(w, n, unbindable, at(0), 8), BindOutcome::kNotBindable);
     EXPECT_EQ(bind(w, n, read_only, at(0), 8, IBV_ACCESS_REMOTE_WRITE), BindOutcome::kNotPermitted);
     EXPECT_EQ(bind(w, n, read_only, at(0), 8, IBV_ACCESS_REMOTE_ATOMIC), BindOutcome::kNotPermitted);
-    EXPECT_EQ(bind(w, n, r, at(0), 8, IBV_ACCESS_LOCAL_WRITE), BindOutcome::kNotPermitted);
+    EXPECT_EQ(bind(w, n, r, at(0), 8, IBV_ACCESS_ON_DEMAND), BindOutcome::kNotPermitted);
     EXPECT_EQ(bind(w, n, r, at(0), 4097), BindOutcome::kOutOfRange);
     EXPECT_EQ(bind(w, n, r, at(4096), 1), BindOutcome::kOutOfRange);
     EXPECT_EQ(bind(w, n, r, at(0) - 1, 8), BindOutcome::kOutOfRange);
@@ -209,6 +208,33 @@ TEST_F(Memory, bind_that_violates_a_rule_is_rejected_without_a_change) {
   EXPECT_EQ(bind(w2, w2, r, at(0), 0), BindOutcome::kEmpty);
   EXPECT_FALSE(table.invalidate(kMe, w1)) << "type 1 cannot be invalidated";
   EXPECT_FALSE(table.invalidate(kMe, r)) << "a region cannot either";
+}
+
+// As NICs do. The program chooses only these bits.
+TEST_F(Memory, bind_uses_the_low_8_bits_of_the_new_key_and_the_index_of_the_window) {
+  const MemoryKey r = region();
+  for (const int type : {1, 2}) {
+    SCOPED_TRACE(type);
+    const MemoryKey w = *table.add_window(kPd, type);
+    ASSERT_EQ(bind(w, MemoryKey{0x42}, r, at(100), 8), BindOutcome::kBound);
+    EXPECT_EQ(remote(MemoryKey{(w.value() & ~0xffU) | 0x42}, at(100)), 100);
+    EXPECT_EQ(remote(MemoryKey{0x42}, at(100)), -1);
+  }
+}
+
+// Local write access concerns L_Keys, which windows do not have.
+TEST_F(Memory, bind_ignores_local_write_access_and_hints) {
+  const MemoryKey read_only = region(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
+  for (const int type : {1, 2}) {
+    SCOPED_TRACE(type);
+    const MemoryKey w = *table.add_window(kPd, type);
+    ASSERT_EQ(bind(w, w, read_only, at(100), 8,
+                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING),
+              BindOutcome::kBound);
+    EXPECT_EQ(remote(w, at(100)), 100);
+    EXPECT_EQ(remote(w, at(100), 1, Access::kRemoteWrite), -1);
+    EXPECT_EQ(local(w, at(100)), -1);
+  }
 }
 
 TEST_F(Memory, region_with_bound_windows_is_busy_unless_removal_is_forced) {

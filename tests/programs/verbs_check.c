@@ -503,6 +503,192 @@ static void events_asker(struct side* s) {
   say(s, &done, 1);
 }
 
+// ------------------------------------------------------------------------------------------ destruction and errno
+
+// The call returns the error and sets errno to it, as those of rdma-core do.
+#define MUST_FAIL(call, error)                                                                     \
+  do {                                                                                             \
+    errno = 0;                                                                                     \
+    const int result = (call);                                                                     \
+    if (result == (error) && errno == (error)) break;                                              \
+    fprintf(stderr, "%s returns %d and sets errno to %d, not %s\n", #call, result, errno, #error); \
+    exit(1);                                                                                       \
+  } while (0)
+
+static void handles_asker(struct side* s) {
+  MUST_FAIL(ibv_dealloc_pd(s->pd), EBUSY);
+  MUST_FAIL(ibv_destroy_cq(s->cq), EBUSY);
+
+  struct ibv_pd* pd = ibv_alloc_pd(s->context);
+  struct ibv_comp_channel* channel = ibv_create_comp_channel(s->context);
+  struct ibv_cq* cq = ibv_create_cq(s->context, 1, NULL, channel, 0);
+  must(pd != NULL && channel != NULL && cq != NULL, "no domain, channel or queue");
+  MUST_FAIL(ibv_destroy_comp_channel(channel), EBUSY);
+  struct ibv_mr* mr = ibv_reg_mr(pd, s->bytes, kBytes, IBV_ACCESS_LOCAL_WRITE);
+  struct ibv_mw* window = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+  struct ibv_srq_init_attr of_srq = {.attr = {.max_wr = 1, .max_sge = 1}};
+  struct ibv_srq* srq = ibv_create_srq(pd, &of_srq);
+  struct ibv_ah_attr to = {
+      .is_global = 1, .port_num = 1, .grh = {.dgid = s->peer.gid, .sgid_index = 1, .hop_limit = 64}};
+  struct ibv_ah* ah = ibv_create_ah(pd, &to);
+  struct ibv_qp_init_attr of_qp = {
+      .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD, .cap = {1, 1, 1, 1, 0}};
+  struct ibv_qp* qp = ibv_create_qp(pd, &of_qp);
+  struct ibv_alloc_dm_attr of_dm = {.length = 64};
+  struct ibv_dm* dm = ibv_alloc_dm(s->context, &of_dm);
+  must(mr != NULL && window != NULL && srq != NULL && ah != NULL && qp != NULL && dm != NULL,
+       "an object cannot be created");
+  must(ibv_destroy_qp(qp) == 0 && ibv_destroy_ah(ah) == 0 && ibv_destroy_srq(srq) == 0 &&
+           ibv_dealloc_mw(window) == 0 && ibv_dereg_mr(mr) == 0 && ibv_free_dm(dm) == 0 &&
+           ibv_destroy_cq(cq) == 0 && ibv_destroy_comp_channel(channel) == 0 && ibv_dealloc_pd(pd) == 0,
+       "an object stays");
+  MUST_FAIL(ibv_destroy_qp(qp), EINVAL);
+  MUST_FAIL(ibv_destroy_ah(ah), EINVAL);
+  MUST_FAIL(ibv_destroy_srq(srq), EINVAL);
+  MUST_FAIL(ibv_dereg_mr(mr), EINVAL);
+  MUST_FAIL(ibv_destroy_cq(cq), EINVAL);
+  MUST_FAIL(ibv_destroy_comp_channel(channel), EINVAL);
+  MUST_FAIL(ibv_dealloc_pd(pd), EINVAL);
+  struct ibv_device** devices = ibv_get_device_list(NULL);
+  struct ibv_context* context = ibv_open_device(devices[0]);
+  must(context != NULL && ibv_close_device(context) == 0, "the device does not open and close");
+  MUST_FAIL(ibv_close_device(context), EINVAL);
+  ibv_free_device_list(devices);
+  const char done = 1;
+  say(s, &done, 1);
+}
+
+// ---------------------------------------------------------------------------------- imported objects, device memory
+
+static void imports_asker(struct side* s) {
+  must(ibv_import_device(s->socket) == NULL && errno == EOPNOTSUPP,
+       "another descriptor is imported as a device");
+  must(ibv_import_device(-1) == NULL && errno == EBADF, "no descriptor is imported as a device");
+  struct ibv_context* context = ibv_import_device(dup(s->context->cmd_fd));
+  must(context != NULL, "the device cannot be imported");
+  must(ibv_import_pd(context, 0xffffffff) == NULL && errno == EINVAL, "an unknown domain is imported");
+  struct ibv_pd* pd = ibv_import_pd(context, s->pd->handle);
+  must(pd != NULL, "the domain cannot be imported");
+  struct ibv_mr* mr = ibv_import_mr(pd, s->mr->handle);
+  must(mr != NULL && mr->lkey == s->mr->lkey && mr->rkey == s->mr->rkey && mr->length == kBytes &&
+           mr->addr == NULL,
+       "the imported region is not that of the process");
+  // A queue pair of the imported domain uses the region.
+  struct side other = *s;
+  other.pd = pd;
+  struct ibv_qp* one = make_qp(s);
+  struct ibv_qp* two = make_qp(&other);
+  struct place self = s->peer;
+  must(ibv_query_gid(context, 1, 1, &self.gid) == 0, "the port has no GID 1");
+  connect_qp(one, &self, two->qp_num);
+  connect_qp(two, &self, one->qp_num);
+  memcpy(s->bytes, "imported", 8);
+  struct ibv_sge sge = {(uintptr_t)s->bytes, 8, mr->lkey};
+  struct ibv_send_wr request = {.wr_id = 1,
+                                .sg_list = &sge,
+                                .num_sge = 1,
+                                .opcode = IBV_WR_RDMA_WRITE,
+                                .send_flags = IBV_SEND_SIGNALED};
+  request.wr.rdma.remote_addr = (uintptr_t)s->bytes + 4096;
+  request.wr.rdma.rkey = mr->rkey;
+  struct ibv_send_wr* bad = NULL;
+  must(ibv_post_send(two, &request, &bad) == 0, "no send request");
+  expect(s, IBV_WC_RDMA_WRITE, 1, "a WRITE through the imported domain");
+  must(memcmp(s->bytes + 4096, "imported", 8) == 0, "what was written is not there");
+  must(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(two) == 0, "a queue pair stays");
+  ibv_unimport_mr(mr);
+  ibv_unimport_pd(pd);
+
+  struct ibv_alloc_dm_attr size = {.length = 64};
+  struct ibv_dm* dm = ibv_alloc_dm(s->context, &size);
+  must(dm != NULL, "no device memory");
+  struct ibv_dm* same = ibv_import_dm(context, dm->handle);
+  must(same != NULL, "device memory cannot be imported");
+  char copy[8];
+  must(ibv_memcpy_to_dm(dm, 8, "imported", 8) == 0 && ibv_memcpy_from_dm(copy, same, 8, 8) == 0 &&
+           memcmp(copy, "imported", 8) == 0,
+       "imported device memory has other bytes");
+  MUST_FAIL(ibv_memcpy_to_dm(dm, 2, "imported", 8), EINVAL);
+  MUST_FAIL(ibv_memcpy_to_dm(dm, 4, "imported", 6), EINVAL);
+  MUST_FAIL(ibv_memcpy_to_dm(dm, 60, "imported", 8), EINVAL);
+  MUST_FAIL(ibv_memcpy_from_dm(copy, dm, 1, 4), EINVAL);
+  ibv_unimport_dm(same);
+  must(ibv_free_dm(dm) == 0, "device memory stays");
+  must(ibv_close_device(context) == 0, "the imported device does not close");
+  const char done = 1;
+  say(s, &done, 1);
+}
+
+// -------------------------------------------------------------------------------- memory windows, zero-based regions
+
+static void write_and_expect(struct side* s, uint64_t address, uint32_t rkey, enum ibv_wc_status status,
+                             int i) {
+  struct ibv_sge sge = {(uintptr_t)s->bytes, 8, s->mr->lkey};
+  struct ibv_send_wr request = {.wr_id = 1,
+                                .sg_list = &sge,
+                                .num_sge = 1,
+                                .opcode = IBV_WR_RDMA_WRITE,
+                                .send_flags = IBV_SEND_SIGNALED};
+  request.wr.rdma.remote_addr = address;
+  request.wr.rdma.rkey = rkey;
+  struct ibv_send_wr* bad = NULL;
+  must(ibv_post_send(s->qp[i], &request, &bad) == 0, "no send request");
+  must(completion(s).status == status, "a WRITE completes with another status");
+}
+
+struct opened {  // by the peer
+  uint32_t type_1, type_2, zero_based;
+};
+
+// Binds with local write access, and type 2 with only the low 8 bits of the key.
+static void windows_peer(struct side* s) {
+  struct opened keys;
+  const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  struct ibv_mw* one = ibv_alloc_mw(s->pd, IBV_MW_TYPE_1);
+  struct ibv_mw* two = ibv_alloc_mw(s->pd, IBV_MW_TYPE_2);
+  must(one != NULL && two != NULL, "no memory window");
+  struct ibv_mw_bind bind = {
+      .wr_id = 1, .send_flags = IBV_SEND_SIGNALED, .bind_info = {s->mr, (uintptr_t)s->bytes, 4096, access}};
+  must(ibv_bind_mw(s->qp[0], one, &bind) == 0, "a window of type 1 cannot be bound");
+  expect(s, IBV_WC_BIND_MW, 1, "ibv_bind_mw");
+  keys.type_1 = one->rkey;
+  keys.type_2 = (two->rkey & ~0xffU) | 0x5a;
+  struct ibv_send_wr request = {.wr_id = 2, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
+  request.bind_mw.mw = two;
+  request.bind_mw.rkey = 0x5a;
+  request.bind_mw.bind_info = bind.bind_info;
+  struct ibv_send_wr* bad = NULL;
+  must(ibv_post_send(s->qp[0], &request, &bad) == 0, "a window of type 2 cannot be bound");
+  expect(s, IBV_WC_BIND_MW, 2, "IBV_WR_BIND_MW");
+  must(two->rkey == keys.type_2,
+       "the window has another key than its index and the low 8 bits of the request");
+  // Not constant: verbs.h then calls ibv_reg_mr_iova2() with the address.
+  volatile int zero_based = (int)access | IBV_ACCESS_ZERO_BASED;
+  struct ibv_mr* mr = ibv_reg_mr(s->pd, s->bytes + 8192, 4096, zero_based);
+  must(mr != NULL, "a zero-based region cannot be registered");
+  keys.zero_based = mr->rkey;
+  say(s, &keys, sizeof keys);
+  char done = 0;
+  hear(s, &done, 1);
+  must(memcmp(s->bytes, "windows", 8) == 0 && memcmp(s->bytes + 64, "windows", 8) == 0 &&
+           memcmp(s->bytes + 8192 + 16, "windows", 8) == 0,
+       "what was written is not there");
+  must(ibv_dealloc_mw(one) == 0 && ibv_dealloc_mw(two) == 0 && ibv_dereg_mr(mr) == 0, "an object stays");
+}
+
+static void windows_asker(struct side* s) {
+  struct opened keys;
+  hear(s, &keys, sizeof keys);
+  memcpy(s->bytes, "windows", 8);
+  write_and_expect(s, s->peer.address, keys.type_1, IBV_WC_SUCCESS, 0);
+  write_and_expect(s, s->peer.address + 64, keys.type_2, IBV_WC_SUCCESS, 0);
+  write_and_expect(s, 16, keys.zero_based, IBV_WC_SUCCESS, 0);
+  write_and_expect(s, s->peer.address + 8192, keys.type_2, IBV_WC_REM_ACCESS_ERR, 0);
+  write_and_expect(s, 4096, keys.zero_based, IBV_WC_REM_ACCESS_ERR, 1);
+  const char done = 1;
+  say(s, &done, 1);
+}
+
 static const struct check {
   const char* name;
   void (*asker)(struct side*);
@@ -514,6 +700,9 @@ static const struct check {
     {"threads", threads_asker, wait_for_asker},
     {"signals", signals_asker, wait_for_asker},
     {"events", events_asker, wait_for_asker},
+    {"handles", handles_asker, wait_for_asker},
+    {"imports", imports_asker, wait_for_asker},
+    {"windows", windows_asker, windows_peer},
 };
 
 static int run(const struct check* check, int socket, int is_asker) {
@@ -542,6 +731,6 @@ int main(int count, char** words) {
     printf("%s: as it should be\n", words[1]);
     return 0;
   }
-  fprintf(stderr, "usage: verbs-check wr|unmapped|fork|threads|signals|events\n");
+  fprintf(stderr, "usage: verbs-check wr|unmapped|fork|threads|signals|events|handles|imports|windows\n");
   return 2;
 }

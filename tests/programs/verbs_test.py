@@ -35,6 +35,15 @@ class Verbs(Programs):
     def test_get_cq_event_does_not_block_after_poll_reported_event(self):
         self.check("events")
 
+    def test_busy_and_destroyed_handles_are_refused_with_errno(self):
+        self.check("handles")
+
+    def test_imported_handles_share_objects_of_the_process(self):
+        self.check("imports")
+
+    def test_windows_and_zero_based_regions_accept_arguments_that_nics_accept(self):
+        self.check("windows")
+
     def test_stats_option_reports_counters_of_both_processes(self):
         text = self.check("wr", options=["--stats"])
         processes = text.split("roci-run: verbs-check (process ")[1:]

@@ -16,6 +16,8 @@ class Library {
     if (handle_ == nullptr) give_up();
   }
 
+  bool has(const char* name) const { return dlsym(handle_, name) != nullptr; }
+
   // Returns a function by its name; `Call` is its type.
   template <class Call>
   Call* get(const char* name) const {

@@ -28,6 +28,18 @@ INSTANTIATE_TEST_SUITE_P(Enumerators, EnumText,
                                          "ibv_wc_status_str"),
                          [](const auto& one) { return std::string(one.param); });
 
+// rdma-core 44 has no such function. The names are those that version 56 returns.
+TEST(Opcodes, have_names_of_rdma_core_56) {
+  auto* ours_of = ours().get<Text>("ibv_wr_opcode_str");
+  EXPECT_STREQ(ours_of(IBV_WR_RDMA_WRITE), "rdma-write");
+  EXPECT_STREQ(ours_of(IBV_WR_SEND_WITH_INV), "send-with-inv");
+  EXPECT_STREQ(ours_of(15), "atomic-write");
+  for (const int unknown : {-1, 16, INT_MIN, INT_MAX}) EXPECT_STREQ(ours_of(unknown), "unknown") << unknown;
+  if (!installed().has("ibv_wr_opcode_str")) return;
+  auto* theirs_of = installed().get<Text>("ibv_wr_opcode_str");
+  for (int value = -3; value < 100; ++value) EXPECT_STREQ(ours_of(value), theirs_of(value)) << value;
+}
+
 struct Range {
   const char* name;
   int last;

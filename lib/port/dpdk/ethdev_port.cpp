@@ -178,7 +178,7 @@ Result<std::unique_ptr<EthdevPort>> EthdevPort::open(const EthdevConfig& config)
 Status EthdevPort::start(const EthdevConfig& config) {
   ROCI_TRY(configure_queues(config));
   ROCI_TRY(set_mtu(config));
-  set_addresses(config);
+  ROCI_TRY(set_addresses(config));
   ROCI_TRY(start_device());
   rte_eth_link link{};
   if (rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP &&
@@ -300,7 +300,9 @@ Status EthdevPort::set_up_queues(const EthdevConfig& config) {
 Status EthdevPort::set_mtu(const EthdevConfig& config) {
   capabilities_.mtu = config.mtu;
   rte_eth_dev_info info{};
-  rte_eth_dev_info_get(id_, &info);
+  if (const int result = rte_eth_dev_info_get(id_, &info); result != 0) {
+    return fail("the driver does not report its capabilities: " + reason(-result), -result);
+  }
   const std::string_view driver = info.driver_name;
   // af_packet would change the MTU of the kernel's interface, which only the administrator may do.
   if (driver == "net_af_packet" || driver == "net_memif") return {};
@@ -318,9 +320,11 @@ Status EthdevPort::set_mtu(const EthdevConfig& config) {
   return {};
 }
 
-void EthdevPort::set_addresses(const EthdevConfig& config) {
+Status EthdevPort::set_addresses(const EthdevConfig& config) {
   rte_ether_addr address{};
-  rte_eth_macaddr_get(id_, &address);
+  if (const int result = rte_eth_macaddr_get(id_, &address); result != 0) {
+    return fail("the driver does not report its MAC address: " + reason(-result), -result);
+  }
   std::copy_n(address.addr_bytes, mac_.bytes.size(), mac_.bytes.begin());
   bool promiscuous = config.promiscuous;
   if (config.mac || mac_.is_zero()) {
@@ -342,6 +346,7 @@ void EthdevPort::set_addresses(const EthdevConfig& config) {
     log().info("{}: all-multicast mode is not supported; only frames that the driver delivers are received",
                name_);
   }
+  return {};
 }
 
 EthdevPort::~EthdevPort() {

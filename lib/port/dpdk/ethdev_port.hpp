@@ -110,7 +110,7 @@ class EthdevPort final : public Port {
   Status configure_queues(const EthdevConfig& config);
   Status set_up_queues(const EthdevConfig& config);
   Status set_mtu(const EthdevConfig& config);
-  void set_addresses(const EthdevConfig& config);
+  Status set_addresses(const EthdevConfig& config);
   [[nodiscard]] bool needs_copy(const rte_mbuf& frame) const;
   [[nodiscard]] bool is_unsendable(const rte_mbuf& frame) const;
   [[nodiscard]] rte_mbuf* copy_to_one_segment(rte_mbuf* chain) const;

@@ -28,11 +28,11 @@ bool take_local_operation(SendWqe& wqe, const ibv_send_wr& wr) {
   if (wr.bind_mw.mw == nullptr) return false;
   const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
   wqe.immediate = wr.bind_mw.mw->rkey;
-  wqe.rkey = wr.bind_mw.rkey;
+  wqe.rkey = with_key_byte(MemoryKey{wqe.immediate}, MemoryKey{wr.bind_mw.rkey}).value();
   wqe.remote_address = info.addr;
   wqe.compare_add = info.mr == nullptr ? 0 : info.length;
   wqe.swap = pack(info.mr == nullptr ? 0 : info.mr->lkey, info.mw_access_flags);
-  if (wr.bind_mw.mw->context != nullptr) wr.bind_mw.mw->rkey = wr.bind_mw.rkey;
+  if (wr.bind_mw.mw->context != nullptr) wr.bind_mw.mw->rkey = wqe.rkey;
   return true;
 }
 

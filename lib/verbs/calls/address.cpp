@@ -1,9 +1,35 @@
 // Address handles.
 #include <infiniband/verbs.h>
 
+#include <mutex>
+#include <unordered_map>
+
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
 #include "verbs/process/fork_guard.hpp"
+
+namespace roci::verbs {
+namespace {
+
+struct Addresses {
+  std::mutex mutex;  // protects the following field
+  std::unordered_map<ibv_ah*, std::unique_ptr<AddressHandle>> all;
+};
+
+// Never destroyed: programs destroy handles while they exit.
+Addresses& addresses() {
+  static auto* const addresses = new Addresses;
+  return *addresses;
+}
+
+}  // namespace
+
+void destroy_addresses(const ibv_context& context) {
+  const std::scoped_lock guard(addresses().mutex);
+  std::erase_if(addresses().all, [&](const auto& entry) { return entry.first->context == &context; });
+}
+
+}  // namespace roci::verbs
 
 using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
@@ -18,22 +44,20 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   handle->context = pd->context;
   handle->pd = pd;
   ++of<Pd>(pd).users;
-  Context& context = Context::of(pd->context);
-  const std::scoped_lock guard(context.mutex);
-  context.addresses.emplace(handle, std::move(*address));
+  const std::scoped_lock guard(addresses().mutex);
+  addresses().all.emplace(handle, std::move(*address));
   return handle;
 }
 
 int ibv_destroy_ah(ibv_ah* handle) {
   if (const int code = refuse_child(); code != 0) return code;
-  Context& context = Context::of(handle->context);
-  --of<Pd>(handle->pd).users;
   std::unique_ptr<AddressHandle> address;
-  const std::scoped_lock guard(context.mutex);
-  const auto found = context.addresses.find(handle);
-  if (found == context.addresses.end()) return EINVAL;
+  const std::scoped_lock guard(addresses().mutex);
+  const auto found = addresses().all.find(handle);
+  if (found == addresses().all.end()) return refuse_with(EINVAL);
+  --of<Pd>(handle->pd).users;
   address = std::move(found->second);
-  context.addresses.erase(found);
+  addresses().all.erase(found);
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "device/host/host.hpp"
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
+#include "verbs/live_handles.hpp"
 #include "verbs/process/fork_guard.hpp"
 #include "verbs/waiting.hpp"
 
@@ -90,7 +91,7 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   if (const int code = refuse_child(); code != 0) return refuse(code);
   auto made = Context::of(context).device->create_channel();
   if (!made) return refuse(made.error());
-  auto* channel = new Channel;
+  auto* channel = live(new Channel);
   channel->channel = std::move(*made);
   channel->verbs.context = context;
   channel->verbs.fd = channel->channel->fd();
@@ -98,10 +99,10 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
 }
 
 int ibv_destroy_comp_channel(ibv_comp_channel* handle) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Channel>(handle); code != 0) return code;
   Channel& channel = of<Channel>(handle);
-  if (channel.channel->users() > 0) return EBUSY;
-  delete &channel;
+  if (channel.channel->users() > 0) return refuse_with(EBUSY);
+  destroy_handle(channel);
   return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
+#include "verbs/live_handles.hpp"
 #include "verbs/process/fork_guard.hpp"
 
 namespace roci::verbs {
@@ -34,7 +35,7 @@ ibv_cq_ex* create(ibv_context* context, int entries, void* user, ibv_comp_channe
     const std::scoped_lock guard(cq->channel->mutex);
     cq->channel->queues.push_back(cq.get());
   }
-  return &cq.release()->verbs;
+  return &live(cq.release())->verbs;
 }
 
 }  // namespace
@@ -81,9 +82,9 @@ int ibv_resize_cq(ibv_cq* handle, int entries) {
 }
 
 int ibv_destroy_cq(ibv_cq* handle) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Cq>(handle); code != 0) return code;
   Cq& cq = of<Cq>(handle);
-  if (cq.users > 0) return EBUSY;
+  if (cq.users > 0) return refuse_with(EBUSY);
   if (cq.channel != nullptr) {
     const std::scoped_lock guard(cq.channel->mutex);
     std::erase(cq.channel->queues, &cq);
@@ -93,7 +94,7 @@ int ibv_destroy_cq(ibv_cq* handle) {
   cq.async_events.wait_acknowledged();
   pthread_mutex_destroy(&handle->mutex);
   pthread_cond_destroy(&handle->cond);
-  delete &cq;
+  destroy_handle(cq);
   return 0;
 }
 

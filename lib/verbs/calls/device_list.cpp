@@ -1,5 +1,9 @@
 // ibv_get_device_list, queries of a device that is not open, and opening and closing of devices.
+#include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <new>
@@ -11,6 +15,47 @@
 #include "verbs/process/process_device.hpp"
 
 #undef ibv_get_device_list
+
+namespace roci::verbs {
+namespace {
+
+// The descriptor `cmd_fd` of contexts, by which ibv_import_device() recognizes the device. It has no other use. -1 if the
+// process cannot have another descriptor; the device works without.
+int device_descriptor() {
+  static const int descriptor = memfd_create("roci-device", MFD_CLOEXEC);
+  return descriptor;
+}
+
+bool is_device_descriptor(int descriptor) {
+  struct stat ours {
+  }, other{};
+  return fstat(device_descriptor(), &ours) == 0 && fstat(descriptor, &other) == 0 &&
+         ours.st_dev == other.st_dev && ours.st_ino == other.st_ino;
+}
+
+// `descriptor` belongs to the context then; -1: the context gets one.
+ibv_context* open_context(ibv_device* device, int descriptor) {
+  auto opened = open_listed_device();
+  if (!opened) {
+    log().error("{}", opened.error().message);  // programs do not print the reason
+    return refuse(opened.error().code);
+  }
+  auto* context = new Context;
+  context->device = std::move(*opened);
+  fill_calls(*context);
+  ibv_context* handle = context->handle();
+  handle->device = device;
+  handle->cmd_fd = descriptor >= 0 ? descriptor : fcntl(device_descriptor(), F_DUPFD_CLOEXEC, 0);
+  handle->async_fd = context->device->async_fd();
+  handle->num_comp_vectors = 1;
+  handle->abi_compat = __VERBS_ABI_IS_EXTENDED;
+  pthread_mutex_init(&handle->mutex, nullptr);
+  note_context(*handle);
+  return handle;
+}
+
+}  // namespace
+}  // namespace roci::verbs
 
 using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
@@ -36,36 +81,28 @@ int ibv_get_device_index(ibv_device*) { return 0; }
 
 ibv_context* ibv_open_device(ibv_device* device) {
   if (const int code = refuse_child(); code != 0) return refuse(code);
-  auto opened = open_listed_device();
-  if (!opened) {
-    log().error("{}", opened.error().message);  // programs do not print the reason
-    return refuse(opened.error().code);
-  }
-  auto* context = new Context;
-  context->device = std::move(*opened);
-  fill_calls(*context);
-  ibv_context* handle = context->handle();
-  handle->device = device;
-  handle->cmd_fd = -1;
-  handle->async_fd = context->device->async_fd();
-  handle->num_comp_vectors = 1;
-  handle->abi_compat = __VERBS_ABI_IS_EXTENDED;
-  pthread_mutex_init(&handle->mutex, nullptr);
-  note_context(*handle);
-  return handle;
+  return open_context(device, -1);
 }
 
 int ibv_close_device(ibv_context* handle) {
   if (is_forked_child()) return 0;  // nothing to close; programs call it at exit
-  remove_context(*handle);
+  if (!remove_context(*handle)) return refuse_with(EINVAL);
   Context& context = Context::of(handle);
   send_pending(*context.device, nullptr);
+  destroy_addresses(*handle);
+  if (handle->cmd_fd >= 0) close(handle->cmd_fd);
   pthread_mutex_destroy(&handle->mutex);
   delete &context;
   return 0;
 }
 
-// An open device cannot be used by another process.
-ibv_context* ibv_import_device(int) { return refuse(EOPNOTSUPP); }
+// Another context of the device of this process, which closes the descriptor with the context. An open device cannot be
+// used by another process.
+ibv_context* ibv_import_device(int descriptor) {
+  if (const int code = refuse_child(); code != 0) return refuse(code);
+  if (fcntl(descriptor, F_GETFD) < 0) return refuse(EBADF);
+  if (!is_device_descriptor(descriptor)) return refuse(EOPNOTSUPP);
+  return open_context(listed_device(), descriptor);
+}
 
 }  // extern "C"

@@ -2,23 +2,32 @@
 // are protection domains with hints that this library ignores.
 #include <infiniband/verbs.h>
 
+#include <atomic>
+
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
+#include "verbs/live_handles.hpp"
 #include "verbs/process/fork_guard.hpp"
 
 namespace roci::verbs {
+namespace {
+
+std::atomic<uint32_t> next_pd_number{0};
+
+}  // namespace
 
 ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* attr) {
   if (attr->comp_mask != 0) return refuse(EINVAL);
-  auto* td = new Td;
+  auto* td = live(new Td);
   td->verbs.context = context;
   return &td->verbs;
 }
 
 int dealloc_td(ibv_td* handle) {
+  if (const int code = check_handle<Td>(handle); code != 0) return code;
   Td& td = of<Td>(handle);
-  if (td.users > 0) return EBUSY;
-  delete &td;
+  if (td.users > 0) return refuse_with(EBUSY);
+  destroy_handle(td);
   return 0;
 }
 
@@ -27,7 +36,7 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
       IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
   if (attr->pd == nullptr || (attr->comp_mask & ~kAllocators) != 0) return refuse(EINVAL);
   Pd& base = of<Pd>(attr->pd);
-  auto* pd = new Pd;
+  auto* pd = live(new Pd);
   pd->verbs.context = context;
   pd->verbs.handle = base.verbs.handle;
   pd->domain = base.domain;
@@ -51,23 +60,38 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (const int code = refuse_child(); code != 0) return refuse(code);
   auto domain = Context::of(context).device->allocate_pd();
   if (!domain) return refuse(domain.error());
-  auto* pd = new Pd;
+  auto* pd = live(new Pd);
   pd->verbs.context = context;
+  pd->verbs.handle = next_pd_number++;
   pd->domain = std::move(*domain);
   return &pd->verbs;
 }
 
 int ibv_dealloc_pd(ibv_pd* handle) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Pd>(handle); code != 0) return code;
   Pd& pd = of<Pd>(handle);
-  if (pd.users > 0) return EBUSY;
+  if (pd.users > 0) return refuse_with(EBUSY);
   if (pd.made_from != nullptr) --pd.made_from->users;
   if (pd.thread_domain != nullptr) --pd.thread_domain->users;
-  delete &pd;
+  destroy_handle(pd);
   return 0;
 }
 
-ibv_pd* ibv_import_pd(ibv_context*, uint32_t) { return refuse(EOPNOTSUPP); }
-void ibv_unimport_pd(ibv_pd*) {}
+// Another handle of a protection domain of this process.
+ibv_pd* ibv_import_pd(ibv_context* context, uint32_t number) {
+  if (const int code = refuse_child(); code != 0) return refuse(code);
+  const Pd* original = LiveHandles<Pd>::table().find([&](const Pd& pd) { return pd.verbs.handle == number; });
+  if (original == nullptr) return refuse(EINVAL);
+  auto* pd = live(new Pd);
+  pd->verbs.context = context;
+  pd->verbs.handle = number;
+  pd->domain = original->domain;
+  return &pd->verbs;
+}
+
+// Frees only the handle.
+void ibv_unimport_pd(ibv_pd* handle) {
+  if (check_handle<Pd>(handle) == 0 && of<Pd>(handle).users == 0) destroy_handle(of<Pd>(handle));
+}
 
 }  // extern "C"

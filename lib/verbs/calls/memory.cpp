@@ -4,6 +4,7 @@
 
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
+#include "verbs/live_handles.hpp"
 #include "verbs/process/fork_guard.hpp"
 
 #undef ibv_reg_mr
@@ -14,7 +15,7 @@ namespace {
 
 ibv_mr* hand_out(ibv_pd* handle, Result<std::unique_ptr<MemoryRegion>> region) {
   if (!region) return refuse(region.error());
-  auto* mr = new Mr;
+  auto* mr = live(new Mr);
   mr->region = std::move(*region);
   mr->verbs = *mr->region->verbs();
   mr->verbs.context = handle->context;
@@ -31,7 +32,7 @@ ibv_mw* alloc_mw(ibv_pd* handle, ibv_mw_type type) {
   Pd& pd = of<Pd>(handle);
   auto window = pd.domain->allocate_window(type);
   if (!window) return refuse(window.error());
-  auto* mw = new Mw;
+  auto* mw = live(new Mw);
   mw->window = std::move(*window);
   mw->verbs = *mw->window->verbs();
   mw->verbs.context = handle->context;
@@ -41,10 +42,10 @@ ibv_mw* alloc_mw(ibv_pd* handle, ibv_mw_type type) {
 }
 
 int dealloc_mw(ibv_mw* handle) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Mw>(handle); code != 0) return code;
   Mw& mw = of<Mw>(handle);
   --of<Pd>(mw.verbs.pd).users;
-  delete &mw;
+  destroy_handle(mw);
   return 0;
 }
 
@@ -60,13 +61,14 @@ int bind_mw(ibv_qp* qp, ibv_mw* handle, ibv_mw_bind* bind) {
 int advise_mr(ibv_pd*, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge* list, uint32_t count) {
   if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
       advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-    return EOPNOTSUPP;
-  if ((flags & ~uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) != 0 || count == 0 || list == nullptr) return EINVAL;
+    return refuse_with(EOPNOTSUPP);
+  if ((flags & ~uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) != 0 || count == 0 || list == nullptr)
+    return refuse_with(EINVAL);
   constexpr uint64_t kPage = 4096;
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t first = list[i].addr & ~(kPage - 1);
     const uint64_t bytes = list[i].addr + list[i].length - first;
-    if (madvise(reinterpret_cast<void*>(first), bytes, MADV_WILLNEED) != 0) return EFAULT;
+    if (madvise(reinterpret_cast<void*>(first), bytes, MADV_WILLNEED) != 0) return refuse_with(EFAULT);
   }
   return 0;
 }
@@ -85,6 +87,8 @@ ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int access) {
 
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova, unsigned access) {
   if (const int code = refuse_child(); code != 0) return refuse(code);
+  // In headers, ibv_reg_mr() can be a call of this function with the memory's address, which such a region does not use.
+  if ((access & IBV_ACCESS_ZERO_BASED) != 0) iova = 0;
   return hand_out(pd, of<Pd>(pd).domain->register_memory(address, length, iova, static_cast<int>(access)));
 }
 
@@ -114,16 +118,35 @@ int ibv_rereg_mr(ibv_mr* handle, int flags, ibv_pd* pd, void* address, size_t le
 }
 
 int ibv_dereg_mr(ibv_mr* handle) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Mr>(handle); code != 0) return code;
   Mr& mr = of<Mr>(handle);
   if (const int code = code_of(mr.region->deregister()); code != 0) return code;
   --of<Pd>(mr.verbs.pd).users;
   if (mr.of_dm != nullptr) --mr.of_dm->users;
-  delete &mr;
+  destroy_handle(mr);
   return 0;
 }
 
-ibv_mr* ibv_import_mr(ibv_pd*, uint32_t) { return refuse(EOPNOTSUPP); }
-void ibv_unimport_mr(ibv_mr*) {}
+// Another handle of a memory region of this process. As documented, its address is null.
+ibv_mr* ibv_import_mr(ibv_pd* pd, uint32_t number) {
+  if (const int code = refuse_child(); code != 0) return refuse(code);
+  const Mr* original = LiveHandles<Mr>::table().find([&](const Mr& mr) { return mr.verbs.handle == number; });
+  if (original == nullptr) return refuse(EINVAL);
+  auto* mr = live(new Mr);
+  mr->region = original->region;
+  mr->verbs = original->verbs;
+  mr->verbs.context = pd->context;
+  mr->verbs.pd = pd;
+  mr->verbs.addr = nullptr;
+  ++of<Pd>(pd).users;
+  return &mr->verbs;
+}
+
+// Frees only the handle.
+void ibv_unimport_mr(ibv_mr* handle) {
+  if (check_handle<Mr>(handle) != 0) return;
+  --of<Pd>(handle->pd).users;
+  destroy_handle(of<Mr>(handle));
+}
 
 }  // extern "C"

@@ -40,7 +40,7 @@ ibv_device_attr attributes(ibv_context* context) {
 }  // namespace
 
 int query_port(ibv_context* context, uint8_t port, ibv_port_attr* attr, size_t size) {
-  if (port != kPort) return EINVAL;
+  if (port != kPort) return refuse_with(EINVAL);
   const ibv_port_attr all = Context::of(context).device->query_port();
   std::memset(attr, 0, size);
   std::memcpy(attr, &all, std::min(size, sizeof all));
@@ -49,7 +49,7 @@ int query_port(ibv_context* context, uint8_t port, ibv_port_attr* attr, size_t s
 
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attr,
                     size_t size) {
-  if (input != nullptr && input->comp_mask != 0) return EINVAL;
+  if (input != nullptr && input->comp_mask != 0) return refuse_with(EINVAL);
   ibv_device_attr_ex all{};
   all.orig_attr = attributes(context);
   // The CPU copies the data, so page faults are handled by the kernel.
@@ -73,7 +73,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
 int query_rt_values(ibv_context*, ibv_values_ex* values) {
   const uint32_t wanted = values->comp_mask;
   values->comp_mask = 0;
-  if ((wanted & IBV_VALUES_MASK_RAW_CLOCK) == 0) return wanted == 0 ? EINVAL : EOPNOTSUPP;
+  if ((wanted & IBV_VALUES_MASK_RAW_CLOCK) == 0) return refuse_with(wanted == 0 ? EINVAL : EOPNOTSUPP);
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   // A raw clock is a count of ticks, all of it in tv_nsec, like the timestamps of completions.
@@ -125,7 +125,7 @@ int ibv_query_gid(ibv_context* context, uint8_t port, int index, ibv_gid* gid) {
 
 int _ibv_query_gid_ex(ibv_context* context, uint32_t port, uint32_t index, ibv_gid_entry* entry,
                       uint32_t flags, size_t size) {
-  if (flags != 0) return EINVAL;
+  if (flags != 0) return refuse_with(EINVAL);
   auto found = gid_entry(context, port, index);
   if (!found) return code_of(found.error());
   std::memset(entry, 0, size);

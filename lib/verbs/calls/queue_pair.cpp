@@ -4,6 +4,7 @@
 #include "device/host/host.hpp"
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
+#include "verbs/live_handles.hpp"
 #include "verbs/process/fork_guard.hpp"
 #include "verbs/process/process_device.hpp"
 
@@ -103,12 +104,12 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   if (!qp) return refuse(qp.error());
   if (!target && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
     if (Status filled = fill_sending(**qp, attr->send_ops_flags); !filled) {
-      ibv_destroy_qp((*qp).release()->handle());
+      ibv_destroy_qp(live((*qp).release())->handle());
       return refuse(filled.error());
     }
   }
   attr->cap = init.cap;
-  return (*qp).release()->handle();
+  return live((*qp).release())->handle();
 }
 
 }  // namespace roci::verbs
@@ -122,7 +123,7 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   if (const int code = refuse_child(); code != 0) return refuse(code);
   auto qp = create(pd, *attr);
   if (!qp) return refuse(qp.error());
-  return (*qp).release()->handle();
+  return live((*qp).release())->handle();
 }
 
 ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* handle) {
@@ -153,7 +154,7 @@ int ibv_query_qp(ibv_qp* handle, ibv_qp_attr* attr, int, ibv_qp_init_attr* init)
 }
 
 int ibv_destroy_qp(ibv_qp* handle) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Qp>(handle); code != 0) return code;
   Qp& qp = of<Qp>(handle);
   // Sends the acknowledgments for which the peer waits before the queue pair is destroyed.
   Device& device = *Context::of(handle->context).device;
@@ -165,7 +166,7 @@ int ibv_destroy_qp(ibv_qp* handle) {
   count_users(qp, -1U);
   pthread_mutex_destroy(&handle->mutex);
   pthread_cond_destroy(&handle->cond);
-  delete &qp;
+  destroy_handle(qp);
   return 0;
 }
 
@@ -185,8 +186,8 @@ int ibv_query_ece(ibv_qp*, ibv_ece* ece) {
   return 0;
 }
 int ibv_set_ece(ibv_qp*, ibv_ece* ece) {
-  if (ece->comp_mask != 0) return EINVAL;
-  return ece->vendor_id == 0 && ece->options == 0 ? 0 : EOPNOTSUPP;
+  if (ece->comp_mask != 0) return refuse_with(EINVAL);
+  return ece->vendor_id == 0 && ece->options == 0 ? 0 : refuse_with(EOPNOTSUPP);
 }
 
 // The byte order of writes within a message is not guaranteed:

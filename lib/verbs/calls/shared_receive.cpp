@@ -3,6 +3,7 @@
 
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
+#include "verbs/live_handles.hpp"
 #include "verbs/process/fork_guard.hpp"
 
 namespace roci::verbs {
@@ -17,7 +18,7 @@ ibv_srq* hand_out(std::unique_ptr<Srq> srq, ibv_pd* pd, void* user) {
   srq->verbs.handle = srq->queue->number();
   pthread_mutex_init(&srq->verbs.mutex, nullptr);
   pthread_cond_init(&srq->verbs.cond, nullptr);
-  return &srq.release()->verbs;
+  return &live(srq.release())->verbs;
 }
 
 ibv_srq* create_xrc(const ibv_srq_init_attr_ex& attr, ibv_srq_init_attr& init) {
@@ -54,7 +55,7 @@ ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex* attr) {
 
 int get_srq_num(ibv_srq* srq, uint32_t* number) {
   *number = of<Srq>(srq).queue->xrc_number();
-  return *number == 0 ? EINVAL : 0;
+  return *number == 0 ? refuse_with(EINVAL) : 0;
 }
 
 }  // namespace roci::verbs
@@ -88,7 +89,7 @@ int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {
 }
 
 int ibv_destroy_srq(ibv_srq* handle) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Srq>(handle); code != 0) return code;
   Srq& srq = of<Srq>(handle);
   if (const int code = code_of(destroy(srq.queue)); code != 0) return code;
   srq.async_events.wait_acknowledged();
@@ -96,7 +97,7 @@ int ibv_destroy_srq(ibv_srq* handle) {
   if (srq.cq != nullptr) --srq.cq->users;
   pthread_mutex_destroy(&handle->mutex);
   pthread_cond_destroy(&handle->cond);
-  delete &srq;
+  destroy_handle(srq);
   return 0;
 }
 

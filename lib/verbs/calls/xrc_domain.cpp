@@ -5,6 +5,7 @@
 
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
+#include "verbs/live_handles.hpp"
 #include "verbs/process/fork_guard.hpp"
 
 namespace roci::verbs {
@@ -17,17 +18,17 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
   if (attr->fd != -1 && fstat(attr->fd, &status) != 0) return refuse(EBADF);
   auto domain = Context::of(context).device->open_xrc_domain();
   if (!domain) return refuse(domain.error());
-  auto* xrcd = new Xrcd;
+  auto* xrcd = live(new Xrcd);
   xrcd->verbs.context = context;
   xrcd->domain = std::move(*domain);
   return &xrcd->verbs;
 }
 
 int close_xrcd(ibv_xrcd* handle) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Xrcd>(handle); code != 0) return code;
   Xrcd& xrcd = of<Xrcd>(handle);
   if (const int code = code_of(destroy(xrcd.domain)); code != 0) return code;
-  delete &xrcd;
+  destroy_handle(xrcd);
   return 0;
 }
 

@@ -22,9 +22,6 @@ int ibv_query_gid_type(ibv_context* context, uint8_t port, unsigned index, int* 
   return roci::query_gid_type(context, port, index, type);
 }
 
-// Names of opcodes, in log messages of providers.
-const char* ibv_wr_opcode_str(int /*opcode*/) { return "unknown"; }
-
 // Data symbol: whether a removed device may be closed without the kernel's confirmation.
 bool verbs_allow_disassociate_destroy = false;
 

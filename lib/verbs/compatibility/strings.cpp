@@ -81,6 +81,26 @@ constexpr std::array kStatuses{
 };
 static_assert(kStatuses.size() == IBV_WC_TM_RNDV_INCOMPLETE + 1);
 
+// Null: no opcode has this value.
+constexpr std::array<const char*, 16> kOpcodes{
+    "rdma-write",
+    "rdma-write-with-imm",
+    "send",
+    "send-with-imm",
+    "rdma-read",
+    "atomic-cmp-and-swp",
+    "atomic-fetch-and-add",
+    "local-inv",
+    "bind-mw",
+    "send-with-inv",
+    "tso",
+    "driver1",
+    nullptr,
+    nullptr,
+    "flush",
+    "atomic-write",
+};
+
 }  // namespace
 
 ROCI_ANY_VALUE const char* ibv_node_type_str(ibv_node_type type) { return text_at(kNodeTypes, type); }
@@ -92,4 +112,8 @@ ROCI_ANY_VALUE const char* ibv_event_type_str(ibv_event_type event) {
 }
 ROCI_ANY_VALUE const char* ibv_wc_status_str(ibv_wc_status status) {
   return text_at(kStatuses, static_cast<int>(status));
+}
+// rdma-core 44 does not have it. In rdma-core 56 it is public, with a private version node.
+extern "C" ROCI_ANY_VALUE const char* ibv_wr_opcode_str(ibv_wr_opcode opcode) {
+  return text_at(kOpcodes, static_cast<int>(opcode));
 }

@@ -26,11 +26,12 @@ int refuse_in_child() {
     const auto written = write(STDERR_FILENO, kWhy, sizeof kWhy - 1);
     static_cast<void>(written);
   }
+  errno = EIO;
   return EIO;
 }
 
 int no_poll(ibv_cq*, int, ibv_wc*) {
-  errno = refuse_in_child();
+  refuse_in_child();
   return -1;
 }
 int no_notify(ibv_cq*, int) { return refuse_in_child(); }
@@ -76,9 +77,9 @@ void note_context(ibv_context& context) {
   contexts.insert(&context);
 }
 
-void remove_context(ibv_context& context) {
+bool remove_context(ibv_context& context) {
   const std::scoped_lock guard(contexts_mutex);
-  contexts.erase(&context);
+  return contexts.erase(&context) > 0;
 }
 
 }  // namespace roci::verbs
