@@ -1,14 +1,24 @@
 #include "telemetry/endpoint.hpp"
 
 #include <rte_telemetry.h>
+#include <rte_version.h>
 
 #include <map>
 #include <mutex>
 
-#include "base/dpdk_compat.hpp"
-
 namespace roci {
 namespace {
+
+// DPDK 23.03 renamed the unsigned integers and deprecated the old names.
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
+constexpr auto kUint = RTE_TEL_UINT_VAL;
+constexpr auto add_dict_uint = rte_tel_data_add_dict_uint;
+constexpr auto add_array_uint = rte_tel_data_add_array_uint;
+#else
+constexpr auto kUint = RTE_TEL_U64_VAL;
+constexpr auto add_dict_uint = rte_tel_data_add_dict_u64;
+constexpr auto add_array_uint = rte_tel_data_add_array_u64;
+#endif
 
 // DPDK silently drops entries that exceed its answer of 16 KiB.
 constexpr size_t kPageBytes = 12 * 1024;
@@ -45,7 +55,7 @@ void write(const TelemetryMap& map, rte_tel_data* out) {
   rte_tel_data_start_dict(out);
   for (const auto& [name, value] : map) {
     if (const auto* number = std::get_if<uint64_t>(&value)) {
-      dpdk_compat::add_dict_uint(out, name.c_str(), *number);
+      add_dict_uint(out, name.c_str(), *number);
     } else {
       rte_tel_data_add_dict_string(out, name.c_str(),
                                    shortened(std::get<std::string>(value), kTextBytes).c_str());
@@ -71,8 +81,8 @@ void write(const TelemetryTable& table, rte_tel_data* out) {
     std::unique_ptr<rte_tel_data, Freed> array(rte_tel_data_alloc());
     if (array == nullptr) return;
     if (const auto* numbers = std::get_if<std::vector<uint64_t>>(&column)) {
-      rte_tel_data_start_array(array.get(), dpdk_compat::kTelemetryUint);
-      for (const uint64_t number : *numbers) dpdk_compat::add_array_uint(array.get(), number);
+      rte_tel_data_start_array(array.get(), kUint);
+      for (const uint64_t number : *numbers) add_array_uint(array.get(), number);
     } else {
       rte_tel_data_start_array(array.get(), RTE_TEL_STRING_VAL);
       for (const std::string& text : std::get<std::vector<std::string>>(column))

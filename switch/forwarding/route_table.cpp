@@ -2,7 +2,9 @@
 
 #include <rte_errno.h>
 #include <rte_fib.h>
+#include <rte_fib6.h>
 #include <rte_memory.h>
+#include <rte_version.h>
 
 #include <algorithm>
 #include <array>
@@ -12,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "base/dpdk_compat.hpp"
 #include "base/log.hpp"
 #include "port/dpdk/eal.hpp"
 
@@ -23,6 +24,18 @@ constexpr size_t kBatch = 32;
 // FIB result for an address without a route. Stored routes are one higher, so that kMiss - 1 is kNotFound.
 constexpr uint64_t kMiss = 0;
 constexpr uint32_t kMaxTables = 32'767;  // tbl8 groups of 256 entries that a 2-byte entry can index
+
+// DPDK 24.11 replaced arrays of bytes by a struct.
+#if RTE_VERSION >= RTE_VERSION_NUM(24, 11, 0, 0)
+using FibAddress = rte_ipv6_addr;
+const FibAddress* as_fib_address(const IpAddress& address) {
+  return reinterpret_cast<const FibAddress*>(address.bytes.data());
+}
+#else
+using FibAddress = uint8_t[sizeof(IpAddress)];
+const uint8_t* as_fib_address(const IpAddress& address) { return address.bytes.data(); }
+#endif
+static_assert(sizeof(FibAddress) == sizeof(IpAddress) && alignof(FibAddress) == 1);
 
 // FIB names must be unique in a process, and short: DPDK derives names of memory pools from them.
 std::string unique_name() {
@@ -132,8 +145,8 @@ Status RouteTable::fill_v6(std::span<const RouteEntry> entries) {
     return {};
   }
   for (const RouteEntry& e : shortest_first(entries)) {
-    const int code = dpdk_compat::fib6_add(table_v6_.get(), e.prefix.address.bytes.data(),
-                                           e.prefix.prefix_length, e.route + 1ULL);
+    const int code = rte_fib6_add(table_v6_.get(), as_fib_address(e.prefix.address), e.prefix.prefix_length,
+                                  e.route + 1ULL);
     if (code != 0) return refused(e, code);
   }
   return {};
@@ -149,7 +162,7 @@ void RouteTable::find(std::span<const IpAddress> addresses, std::span<uint16_t> 
   for (size_t begin = 0; begin < addresses.size(); begin += kBatch) {
     const size_t end = std::min(begin + kBatch, addresses.size());
     std::array<uint32_t, kBatch> v4;
-    uint8_t v6[kBatch][sizeof(IpAddress)];
+    FibAddress v6[kBatch];
     std::array<uint16_t*, kBatch> out_v4, out_v6;
     unsigned count_v4 = 0, count_v6 = 0;
     for (size_t i = begin; i < end; ++i) {
@@ -167,7 +180,7 @@ void RouteTable::find(std::span<const IpAddress> addresses, std::span<uint16_t> 
           continue;
         }
         out_v6[count_v6] = &routes[i];
-        std::memcpy(v6[count_v6++], address.bytes.data(), sizeof address);
+        std::memcpy(&v6[count_v6++], address.bytes.data(), sizeof address);
       }
     }
     std::array<uint64_t, kBatch> found;
@@ -176,7 +189,7 @@ void RouteTable::find(std::span<const IpAddress> addresses, std::span<uint16_t> 
       for (unsigned i = 0; i < count_v4; ++i) *out_v4[i] = static_cast<uint16_t>(found[i] - 1);
     }
     if (count_v6 > 0) {
-      dpdk_compat::fib6_lookup_bulk(table_v6_.get(), v6, found.data(), count_v6);
+      rte_fib6_lookup_bulk(table_v6_.get(), v6, found.data(), static_cast<int>(count_v6));
       for (unsigned i = 0; i < count_v6; ++i) *out_v6[i] = static_cast<uint16_t>(found[i] - 1);
     }
   }

@@ -27,10 +27,10 @@ int device_descriptor() {
 }
 
 bool is_device_descriptor(int descriptor) {
-  struct stat ours {
-  }, other{};
-  return fstat(device_descriptor(), &ours) == 0 && fstat(descriptor, &other) == 0 &&
-         ours.st_dev == other.st_dev && ours.st_ino == other.st_ino;
+  struct stat own = {};
+  struct stat other = {};
+  return fstat(device_descriptor(), &own) == 0 && fstat(descriptor, &other) == 0 &&
+         own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
 // `descriptor` belongs to the context then; -1: the context gets one.
