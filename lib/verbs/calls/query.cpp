@@ -60,6 +60,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   all.odp_caps.per_transport_caps.rc_odp_caps = kReliable;
   all.odp_caps.per_transport_caps.uc_odp_caps = kEverywhere | IBV_ODP_SUPPORT_WRITE;
   all.odp_caps.per_transport_caps.ud_odp_caps = kEverywhere;
+  all.xrc_odp_caps = kReliable;
   all.completion_timestamp_mask = UINT64_MAX;
   all.hca_core_clock = 1'000'000 / kNanosPerTick;  // kHz
   all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
