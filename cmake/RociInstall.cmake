@@ -19,6 +19,12 @@ install(TARGETS roci-cc rocinante_cc EXPORT rocinanteCc RUNTIME DESTINATION ${CM
 install(TARGETS rocinante EXPORT rocinanteLibrary LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Libraries in a folder outside of the loader's search path; roci-run adds it for a program.
 install(TARGETS roci_libibverbs roci_librdmacm roci-paths LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/rocinante)
+# The names without a version, which some programs (NCCL, brpc) request with dlopen(), and linkers with -l.
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/lib/rocinante)
+foreach(name ibverbs rdmacm)
+  file(CREATE_LINK lib${name}.so.1 ${CMAKE_BINARY_DIR}/lib/rocinante/lib${name}.so SYMBOLIC)
+  install(FILES ${CMAKE_BINARY_DIR}/lib/rocinante/lib${name}.so DESTINATION ${CMAKE_INSTALL_LIBDIR}/rocinante)
+endforeach()
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/roci DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")

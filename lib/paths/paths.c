@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -179,6 +180,24 @@ EXPORT ssize_t readlink(const char* path, char* out, size_t size) {
 EXPORT ssize_t readlinkat(int folder, const char* path, char* out, size_t size) {
   REAL(ssize_t, readlinkat, int, const char*, char*, size_t);
   return real(folder, redirect(path, buffer), out, size);
+}
+
+/* `ls -l` calls these for each file. */
+EXPORT ssize_t getxattr(const char* path, const char* name, void* out, size_t size) {
+  REAL(ssize_t, getxattr, const char*, const char*, void*, size_t);
+  return real(redirect(path, buffer), name, out, size);
+}
+EXPORT ssize_t lgetxattr(const char* path, const char* name, void* out, size_t size) {
+  REAL(ssize_t, lgetxattr, const char*, const char*, void*, size_t);
+  return real(redirect(path, buffer), name, out, size);
+}
+EXPORT ssize_t listxattr(const char* path, char* out, size_t size) {
+  REAL(ssize_t, listxattr, const char*, char*, size_t);
+  return real(redirect(path, buffer), out, size);
+}
+EXPORT ssize_t llistxattr(const char* path, char* out, size_t size) {
+  REAL(ssize_t, llistxattr, const char*, char*, size_t);
+  return real(redirect(path, buffer), out, size);
 }
 
 #undef FAILED

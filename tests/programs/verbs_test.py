@@ -44,6 +44,24 @@ class Verbs(Programs):
     def test_windows_and_zero_based_regions_accept_arguments_that_nics_accept(self):
         self.check("windows")
 
+    def test_dlopen_without_version_loads_drop_in_libraries(self):
+        script = """
+import ctypes
+for name in ("libibverbs.so", "librdmacm.so"):
+    ctypes.CDLL(name)
+paths = {line.split()[-1] for line in open("/proc/self/maps", encoding="ascii") if "/lib" in line}
+print(*sorted(path for path in paths if "libibverbs" in path or "librdmacm" in path))
+"""
+        done = self.wait(self.start("/usr/bin/python3", "-c", script))
+        self.assertEqual(done.status, 0, done.text)
+        self.assertRegex(done.text, r"^\S+/rocinante/libibverbs\.so\.1 \S+/rocinante/librdmacm\.so\.1\n$")
+
+    def test_tree_of_the_device_is_listed_with_attributes(self):
+        done = self.wait(self.start("ls", "-lR", "/sys/class/infiniband/"))
+        self.assertEqual(done.status, 0, done.text)
+        self.assertIn("node_type", done.text)
+        self.assertNotIn("No such file", done.text)
+
     def test_stats_option_reports_counters_of_both_processes(self):
         text = self.check("wr", options=["--stats"])
         processes = text.split("roci-run: verbs-check (process ")[1:]
