@@ -18,6 +18,15 @@ target_include_directories(roci_dpdk SYSTEM INTERFACE ${DPDK_INCLUDE_DIRS})
 # precompiled headers after such an option. So only roci_dpdk sets the options, and this one not for all targets.
 set(dpdk_options ${DPDK_CFLAGS_OTHER})
 string(REPLACE "-include;rte_config.h" "" dpdk_options "${dpdk_options}")
+# Instruction sets that DPDK's headers require (-mrtm since DPDK 23.11), in all code: precompiled headers are only valid with
+# the same ones. ROCI_MARCH replaces DPDK's -march.
+set(dpdk_machine ${dpdk_options})
+list(FILTER dpdk_machine INCLUDE REGEX "^-m")
+if(ROCI_MARCH)
+  list(FILTER dpdk_machine EXCLUDE REGEX "^-march=")
+endif()
+list(FILTER dpdk_options EXCLUDE REGEX "^-m")
+target_compile_options(roci_options INTERFACE ${dpdk_machine})
 set_target_properties(PkgConfig::DPDK PROPERTIES INTERFACE_COMPILE_OPTIONS "")
 target_compile_options(roci_dpdk INTERFACE ${dpdk_options}
   $<$<NOT:$<BOOL:$<TARGET_PROPERTY:ROCI_PRECOMPILED>>>:SHELL:-include rte_config.h>)

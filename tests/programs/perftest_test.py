@@ -30,6 +30,13 @@ class Perftest(Programs):
             with self.subTest(tool):
                 self.measure(tool, "-c", "UD")
 
+    def test_completes_every_operation_over_xrc(self):
+        for tool in ("ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat",
+                     "ib_atomic_bw", "ib_atomic_lat"):
+            with self.subTest(tool):
+                self.measure(tool, "-c", "XRC")
+        self.measure("ib_send_bw", "-c", "XRC", "-q", "4")
+
     def test_completes_with_completion_events(self):
         for tool in ("ib_send_bw", "ib_send_lat", "ib_read_bw"):
             with self.subTest(tool):

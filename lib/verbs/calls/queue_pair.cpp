@@ -14,6 +14,15 @@ namespace {
 constexpr uint32_t kInitMask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
                                IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
+// Linux ignores attributes of the other side of an XRC connection, which perftest sets; IBTA does not allow them.
+int applicable(ibv_qp_type type, int mask) {
+  switch (type) {
+    case IBV_QPT_XRC_SEND: return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    case IBV_QPT_XRC_RECV: return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+    default: return mask;
+  }
+}
+
 void count_users(Qp& qp, uint32_t change) {
   if (qp.pd != nullptr) qp.pd->users += change;
   if (qp.send_cq != nullptr) qp.send_cq->users += change;
@@ -137,7 +146,7 @@ int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attr, int mask) {
   // A program that closes after its last message must still send the last acknowledgment.
   if ((mask & IBV_QP_STATE) != 0 && (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
     send_pending(*Context::of(handle->context).device, &queue_pair);
-  const int code = code_of(queue_pair.modify(*attr, mask));
+  const int code = code_of(queue_pair.modify(*attr, applicable(handle->qp_type, mask)));
   handle->state = queue_pair.state();
   return code;
 }
