@@ -253,9 +253,10 @@ class QueuePair {
   // As ibv_post_send and ibv_post_recv: 0, or an errno with *bad at the first request not accepted; those before it
   // were accepted. Send opcodes: SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
   // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD (of 8 aligned bytes), BIND_MW, LOCAL_INV; others: EOPNOTSUPP.
-  // EINVAL for opcodes that the type does not have: UC has no READ, atomics and SEND_WITH_INV; UD has only SENDs of one
-  // packet; XRC_RECV has none. XRC_SEND has those of RC; qp_type.xrc.remote_srqn specifies the peer's shared receive
-  // queue.
+  // Requests that the type does not have complete with IBV_WC_LOC_QP_OP_ERR: UC has no READ, atomics and SEND_WITH_INV;
+  // UD has only SENDs. XRC_RECV has no send queue (EINVAL). Atomics of another length than 8 bytes, and datagrams longer
+  // than a packet, complete with IBV_WC_LOC_LEN_ERR. XRC_SEND has the opcodes of RC; qp_type.xrc.remote_srqn specifies
+  // the peer's shared receive queue.
   [[nodiscard]] int post_send(ibv_send_wr* list, ibv_send_wr** bad);
   [[nodiscard]] int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
   // As post_send, but posts the whole list or nothing (ibv_wr_complete).

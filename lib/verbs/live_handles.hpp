@@ -1,14 +1,22 @@
-// The handles that exist, by type. A handle that was destroyed already is refused instead of used, and import calls find
-// objects by their number.
+// The handles that exist, by type. A handle that was destroyed already, or whose number was overwritten, is refused
+// instead of used: with the kernel's verbs, the number identifies the object. Import calls find objects by their number.
 #pragma once
 
 #include <mutex>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "verbs/error.hpp"
 #include "verbs/process/fork_guard.hpp"
 
 namespace roci::verbs {
+
+// The number in the struct that programs hold; 0 for types without numbers.
+template <class Object>
+uint32_t number_of(const Object& object) {
+  if constexpr (requires { object.verbs.handle; }) return object.verbs.handle;
+  if constexpr (requires { object.verbs.qp_base.handle; }) return object.verbs.qp_base.handle;
+  return 0;
+}
 
 // Thread-safe. `Object` starts with the struct that programs hold.
 template <class Object>
@@ -22,7 +30,7 @@ class LiveHandles {
 
   void add(Object* object) {
     const std::scoped_lock guard(mutex_);
-    objects_.insert(object);
+    objects_.emplace(object, number_of(*object));
   }
   void remove(Object* object) {
     const std::scoped_lock guard(mutex_);
@@ -30,13 +38,14 @@ class LiveHandles {
   }
   [[nodiscard]] bool contains(const void* handle) const {
     const std::scoped_lock guard(mutex_);
-    return objects_.contains(const_cast<Object*>(static_cast<const Object*>(handle)));
+    const auto found = objects_.find(const_cast<Object*>(static_cast<const Object*>(handle)));
+    return found != objects_.end() && found->second == number_of(*found->first);
   }
   // The first object that fulfills the condition; null if there is none.
   template <class Condition>
   [[nodiscard]] Object* find(Condition&& condition) const {
     const std::scoped_lock guard(mutex_);
-    for (Object* object : objects_) {
+    for (const auto& [object, number] : objects_) {
       if (condition(*object)) return object;
     }
     return nullptr;
@@ -44,14 +53,15 @@ class LiveHandles {
 
  private:
   mutable std::mutex mutex_;
-  std::unordered_set<Object*> objects_;
+  std::unordered_map<Object*, uint32_t> objects_;
 };
 
-// For calls that destroy a handle: 0, EINVAL for a handle that does not exist (any more), or EIO in a forked child.
+// For control calls that use a handle: 0; ENOENT, as in Linux, for a handle that does not exist (any more); EIO in a
+// forked child. Both set errno.
 template <class Object, class Handle>
 int check_handle(const Handle* handle) {
   if (const int code = refuse_child(); code != 0) return code;
-  return LiveHandles<Object>::table().contains(handle) ? 0 : refuse_with(EINVAL);
+  return LiveHandles<Object>::table().contains(handle) ? 0 : refuse_with(ENOENT);
 }
 
 // Destroys an object that `check_handle` has accepted.
@@ -61,7 +71,7 @@ void destroy_handle(Object& object) {
   delete &object;
 }
 
-// Makes an object known and returns it.
+// Makes a complete object known and returns it.
 template <class Object>
 Object* live(Object* object) {
   LiveHandles<Object>::table().add(object);

@@ -538,17 +538,35 @@ static void handles_asker(struct side* s) {
   struct ibv_dm* dm = ibv_alloc_dm(s->context, &of_dm);
   must(mr != NULL && window != NULL && srq != NULL && ah != NULL && qp != NULL && dm != NULL,
        "an object cannot be created");
+  // With the kernel's verbs, the number of a handle identifies the object.
+  struct ibv_qp_attr to_init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1};
+  pd->handle ^= 1, cq->handle ^= 1, qp->handle ^= 1, mr->handle ^= 1;
+  MUST_FAIL(ibv_modify_qp(qp, &to_init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+            ENOENT);
+  MUST_FAIL(ibv_destroy_qp(qp), ENOENT);
+  MUST_FAIL(ibv_dereg_mr(mr), ENOENT);
+  MUST_FAIL(ibv_destroy_cq(cq), ENOENT);
+  MUST_FAIL(ibv_dealloc_pd(pd), ENOENT);
+  must(ibv_create_qp(s->pd, &of_qp) == NULL && errno == EINVAL, "a queue with another number is used");
+  must(ibv_reg_mr(pd, s->bytes, 1, 0) == NULL && errno == ENOENT, "a domain with another number is used");
+  must(ibv_alloc_mw(pd, IBV_MW_TYPE_1) == NULL && errno == ENOENT, "a domain with another number is used");
+  pd->handle ^= 1, cq->handle ^= 1, qp->handle ^= 1, mr->handle ^= 1;
+  must(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, s->bytes, 0, 0) == IBV_REREG_MR_ERR_INPUT,
+       "a region of length 0 is another error than that of an argument");
+  must(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE) ==
+           IBV_REREG_MR_ERR_CMD,
+       "access flags that the device refuses are another error than that of a command");
   must(ibv_destroy_qp(qp) == 0 && ibv_destroy_ah(ah) == 0 && ibv_destroy_srq(srq) == 0 &&
            ibv_dealloc_mw(window) == 0 && ibv_dereg_mr(mr) == 0 && ibv_free_dm(dm) == 0 &&
            ibv_destroy_cq(cq) == 0 && ibv_destroy_comp_channel(channel) == 0 && ibv_dealloc_pd(pd) == 0,
        "an object stays");
-  MUST_FAIL(ibv_destroy_qp(qp), EINVAL);
-  MUST_FAIL(ibv_destroy_ah(ah), EINVAL);
-  MUST_FAIL(ibv_destroy_srq(srq), EINVAL);
-  MUST_FAIL(ibv_dereg_mr(mr), EINVAL);
-  MUST_FAIL(ibv_destroy_cq(cq), EINVAL);
-  MUST_FAIL(ibv_destroy_comp_channel(channel), EINVAL);
-  MUST_FAIL(ibv_dealloc_pd(pd), EINVAL);
+  MUST_FAIL(ibv_destroy_qp(qp), ENOENT);
+  MUST_FAIL(ibv_destroy_ah(ah), ENOENT);
+  MUST_FAIL(ibv_destroy_srq(srq), ENOENT);
+  MUST_FAIL(ibv_dereg_mr(mr), ENOENT);
+  MUST_FAIL(ibv_destroy_cq(cq), ENOENT);
+  MUST_FAIL(ibv_destroy_comp_channel(channel), ENOENT);
+  MUST_FAIL(ibv_dealloc_pd(pd), ENOENT);
   struct ibv_device** devices = ibv_get_device_list(NULL);
   struct ibv_context* context = ibv_open_device(devices[0]);
   must(context != NULL && ibv_close_device(context) == 0, "the device does not open and close");

@@ -38,10 +38,10 @@ bool take_local_operation(SendWqe& wqe, const ibv_send_wr& wr) {
 
 ibv_wc_status execute_local_operation(const TransportContext& context, const Accessor& accessor,
                                       const SendWqe& wqe) {
-  if (wqe.opcode == IBV_WR_LOCAL_INV)
-    return context.memory.invalidate(accessor, MemoryKey{wqe.rkey}) ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
-  return context.memory.bind(accessor, bind_of(wqe)) == BindOutcome::kBound ? IBV_WC_SUCCESS
-                                                                            : IBV_WC_MW_BIND_ERR;
+  const bool done = wqe.opcode == IBV_WR_LOCAL_INV
+                        ? context.memory.invalidate(accessor, MemoryKey{wqe.rkey})
+                        : context.memory.bind(accessor, bind_of(wqe)) == BindOutcome::kBound;
+  return done ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
 }
 
 }  // namespace roci

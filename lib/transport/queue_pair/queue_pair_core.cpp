@@ -109,6 +109,13 @@ QueuePairCore::~QueuePairCore() {
   if (recv_queue.storage() != nullptr) SparseArena::give_back(recv_queue.storage(), recv_bytes(config));
 }
 
+namespace {
+
+// The upper 8 bits have no meaning.
+Qpn qpn_of(const ibv_send_wr& datagram) { return Qpn{datagram.wr.ud.remote_qpn & 0xffffff}; }
+
+}  // namespace
+
 // 0, or the errno with which the request is rejected.
 int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
   switch (wr.opcode) {
@@ -128,28 +135,35 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
     default:
       return EOPNOTSUPP;
   }
-  if (!service_has(config.type, wr.opcode)) return EINVAL;
+  if (config.type == IBV_QPT_XRC_RECV) return EINVAL;  // has no send queue
   if ((wr.send_flags & ~kSendFlags) != 0) return EINVAL;
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > config.max_send_sge) return EINVAL;
   *length = 0;
   for (int i = 0; i < wr.num_sge; ++i) *length += wr.sg_list[i].length;
   if (*length > kMaxMessage) return EINVAL;
-  const bool atomic = is_atomic(wr.opcode);
-  if (atomic && *length != sizeof(uint64_t)) return EINVAL;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 &&
-      (*length > config.max_inline || atomic || wr.opcode == IBV_WR_RDMA_READ)) {
+      (*length > config.max_inline || is_atomic(wr.opcode) || wr.opcode == IBV_WR_RDMA_READ)) {
     return EINVAL;
   }
-  return config.type == IBV_QPT_UD ? check_datagram(wr, *length) : 0;
+  return config.type == IBV_QPT_UD && service_has(IBV_QPT_UD, wr.opcode) ? check_datagram(wr) : 0;
 }
 
-// A datagram is one packet, and its address handle belongs to the queue pair's protection domain (IBTA 10.2.3).
-int QueuePairCore::check_datagram(const ibv_send_wr& wr, uint64_t length) const {
-  if (wr.wr.ud.ah == nullptr || wr.wr.ud.remote_qpn > kMulticastQp.value()) return EINVAL;
+// The error with which a request that was accepted completes when its turn comes, as with Linux's soft-RoCE and NICs.
+ibv_wc_status QueuePairCore::local_error_of(const ibv_send_wr& wr, uint64_t length) const {
+  if (!service_has(config.type, wr.opcode)) return IBV_WC_LOC_QP_OP_ERR;
+  if (is_atomic(wr.opcode)) return length == sizeof(uint64_t) ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR;
+  if (config.type != IBV_QPT_UD) return IBV_WC_SUCCESS;
+  return length <= static_cast<const AddressPath*>(wr.wr.ud.ah)->max_payload ? IBV_WC_SUCCESS
+                                                                             : IBV_WC_LOC_LEN_ERR;
+}
+
+// The address handle of a datagram belongs to the queue pair's protection domain (IBTA 10.2.3).
+int QueuePairCore::check_datagram(const ibv_send_wr& wr) const {
+  if (wr.wr.ud.ah == nullptr) return EINVAL;
   const auto& address = *static_cast<const AddressPath*>(wr.wr.ud.ah);
   // Receivers drop a multicast packet with another queue pair number, and the reverse (IBTA 9.6.1.1.3).
-  if (address.path.destination_ip.is_multicast() != (Qpn{wr.wr.ud.remote_qpn} == kMulticastQp)) return EINVAL;
-  return address.pd == config.pd && length <= address.max_payload ? 0 : EINVAL;
+  if (address.path.destination_ip.is_multicast() != (qpn_of(wr) == kMulticastQp)) return EINVAL;
+  return address.pd == config.pd ? 0 : EINVAL;
 }
 
 // Whether the whole list can be posted: 0, or the errno with which it is rejected.
@@ -191,10 +205,13 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad, Posting posti
     }
     if (config.type == IBV_QPT_XRC_SEND) [[unlikely]]
       wqe.remote_srq = Srqn{wr->qp_type.xrc.remote_srqn};
-    if (config.type == IBV_QPT_UD) {
+    wqe.local_error = local_error_of(*wr, length);
+    if (config.type == IBV_QPT_UD && wqe.local_error == IBV_WC_LOC_QP_OP_ERR) {
+      // Has no address handle.
+    } else if (config.type == IBV_QPT_UD) {
       wqe.address = static_cast<AddressPath*>(wr->wr.ud.ah);
       wqe.address->uses.fetch_add(1, std::memory_order_relaxed);
-      wqe.remote_qp = Qpn{wr->wr.ud.remote_qpn};
+      wqe.remote_qp = qpn_of(*wr);
       wqe.qkey = QKey{wr->wr.ud.remote_qkey};
     } else if (is_atomic(wr->opcode)) {
       wqe.remote_address = wr->wr.atomic.remote_addr;

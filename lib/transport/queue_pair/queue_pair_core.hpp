@@ -282,8 +282,9 @@ class alignas(64) QueuePairCore {
  private:
   void on_overflow(TransportContext& context, CompletionRing& ring);
   bool take_shared_receive(TransportContext& context);
-  int check_datagram(const ibv_send_wr& wr, uint64_t length) const;
+  int check_datagram(const ibv_send_wr& wr) const;
   int check_send(const ibv_send_wr& wr, uint64_t* length) const;
+  [[nodiscard]] ibv_wc_status local_error_of(const ibv_send_wr& wr, uint64_t length) const;
   int check_list(const ibv_send_wr* list);
 };
 

@@ -43,7 +43,7 @@ struct SendWqe {
 
   // Set by the requester when it starts the request.
   bool started = false;
-  ibv_wc_status local_error = IBV_WC_SUCCESS;  // detected before its first packet was sent
+  ibv_wc_status local_error = IBV_WC_SUCCESS;  // detected at the post, or before its first packet was sent
   Psn first_psn;
   uint32_t packets = 0;    // its PSNs: one per response packet for a READ, none for a local operation
   uint32_t responses = 0;  // READ and atomics: response packets that have arrived

@@ -248,8 +248,9 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
     if (reads_outstanding_ > 0 && read_bytes_outstanding_ + wqe.length > window) return Step::kWait;
   }
   if (psns_between(una_, next_psn_) + packets > kMaxOpenPsns) return Step::kWait;
-  // The memory of a single packet is checked when the packet is sent, so no check is needed before.
-  if ((packets > 1 || wqe.needs_response()) && !has_memory(context.memory, qp_.config.pd, wqe)) {
+  // The memory of a single packet is checked when the packet is sent, so no check is needed before. That of a READ or an
+  // atomic operation is checked when the response arrives; an error of the responder precedes it then, as with NICs.
+  if (packets > 1 && !wqe.needs_response() && !has_memory(context.memory, qp_.config.pd, wqe)) {
     wqe.local_error = IBV_WC_LOC_PROT_ERR;
     return Step::kFailed;
   }

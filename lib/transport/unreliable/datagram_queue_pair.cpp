@@ -35,6 +35,10 @@ bool DatagramQueuePair::transmit(TransportContext& context, uint32_t budget) {
   on_drained(context);
   for (; budget > 0 && state() == IBV_QPS_RTS && !send_queue.empty(); --budget) {
     const SendWqe& wqe = send_queue.at(send_queue.head());
+    if (wqe.local_error != IBV_WC_SUCCESS) [[unlikely]] {
+      stop_sending(context, wqe.local_error);
+      return false;
+    }
     const PathSource::Answer path = context.paths.find(*wqe.address, context.now);
     if (path.state == PathState::kPending) return false;
     if (path.state == PathState::kUnreachable) {

@@ -36,6 +36,11 @@ bool UnreliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
       if (!execute_locally(context)) return false;
       continue;
     }
+    if (const ibv_wc_status error = send_queue.at(send_queue.head()).local_error; error != IBV_WC_SUCCESS)
+        [[unlikely]] {
+      stop_sending(context, error);
+      return false;
+    }
     if (gates != nullptr && held(context.now)) return false;
     switch (send_one(context)) {
       case SendOutcome::kSent:

@@ -6,6 +6,7 @@
 
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
+#include "verbs/live_handles.hpp"
 #include "verbs/process/fork_guard.hpp"
 
 namespace roci::verbs {
@@ -37,7 +38,7 @@ using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 extern "C" {
 
 ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
-  if (const int code = refuse_child(); code != 0) return refuse(code);
+  if (const int code = check_handle<Pd>(pd); code != 0) return refuse(code);
   auto address = of<Pd>(pd).domain->create_address_handle(*attr);
   if (!address) return refuse(address.error());
   ibv_ah* handle = (*address)->handle();
@@ -54,7 +55,7 @@ int ibv_destroy_ah(ibv_ah* handle) {
   std::unique_ptr<AddressHandle> address;
   const std::scoped_lock guard(addresses().mutex);
   const auto found = addresses().all.find(handle);
-  if (found == addresses().all.end()) return refuse_with(EINVAL);
+  if (found == addresses().all.end()) return refuse_with(ENOENT);
   --of<Pd>(handle->pd).users;
   address = std::move(found->second);
   addresses().all.erase(found);

@@ -91,11 +91,11 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   if (const int code = refuse_child(); code != 0) return refuse(code);
   auto made = Context::of(context).device->create_channel();
   if (!made) return refuse(made.error());
-  auto* channel = live(new Channel);
+  auto* channel = new Channel;
   channel->channel = std::move(*made);
   channel->verbs.context = context;
   channel->verbs.fd = channel->channel->fd();
-  return &channel->verbs;
+  return &live(channel)->verbs;
 }
 
 int ibv_destroy_comp_channel(ibv_comp_channel* handle) {

@@ -74,7 +74,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* user, ibv_comp_ch
 }
 
 int ibv_resize_cq(ibv_cq* handle, int entries) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Cq>(handle); code != 0) return code;
   Cq& cq = of<Cq>(handle);
   if (const int code = code_of(cq.queue->resize(entries)); code != 0) return code;
   handle->cqe = static_cast<int>(cq.queue->entries());

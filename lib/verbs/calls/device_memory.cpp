@@ -39,14 +39,14 @@ int copy_from(void* to, ibv_dm* handle, uint64_t offset, size_t length) {
 }
 
 ibv_dm* hand_out(ibv_context* context, uint32_t number, size_t length, std::shared_ptr<uint8_t[]> bytes) {
-  auto* dm = live(new Dm);
+  auto* dm = new Dm;
   dm->length = length;
   dm->bytes = std::move(bytes);
   dm->verbs.context = context;
   dm->verbs.handle = number;
   dm->verbs.memcpy_to_dm = copy_to;
   dm->verbs.memcpy_from_dm = copy_from;
-  return &dm->verbs;
+  return &live(dm)->verbs;
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ std::atomic<uint32_t> next_pd_number{0};
 
 ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* attr) {
   if (attr->comp_mask != 0) return refuse(EINVAL);
-  auto* td = live(new Td);
+  auto* td = new Td;
   td->verbs.context = context;
-  return &td->verbs;
+  return &live(td)->verbs;
 }
 
 int dealloc_td(ibv_td* handle) {
@@ -36,7 +36,7 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
       IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
   if (attr->pd == nullptr || (attr->comp_mask & ~kAllocators) != 0) return refuse(EINVAL);
   Pd& base = of<Pd>(attr->pd);
-  auto* pd = live(new Pd);
+  auto* pd = new Pd;
   pd->verbs.context = context;
   pd->verbs.handle = base.verbs.handle;
   pd->domain = base.domain;
@@ -46,7 +46,7 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
     pd->thread_domain = &of<Td>(attr->td);
     ++pd->thread_domain->users;
   }
-  return &pd->verbs;
+  return &live(pd)->verbs;
 }
 
 }  // namespace roci::verbs
@@ -60,11 +60,11 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (const int code = refuse_child(); code != 0) return refuse(code);
   auto domain = Context::of(context).device->allocate_pd();
   if (!domain) return refuse(domain.error());
-  auto* pd = live(new Pd);
+  auto* pd = new Pd;
   pd->verbs.context = context;
   pd->verbs.handle = next_pd_number++;
   pd->domain = std::move(*domain);
-  return &pd->verbs;
+  return &live(pd)->verbs;
 }
 
 int ibv_dealloc_pd(ibv_pd* handle) {
@@ -82,11 +82,11 @@ ibv_pd* ibv_import_pd(ibv_context* context, uint32_t number) {
   if (const int code = refuse_child(); code != 0) return refuse(code);
   const Pd* original = LiveHandles<Pd>::table().find([&](const Pd& pd) { return pd.verbs.handle == number; });
   if (original == nullptr) return refuse(EINVAL);
-  auto* pd = live(new Pd);
+  auto* pd = new Pd;
   pd->verbs.context = context;
   pd->verbs.handle = number;
   pd->domain = original->domain;
-  return &pd->verbs;
+  return &live(pd)->verbs;
 }
 
 // Frees only the handle.

@@ -15,30 +15,30 @@ namespace {
 
 ibv_mr* hand_out(ibv_pd* handle, Result<std::unique_ptr<MemoryRegion>> region) {
   if (!region) return refuse(region.error());
-  auto* mr = live(new Mr);
+  auto* mr = new Mr;
   mr->region = std::move(*region);
   mr->verbs = *mr->region->verbs();
   mr->verbs.context = handle->context;
   mr->verbs.pd = handle;
   mr->verbs.handle = mr->verbs.lkey;
   ++of<Pd>(handle).users;
-  return &mr->verbs;
+  return &live(mr)->verbs;
 }
 
 }  // namespace
 
 ibv_mw* alloc_mw(ibv_pd* handle, ibv_mw_type type) {
-  if (const int code = refuse_child(); code != 0) return refuse(code);
+  if (const int code = check_handle<Pd>(handle); code != 0) return refuse(code);
   Pd& pd = of<Pd>(handle);
   auto window = pd.domain->allocate_window(type);
   if (!window) return refuse(window.error());
-  auto* mw = live(new Mw);
+  auto* mw = new Mw;
   mw->window = std::move(*window);
   mw->verbs = *mw->window->verbs();
   mw->verbs.context = handle->context;
   mw->verbs.pd = handle;
   ++pd.users;
-  return &mw->verbs;
+  return &live(mw)->verbs;
 }
 
 int dealloc_mw(ibv_mw* handle) {
@@ -50,7 +50,7 @@ int dealloc_mw(ibv_mw* handle) {
 }
 
 int bind_mw(ibv_qp* qp, ibv_mw* handle, ibv_mw_bind* bind) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Mw>(handle); code != 0) return code;
   Mw& mw = of<Mw>(handle);
   const int code = of<Qp>(qp).queue_pair->bind_window(*mw.window, *bind);
   if (code == 0) mw.verbs.rkey = mw.window->rkey();
@@ -81,12 +81,12 @@ using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 extern "C" {
 
 ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int access) {
-  if (const int code = refuse_child(); code != 0) return refuse(code);
+  if (const int code = check_handle<Pd>(pd); code != 0) return refuse(code);
   return hand_out(pd, of<Pd>(pd).domain->register_memory(address, length, access));
 }
 
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova, unsigned access) {
-  if (const int code = refuse_child(); code != 0) return refuse(code);
+  if (const int code = check_handle<Pd>(pd); code != 0) return refuse(code);
   // In headers, ibv_reg_mr() can be a call of this function with the memory's address, which such a region does not use.
   if ((access & IBV_ACCESS_ZERO_BASED) != 0) iova = 0;
   return hand_out(pd, of<Pd>(pd).domain->register_memory(address, length, iova, static_cast<int>(access)));
@@ -99,13 +99,20 @@ ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, size_t length, uint64_t iova,
 ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, uint64_t, size_t, uint64_t, int, int) { return refuse(EOPNOTSUPP); }
 
 int ibv_rereg_mr(ibv_mr* handle, int flags, ibv_pd* pd, void* address, size_t length, int access) {
-  if (refuse_child() != 0) return IBV_REREG_MR_ERR_INPUT;
+  if (check_handle<Mr>(handle) != 0) return IBV_REREG_MR_ERR_INPUT;
   Mr& mr = of<Mr>(handle);
-  if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && pd == nullptr) return IBV_REREG_MR_ERR_INPUT;
+  // Arguments that rdma-core's library itself refuses are input errors, those that a device refuses are command errors. The
+  // region stays valid in both cases.
+  if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0 ||
+      ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && pd == nullptr) ||
+      ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0 && (address == nullptr || length == 0))) {
+    errno = EINVAL;
+    return IBV_REREG_MR_ERR_INPUT;
+  }
   const ProtectionDomain* domain = (flags & IBV_REREG_MR_CHANGE_PD) != 0 ? of<Pd>(pd).domain.get() : nullptr;
   if (Status done = mr.region->reregister(flags, domain, address, length, access); !done) {
-    errno = code_of(done);
-    return IBV_REREG_MR_ERR_INPUT;
+    code_of(done);  // sets errno
+    return IBV_REREG_MR_ERR_CMD;
   }
   if (domain != nullptr) {
     ++of<Pd>(pd).users;
@@ -132,14 +139,14 @@ ibv_mr* ibv_import_mr(ibv_pd* pd, uint32_t number) {
   if (const int code = refuse_child(); code != 0) return refuse(code);
   const Mr* original = LiveHandles<Mr>::table().find([&](const Mr& mr) { return mr.verbs.handle == number; });
   if (original == nullptr) return refuse(EINVAL);
-  auto* mr = live(new Mr);
+  auto* mr = new Mr;
   mr->region = original->region;
   mr->verbs = original->verbs;
   mr->verbs.context = pd->context;
   mr->verbs.pd = pd;
   mr->verbs.addr = nullptr;
   ++of<Pd>(pd).users;
-  return &mr->verbs;
+  return &live(mr)->verbs;
 }
 
 // Frees only the handle.

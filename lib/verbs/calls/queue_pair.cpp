@@ -17,9 +17,12 @@ constexpr uint32_t kInitMask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV
 // Linux ignores attributes of the other side of an XRC connection, which perftest sets; IBTA does not allow them.
 int applicable(ibv_qp_type type, int mask) {
   switch (type) {
-    case IBV_QPT_XRC_SEND: return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-    case IBV_QPT_XRC_RECV: return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
-    default: return mask;
+    case IBV_QPT_XRC_SEND:
+      return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    case IBV_QPT_XRC_RECV:
+      return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+    default:
+      return mask;
   }
 }
 
@@ -49,6 +52,9 @@ Result<std::unique_ptr<Qp>> create(ibv_pd* pd, ibv_qp_init_attr& attr) {
   if (attr.qp_type == IBV_QPT_XRC_SEND) attr.recv_cq = attr.send_cq;  // an XRC initiator does not receive
   if (pd == nullptr || attr.send_cq == nullptr || attr.recv_cq == nullptr)
     return fail("queue pair: a protection domain and both completion queues are required");
+  if (check_handle<Pd>(pd) != 0 || check_handle<Cq>(attr.send_cq) != 0 ||
+      check_handle<Cq>(attr.recv_cq) != 0 || (attr.srq != nullptr && check_handle<Srq>(attr.srq) != 0))
+    return fail("queue pair: the protection domain or a queue does not exist");
   auto qp = std::make_unique<Qp>();
   qp->pd = &of<Pd>(pd);
   qp->send_cq = &of<Cq>(attr.send_cq);
@@ -141,7 +147,7 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* handle) {
 }
 
 int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attr, int mask) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Qp>(handle); code != 0) return code;
   QueuePair& queue_pair = *of<Qp>(handle).queue_pair;
   // A program that closes after its last message must still send the last acknowledgment.
   if ((mask & IBV_QP_STATE) != 0 && (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
@@ -152,7 +158,7 @@ int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attr, int mask) {
 }
 
 int ibv_query_qp(ibv_qp* handle, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Qp>(handle); code != 0) return code;
   of<Qp>(handle).queue_pair->query(attr, init);
   handle->state = attr->qp_state;
   init->qp_context = handle->qp_context;
@@ -180,12 +186,12 @@ int ibv_destroy_qp(ibv_qp* handle) {
 }
 
 int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Qp>(qp); code != 0) return code;
   return code_of(of<Qp>(qp).queue_pair->attach_multicast(*gid));
 }
 
 int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Qp>(qp); code != 0) return code;
   return code_of(of<Qp>(qp).queue_pair->detach_multicast(*gid));
 }
 

@@ -66,7 +66,7 @@ using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 extern "C" {
 
 ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
-  if (const int code = refuse_child(); code != 0) return refuse(code);
+  if (const int code = check_handle<Pd>(pd); code != 0) return refuse(code);
   auto srq = std::make_unique<Srq>();
   ibv_srq_init_attr init = *attr;
   init.srq_context = srq.get();
@@ -78,12 +78,12 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
 }
 
 int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Srq>(srq); code != 0) return code;
   return code_of(of<Srq>(srq).queue->modify(*attr, mask));
 }
 
 int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {
-  if (const int code = refuse_child(); code != 0) return code;
+  if (const int code = check_handle<Srq>(srq); code != 0) return code;
   *attr = of<Srq>(srq).queue->query();
   return 0;
 }

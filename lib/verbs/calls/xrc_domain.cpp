@@ -18,10 +18,10 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
   if (attr->fd != -1 && fstat(attr->fd, &status) != 0) return refuse(EBADF);
   auto domain = Context::of(context).device->open_xrc_domain();
   if (!domain) return refuse(domain.error());
-  auto* xrcd = live(new Xrcd);
+  auto* xrcd = new Xrcd;
   xrcd->verbs.context = context;
   xrcd->domain = std::move(*domain);
-  return &xrcd->verbs;
+  return &live(xrcd)->verbs;
 }
 
 int close_xrcd(ibv_xrcd* handle) {

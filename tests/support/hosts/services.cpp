@@ -76,6 +76,8 @@ const char* status_name(ibv_wc_status status) {
       return "SUCCESS";
     case IBV_WC_LOC_LEN_ERR:
       return "LOC_LEN_ERR";
+    case IBV_WC_LOC_QP_OP_ERR:
+      return "LOC_QP_OP_ERR";
     case IBV_WC_LOC_PROT_ERR:
       return "LOC_PROT_ERR";
     case IBV_WC_WR_FLUSH_ERR:

@@ -196,7 +196,7 @@ TEST_F(Windows, failed_bind_moves_the_queue_pair_to_error_in_order) {
 TEST_F(Windows, invalidation_of_a_region_key_fails) {
   invalidate(1, host.side.region->rkey());
   host.work();
-  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_LOC_QP_OP_ERR});
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_MW_BIND_ERR});
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
 }
 

@@ -133,17 +133,58 @@ TEST(Atomic, misaligned_unpermitted_and_unregistered_addresses_are_rejected) {
   }
 }
 
-TEST(Atomic, post_rejects_a_length_other_than_8_bytes) {
-  TwoHosts net;
-  net.connect();
-  ibv_sge list = net.a.sge(0, 4);
-  ibv_send_wr wr{};
-  wr.sg_list = &list;
-  wr.num_sge = 1;
-  wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-  ibv_send_wr* bad = nullptr;
-  EXPECT_EQ(net.a.qp->post_send(&wr, &bad), EINVAL);
-  EXPECT_EQ(bad, &wr);
+TEST(Atomic, length_other_than_8_bytes_completes_with_an_error_and_is_not_executed) {
+  for (const uint32_t length : {0U, 7U, 9U}) {
+    SCOPED_TRACE(length);
+    TwoHosts net;
+    net.connect();
+    const auto before = net.b.memory;
+    ibv_sge list = net.a.sge(0, length);
+    ibv_send_wr wr{};
+    wr.sg_list = &list;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;  // not signaled
+    wr.wr.atomic = {net.b.address(0), 1, 0, net.b.region->rkey()};
+    ASSERT_EQ(net.a.qp->post_send(&wr, nullptr), 0);
+    ASSERT_EQ(net.a.atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 2, 0, net.b.address(0), net.b.region->rkey(), 1), 0);
+    net.run();
+    const auto done = net.a.completions();
+    ASSERT_EQ(done.size(), 2U);
+    EXPECT_EQ(done[0].status, IBV_WC_LOC_LEN_ERR);
+    EXPECT_EQ(done[1].status, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(net.b.memory, before) << "neither this operation nor the next one was executed";
+  }
+}
+
+// As with NICs and Linux: local memory is checked when the response arrives.
+TEST(Atomic, error_of_the_responder_precedes_that_of_local_memory) {
+  for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD}) {
+    for (const bool bad_rkey : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "opcode " << opcode << ", bad R_Key " << bad_rkey);
+      TwoHosts net;
+      net.connect();
+      const uint64_t before = word_at(net.b, 0);
+      ibv_sge list = net.a.sge(0, 8);
+      list.lkey ^= 0x10101;
+      ibv_send_wr wr{};
+      wr.sg_list = &list;
+      wr.num_sge = 1;
+      wr.opcode = opcode;
+      const uint32_t rkey = net.b.region->rkey() ^ (bad_rkey ? 0x10101U : 0U);
+      if (opcode == IBV_WR_RDMA_READ) {
+        wr.wr.rdma = {net.b.address(0), rkey};
+      } else {
+        wr.wr.atomic = {net.b.address(0), 1, 0, rkey};
+      }
+      ASSERT_EQ(net.a.qp->post_send(&wr, nullptr), 0);
+      net.run();
+      const auto done = net.a.completions();
+      ASSERT_EQ(done.size(), 1U);
+      EXPECT_EQ(done[0].status, bad_rkey ? IBV_WC_REM_ACCESS_ERR : IBV_WC_LOC_PROT_ERR);
+      const bool executed = opcode != IBV_WR_RDMA_READ && !bad_rkey;
+      EXPECT_EQ(word_at(net.b, 0), before + (executed ? 1 : 0));
+    }
+  }
 }
 
 }  // namespace

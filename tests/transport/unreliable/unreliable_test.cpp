@@ -222,10 +222,24 @@ TEST_F(Unreliable, local_protection_error_stops_the_send_queue_without_a_packet)
   EXPECT_EQ(hosts_.wire, Lines{"> UC_SEND_ONLY 0"});
 }
 
-TEST_F(Unreliable, post_rejects_operations_of_other_services) {
-  EXPECT_EQ(send(hosts_.a, *a_, write(IBV_WR_RDMA_READ, 8)), EINVAL);
-  EXPECT_EQ(send(hosts_.a, *a_, write(IBV_WR_ATOMIC_CMP_AND_SWP, 8)), EINVAL);
-  EXPECT_EQ(send(hosts_.a, *a_, write(IBV_WR_ATOMIC_FETCH_AND_ADD, 8)), EINVAL);
+// In order: the message before it is sent.
+TEST_F(Unreliable, operations_of_other_services_complete_with_an_error) {
+  for (const ibv_wr_opcode opcode :
+       {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_INV}) {
+    SCOPED_TRACE(opcode);
+    ASSERT_EQ(send(hosts_.a, *a_, {.wr_id = 1, .length = 10}), 0);
+    SendOptions options = write(opcode, 8);
+    options.wr_id = 2;
+    ASSERT_EQ(send(hosts_.a, *a_, options), 0);
+    hosts_.wire.clear();
+    EXPECT_EQ(sends({.wr_id = 3, .length = 10}),
+              (Lines{"1 SUCCESS 10", "2 LOC_QP_OP_ERR", "3 WR_FLUSH_ERR"}));
+    EXPECT_EQ(hosts_.wire.size(), 1U);
+    EXPECT_EQ(a_->state(), IBV_QPS_SQE);
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_RTS;
+    must(a_->modify(attr, IBV_QP_STATE));
+  }
   EXPECT_EQ(send(hosts_.a, *a_, {.opcode = IBV_WR_TSO}), EOPNOTSUPP);
 }
 
