@@ -1,4 +1,4 @@
-"""rdma-core's own tests (pyverbs), which the Debian package rdma-core contains as documentation. Tests of single vendors'
+"""rdma-core's own tests (pyverbs), which the Debian package python3-pyverbs contains as documentation. Tests of single vendors'
 providers are not run. No test may fail, and each skipped test must have a reason of the table SKIPS."""
 
 import collections
