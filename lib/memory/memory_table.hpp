@@ -46,8 +46,8 @@ struct WindowBind {
   MemoryKey region{0};
   uint64_t start = 0;  // address in the region
   uint64_t length = 0;
-  int access =
-      0;  // ibv_access_flags: remote access and IBV_ACCESS_ZERO_BASED; IBV_ACCESS_LOCAL_WRITE has no effect
+  // ibv_access_flags: remote access and IBV_ACCESS_ZERO_BASED; IBV_ACCESS_LOCAL_WRITE has no effect.
+  int access = 0;
 };
 
 enum class BindOutcome : uint8_t {

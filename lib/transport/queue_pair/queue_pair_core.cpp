@@ -206,9 +206,8 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad, Posting posti
     if (config.type == IBV_QPT_XRC_SEND) [[unlikely]]
       wqe.remote_srq = Srqn{wr->qp_type.xrc.remote_srqn};
     wqe.local_error = local_error_of(*wr, length);
-    if (config.type == IBV_QPT_UD && wqe.local_error == IBV_WC_LOC_QP_OP_ERR) {
-      // Has no address handle.
-    } else if (config.type == IBV_QPT_UD) {
+    if (config.type == IBV_QPT_UD &&
+        wqe.local_error != IBV_WC_LOC_QP_OP_ERR) {  // else without an address handle
       wqe.address = static_cast<AddressPath*>(wr->wr.ud.ah);
       wqe.address->uses.fetch_add(1, std::memory_order_relaxed);
       wqe.remote_qp = qpn_of(*wr);
