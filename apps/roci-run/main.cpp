@@ -14,6 +14,7 @@
 #include "net/runtime_folder.hpp"
 #include "net/stats_file.hpp"
 #include "port/port_config.hpp"
+#include "roci-run/doctor.hpp"
 #include "roci-run/environment.hpp"
 #include "roci-run/networks.hpp"
 #include "roci-run/program.hpp"
@@ -25,7 +26,7 @@ namespace {
 
 struct Options {
   std::string net, config, cc, identity, stop;
-  bool list = false, stats = false;
+  bool list = false, stats = false, doctor = false;
   std::optional<double> loss, corrupt, duplicate, reorder;
   std::string delay;
   std::vector<std::string> command;
@@ -154,7 +155,16 @@ int print_result(const Result<std::string>& text) {
   return 0;
 }
 
+int check_machine() {
+  const auto programs = program_folder();
+  if (!programs) return complain(programs.error());
+  Options options;
+  options.net = "doctor-" + std::to_string(getpid());
+  return doctor(*programs, options.net, [&] { return set_up(options); });
+}
+
 int run(const Options& options) {
+  if (options.doctor) return check_machine();
   if (options.list) return print_result(networks_table());
   if (!options.stop.empty()) return print_result(stop_network(options.stop));
   if (options.command.empty()) return complain({"PROGRAM is missing; see 'roci-run --help'"});
@@ -216,6 +226,9 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--list", options.list, "list the networks of this machine and their processes")
       ->group(instead);
   app.add_option("--stop", options.stop, "stop the switch of a network")->type_name("NAME")->group(instead);
+  app.add_flag("--doctor", options.doctor,
+               "check whether this machine can run programs, and print what to change")
+      ->group("Machine");
 }
 
 int main_(int argc, char** argv) {

@@ -63,12 +63,18 @@ class JoinedNetworks(Programs):
         return end.text
 
     def qperf(self, *tests):
+        """qperf's server sends the port of the connection manager to the client before it calls rdma_listen(). On a busy
+        machine the client can be faster; its request is rejected then, as by Linux. Only this result is repeated."""
         port = free_port()
         server = self.start_server(port, "qperf", "-lp", port)
         for test in tests:
             with self.subTest(test):
-                text = self.must(self.start("qperf", "-cm1", "-lp", port, "-t", 1, self.server, test, where=self.sides[1]), server)
-                self.assertRegex(text, r"(latency|bw|msg_rate) += +[1-9]")
+                for _ in range(5):
+                    client = self.wait(self.start("qperf", "-cm1", "-lp", port, "-t", 1, self.server, test, where=self.sides[1]))
+                    if "unexpected event from RDMA CM: Event rejected" not in client.text:
+                        break
+                self.assertEqual(client.status, 0, f"{client.text}\nthe server: {self.text_of(server)}")
+                self.assertRegex(client.text, r"(latency|bw|msg_rate) += +[1-9]")
         self.must(self.start("qperf", "-lp", port, self.server, "quit", where=self.sides[1]), server)
         self.must(server, server)
 

@@ -108,6 +108,31 @@ class RociRun(unittest.TestCase):
 
     # --- Execution of the program
 
+    def doctor(self, before="", **more):
+        """Returns the lines of --doctor as {subject: (verdict, text)}, and its exit status."""
+        done = subprocess.run([SHELL, "-c", f'{before} exec "$0" --doctor', RUN], capture_output=True, text=True, timeout=120,
+                              check=False, env={**self.environment, **more})
+        rows = re.findall(r"(?m)^(\S.*?) {2,}(ok|note|FAILED) +(.*)$", done.stdout)
+        self.assertEqual(len(rows), len(done.stdout.splitlines()), done.stdout + done.stderr)
+        return {subject: (verdict, text) for subject, verdict, text in rows}, done.returncode
+
+    def test_doctor_opens_a_device_and_leaves_no_network(self):
+        found, status = self.doctor()
+        self.assertEqual(status, 0, found)
+        self.assertEqual(found["device"][0], "ok", found)
+        self.assertRegex(found["device"][1], r"address 10\.77\.0\.1$")
+        self.assertEqual(list(self.runtime.glob("doctor-*")), [])
+
+    def test_doctor_reports_limits_and_folders_that_prevent_a_device(self):
+        found, status = self.doctor("ulimit -n 32;")
+        self.assertEqual((status, found["open files"]), (1, ("FAILED", "32; at least 64 are required")))
+        self.assertNotIn("device", found)
+        found, status = self.doctor(ROCI_RUNTIME="/proc/self/no-folder")
+        self.assertEqual((status, found["runtime folder"][0]), (1, "FAILED"))
+        self.assertIn("set ROCI_RUNTIME to use another one", found["runtime folder"][1])
+        found, status = self.doctor("ulimit -l 0;")
+        self.assertEqual((status, found["locked memory"]), (0, ("ok", "0.0 MiB; Rocinante locks no memory")))
+
     def test_passes_through_arguments_output_and_exit_code(self):
         for stats in ([], ["--stats"]):
             done = self.small(*stats, SHELL, "-c", "echo out; echo err >&2; echo $1; exit 7", "x", "--stats")
