@@ -1,5 +1,7 @@
 """The distribution's perftest over the drop-in library."""
 
+import re
+import subprocess
 import sys
 import unittest
 
@@ -79,6 +81,9 @@ class Perftest(Programs):
         self.measure("ib_write_bw", "-t", "1")
 
     def test_recognizes_configured_nic_identity_and_uses_ibv_wr_api(self):
+        version = subprocess.run(["ib_write_bw", "--version"], capture_output=True, text=True, check=False).stdout
+        if float(re.search(r"Version: (\d+\.\d+)", version)[1]) >= 6.2:
+            self.skipTest("this perftest requires the direct verbs of mlx5 for these numbers (docs/drop-in.md)")
         for tool in ("ib_write_lat", "ib_send_lat", "ib_write_bw", "ib_send_bw", "ib_read_bw", "ib_atomic_lat"):
             with self.subTest(tool):
                 inline = ("-I", "64") if "read" not in tool and "atomic" not in tool else ()
