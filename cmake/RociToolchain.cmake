@@ -14,6 +14,10 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
   target_compile_options(roci_options INTERFACE -Wno-restrict -Wno-stringop-overflow)
 endif()
+# False warnings of GCC 13 and 14 on references that functions with temporary arguments return.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  target_compile_options(roci_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
+endif()
 # In C++, GCC's -Wconversion does not include sign conversions; Clang's does, so they are disabled for Clang.
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(roci_options INTERFACE -Wno-sign-conversion)
