@@ -20,7 +20,7 @@ EXCLUDED = re.compile(r"test_(mlx[45]|efa|mana|cuda|hns|rxe|irdma)")
 
 # Name of the test and reason of its skip, as regular expressions, and why that is accepted.
 SKIPS = (
-    ("", "dmabuf|/dev/dri", "no graphics processor: docs/verbs.md, not implemented"),
+    ("", "dmabuf|/dev/dri", "memory of other devices: docs/drop-in.md, not implemented"),
     ("", "type 8 is not supported|Raw [Pp]acket", "raw packets: docs/verbs.md, not implemented"),
     ("test_tag_matching", "Extended CQ is not supported|Tag matching", "tag matching: docs/verbs.md, not implemented"),
     ("atomic_write", "not supported", "atomic write: docs/verbs.md, not implemented"),

@@ -310,17 +310,22 @@ static void wr_asker(struct side* s) {
 
 // -------------------------------------------------------------------------------------- memory that is unmapped
 
-static void write_to_peer(const struct side* s, int i, uint64_t id, uint32_t length) {
+static void post_write(const struct side* s, struct ibv_qp* qp, uint64_t id, uint64_t address, uint32_t rkey,
+                       uint32_t length) {
   struct ibv_sge sge = {(uintptr_t)s->bytes, length, s->mr->lkey};
   struct ibv_send_wr request = {.wr_id = id,
                                 .sg_list = &sge,
                                 .num_sge = 1,
                                 .opcode = IBV_WR_RDMA_WRITE,
                                 .send_flags = IBV_SEND_SIGNALED};
-  request.wr.rdma.remote_addr = s->peer.address;
-  request.wr.rdma.rkey = s->peer.rkey;
+  request.wr.rdma.remote_addr = address;
+  request.wr.rdma.rkey = rkey;
   struct ibv_send_wr* bad = NULL;
-  must(ibv_post_send(s->qp[i], &request, &bad) == 0, "no send request");
+  must(ibv_post_send(qp, &request, &bad) == 0, "no send request");
+}
+
+static void write_to_peer(const struct side* s, int i, uint64_t id, uint32_t length) {
+  post_write(s, s->qp[i], id, s->peer.address, s->peer.rkey, length);
 }
 
 static void unmapped_peer(struct side* s) {
@@ -552,10 +557,10 @@ static void handles_asker(struct side* s) {
   must(ibv_alloc_mw(pd, IBV_MW_TYPE_1) == NULL && errno == ENOENT, "a domain with another number is used");
   pd->handle ^= 1, cq->handle ^= 1, qp->handle ^= 1, mr->handle ^= 1;
   must(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, s->bytes, 0, 0) == IBV_REREG_MR_ERR_INPUT,
-       "a region of length 0 is another error than that of an argument");
+       "ibv_rereg_mr does not return IBV_REREG_MR_ERR_INPUT for length 0");
   must(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE) ==
            IBV_REREG_MR_ERR_CMD,
-       "access flags that the device refuses are another error than that of a command");
+       "ibv_rereg_mr does not return IBV_REREG_MR_ERR_CMD for access flags that the device refuses");
   must(ibv_destroy_qp(qp) == 0 && ibv_destroy_ah(ah) == 0 && ibv_destroy_srq(srq) == 0 &&
            ibv_dealloc_mw(window) == 0 && ibv_dereg_mr(mr) == 0 && ibv_free_dm(dm) == 0 &&
            ibv_destroy_cq(cq) == 0 && ibv_destroy_comp_channel(channel) == 0 && ibv_dealloc_pd(pd) == 0,
@@ -579,9 +584,8 @@ static void handles_asker(struct side* s) {
 // ---------------------------------------------------------------------------------- imported objects, device memory
 
 static void imports_asker(struct side* s) {
-  must(ibv_import_device(s->socket) == NULL && errno == EOPNOTSUPP,
-       "another descriptor is imported as a device");
-  must(ibv_import_device(-1) == NULL && errno == EBADF, "no descriptor is imported as a device");
+  must(ibv_import_device(s->socket) == NULL && errno == EOPNOTSUPP, "a socket is imported as a device");
+  must(ibv_import_device(-1) == NULL && errno == EBADF, "descriptor -1 is imported as a device");
   struct ibv_context* context = ibv_import_device(dup(s->context->cmd_fd));
   must(context != NULL, "the device cannot be imported");
   must(ibv_import_pd(context, 0xffffffff) == NULL && errno == EINVAL, "an unknown domain is imported");
@@ -601,16 +605,8 @@ static void imports_asker(struct side* s) {
   connect_qp(one, &self, two->qp_num);
   connect_qp(two, &self, one->qp_num);
   memcpy(s->bytes, "imported", 8);
-  struct ibv_sge sge = {(uintptr_t)s->bytes, 8, mr->lkey};
-  struct ibv_send_wr request = {.wr_id = 1,
-                                .sg_list = &sge,
-                                .num_sge = 1,
-                                .opcode = IBV_WR_RDMA_WRITE,
-                                .send_flags = IBV_SEND_SIGNALED};
-  request.wr.rdma.remote_addr = (uintptr_t)s->bytes + 4096;
-  request.wr.rdma.rkey = mr->rkey;
-  struct ibv_send_wr* bad = NULL;
-  must(ibv_post_send(two, &request, &bad) == 0, "no send request");
+  post_write(s, two, 1, (uintptr_t)s->bytes + 4096, mr->rkey,
+             8);  // the L_Key is that of the imported region too
   expect(s, IBV_WC_RDMA_WRITE, 1, "a WRITE through the imported domain");
   must(memcmp(s->bytes + 4096, "imported", 8) == 0, "what was written is not there");
   must(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(two) == 0, "a queue pair stays");
@@ -639,18 +635,9 @@ static void imports_asker(struct side* s) {
 
 // -------------------------------------------------------------------------------- memory windows, zero-based regions
 
-static void write_and_expect(struct side* s, uint64_t address, uint32_t rkey, enum ibv_wc_status status,
+static void write_and_expect(const struct side* s, uint64_t address, uint32_t rkey, enum ibv_wc_status status,
                              int i) {
-  struct ibv_sge sge = {(uintptr_t)s->bytes, 8, s->mr->lkey};
-  struct ibv_send_wr request = {.wr_id = 1,
-                                .sg_list = &sge,
-                                .num_sge = 1,
-                                .opcode = IBV_WR_RDMA_WRITE,
-                                .send_flags = IBV_SEND_SIGNALED};
-  request.wr.rdma.remote_addr = address;
-  request.wr.rdma.rkey = rkey;
-  struct ibv_send_wr* bad = NULL;
-  must(ibv_post_send(s->qp[i], &request, &bad) == 0, "no send request");
+  post_write(s, s->qp[i], 1, address, rkey, 8);
   must(completion(s).status == status, "a WRITE completes with another status");
 }
 
@@ -678,8 +665,7 @@ static void windows_peer(struct side* s) {
   struct ibv_send_wr* bad = NULL;
   must(ibv_post_send(s->qp[0], &request, &bad) == 0, "a window of type 2 cannot be bound");
   expect(s, IBV_WC_BIND_MW, 2, "IBV_WR_BIND_MW");
-  must(two->rkey == keys.type_2,
-       "the window has another key than its index and the low 8 bits of the request");
+  must(two->rkey == keys.type_2, "the key of the window is not its index with the low 8 bits of the request");
   // Not constant: verbs.h then calls ibv_reg_mr_iova2() with the address.
   volatile int zero_based = (int)access | IBV_ACCESS_ZERO_BASED;
   struct ibv_mr* mr = ibv_reg_mr(s->pd, s->bytes + 8192, 4096, zero_based);

@@ -50,7 +50,7 @@ int dealloc_mw(ibv_mw* handle) {
 }
 
 int bind_mw(ibv_qp* qp, ibv_mw* handle, ibv_mw_bind* bind) {
-  if (const int code = check_handle<Mw>(handle); code != 0) return code;
+  if (const int code = refuse_child(); code != 0) return code;
   Mw& mw = of<Mw>(handle);
   const int code = of<Qp>(qp).queue_pair->bind_window(*mw.window, *bind);
   if (code == 0) mw.verbs.rkey = mw.window->rkey();
