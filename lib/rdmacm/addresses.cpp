@@ -1,5 +1,6 @@
 // Conversion between socket addresses and GIDs, and allocation of ports.
 #include <arpa/inet.h>
+#include <endian.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +16,8 @@ namespace roci::rdmacm {
 namespace {
 
 constexpr uint16_t kFirstPort = 32768, kLastPort = 60999;  // range for requests without a port number
+constexpr uint64_t kPortMask = 0xffff;                     // of a service ID
+constexpr uint64_t kWholeServiceId = ~uint64_t{0};         // mask of service IDs that are not a prefix
 
 // Ports in use. They are local to the process, since each process has its own addresses.
 struct Ports {
@@ -39,12 +42,30 @@ bool conflict(const Ports::User& a, const Ports::User& b) {
 
 }  // namespace
 
+size_t size_of(const sockaddr* address) {
+  if (address == nullptr) return 0;
+  switch (address->sa_family) {
+    case AF_INET:
+      return sizeof(sockaddr_in);
+    case AF_INET6:
+      return sizeof(sockaddr_in6);
+    case AF_IB:
+      return sizeof(sockaddr_ib);
+    default:
+      return 0;
+  }
+}
+
 uint16_t port_of(const sockaddr& address) {
   switch (address.sa_family) {
     case AF_INET:
       return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
     case AF_INET6:
       return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+    case AF_IB: {
+      const auto& ib = reinterpret_cast<const sockaddr_ib&>(address);
+      return static_cast<uint16_t>(be64toh(ib.sib_sid & ib.sib_sid_mask));
+    }
     default:
       return 0;
   }
@@ -53,6 +74,11 @@ uint16_t port_of(const sockaddr& address) {
 void set_port(sockaddr& address, uint16_t port) {
   if (address.sa_family == AF_INET) reinterpret_cast<sockaddr_in&>(address).sin_port = htons(port);
   if (address.sa_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(address).sin6_port = htons(port);
+  if (address.sa_family == AF_IB) {
+    auto& ib = reinterpret_cast<sockaddr_ib&>(address);
+    ib.sib_sid = htobe64((be64toh(ib.sib_sid & ib.sib_sid_mask) & ~kPortMask) | port);
+    ib.sib_sid_mask = kWholeServiceId;
+  }
 }
 
 std::optional<IpAddress> ip_of(const sockaddr& address) {
@@ -61,10 +87,16 @@ std::optional<IpAddress> ip_of(const sockaddr& address) {
     if (v4 == INADDR_ANY || v4 >> 24 == IN_LOOPBACKNET) return std::nullopt;
     return IpAddress::from_v4(v4);
   }
-  if (address.sa_family != AF_INET6) return std::nullopt;
   IpAddress out;
-  std::memcpy(out.bytes.data(), &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, out.bytes.size());
-  if (out.is_zero() || IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr))
+  if (address.sa_family == AF_INET6) {
+    std::memcpy(out.bytes.data(), &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr,
+                out.bytes.size());
+  } else if (address.sa_family == AF_IB) {
+    std::memcpy(out.bytes.data(), &reinterpret_cast<const sockaddr_ib&>(address).sib_addr, out.bytes.size());
+  } else {
+    return std::nullopt;
+  }
+  if (out.is_zero() || std::memcmp(out.bytes.data(), &in6addr_loopback, out.bytes.size()) == 0)
     return std::nullopt;
   return out;
 }
@@ -82,6 +114,32 @@ void write_address(const IpAddress& ip, uint16_t port, bool v6, sockaddr_storage
   address.sin6_family = AF_INET6;
   address.sin6_port = htons(port);
   std::memcpy(&address.sin6_addr, ip.bytes.data(), ip.bytes.size());
+}
+
+void write_ib_address(const IpAddress& gid, uint64_t service_id, sockaddr_storage& out) {
+  out = {};
+  auto& address = reinterpret_cast<sockaddr_ib&>(out);
+  address.sib_family = AF_IB;
+  address.sib_pkey = htons(kDefaultPKey.value());
+  std::memcpy(&address.sib_addr, gid.bytes.data(), gid.bytes.size());
+  address.sib_sid = htobe64(service_id);
+  address.sib_sid_mask = kWholeServiceId;
+}
+
+std::optional<uint64_t> service_id_of(const sockaddr& address) {
+  if (address.sa_family != AF_IB) return std::nullopt;
+  return be64toh(reinterpret_cast<const sockaddr_ib&>(address).sib_sid);
+}
+
+std::optional<rdma_port_space> space_of(const sockaddr_ib& address, rdma_port_space space) {
+  const uint64_t mask = be64toh(address.sib_sid_mask) & ~kPortMask;
+  const uint64_t prefix = be64toh(address.sib_sid) & mask;
+  for (const auto candidate : {RDMA_PS_IB, RDMA_PS_TCP, RDMA_PS_UDP}) {
+    const bool permitted = space == candidate || (space == RDMA_PS_IB && candidate != RDMA_PS_IB);
+    if (permitted && prefix == (cm_service_id(static_cast<CmPortSpace>(candidate), 0) & mask))
+      return candidate;
+  }
+  return std::nullopt;
 }
 
 ibv_gid gid_of(const IpAddress& address) {
@@ -124,12 +182,12 @@ bool reserve_port(Id& id, uint16_t wanted) {
                          .shared = id.reuse_address};
   const std::scoped_lock guard(all.mutex);
   const auto take = [&](uint16_t port) {
-    all.users[{id.verbs.ps, port}].push_back(user);
+    all.users[{id.service_space, port}].push_back(user);
     id.port = port;
     return true;
   };
   const auto others_at = [&](uint16_t port) -> std::span<const Ports::User> {
-    const auto found = all.users.find({id.verbs.ps, port});
+    const auto found = all.users.find({id.service_space, port});
     if (found == all.users.end()) return {};
     return found->second;
   };
@@ -151,7 +209,7 @@ bool reserve_port(Id& id, uint16_t wanted) {
 void release_port(Id& id) {
   Ports& all = ports();
   const std::scoped_lock guard(all.mutex);
-  const auto found = all.users.find({id.verbs.ps, id.port});
+  const auto found = all.users.find({id.service_space, id.port});
   if (found == all.users.end()) return;
   std::erase_if(found->second, [&](const Ports::User& user) { return user.id == &id; });
   if (found->second.empty()) all.users.erase(found);

@@ -1,4 +1,5 @@
 // Name and service resolution for rdma_create_ep() and rdma_resolve_addr().
+#include <endian.h>
 #include <netdb.h>
 
 #include <cerrno>
@@ -6,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "rdmacm/addresses.hpp"
 #include "rdmacm/id.hpp"
 
 using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file defines the C API
@@ -21,6 +23,17 @@ sockaddr* copy_of(const sockaddr* address, socklen_t length) {
   auto* const out = static_cast<sockaddr*>(std::malloc(length));
   if (out != nullptr) std::memcpy(out, address, length);
   return out;
+}
+
+// The address of AF_IB with the GID and the port of an IP address, as in rdma-core. The masks tell which parts of the
+// service ID are given.
+sockaddr* ib_copy_of(const sockaddr& address, int space) {
+  sockaddr_storage out{};
+  const uint16_t port = port_of(address);
+  write_ib_address(ip_of(address).value_or(roci::IpAddress{}),
+                   roci::cm_service_id(static_cast<roci::CmPortSpace>(space), port), out);
+  reinterpret_cast<sockaddr_ib&>(out).sib_sid_mask = htobe64(~uint64_t{0} << (port != 0 ? 0 : 16));
+  return copy_of(reinterpret_cast<const sockaddr*>(&out), sizeof(sockaddr_ib));
 }
 
 void choose_service(rdma_addrinfo& out, const rdma_addrinfo* hints) {
@@ -79,12 +92,18 @@ int rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo*
     length = to != nullptr ? bytes : 0;
   };
   const bool passive = (flags & RAI_PASSIVE) != 0;
+  // The name is a GID in the notation of an IPv6 address.
+  constexpr int kGid = RAI_FAMILY | RAI_NUMERICHOST;
+  const bool gid = (flags & kGid) == kGid && hints->ai_family == AF_IB;
   if (list != nullptr) {
-    out->ai_family = list->ai_family;
-    if (passive) {
-      put(out->ai_src_addr, out->ai_src_len, list->ai_addr, list->ai_addrlen);
+    sockaddr*& to = passive ? out->ai_src_addr : out->ai_dst_addr;
+    socklen_t& length = passive ? out->ai_src_len : out->ai_dst_len;
+    out->ai_family = gid ? AF_IB : list->ai_family;
+    if (gid) {
+      to = ib_copy_of(*list->ai_addr, out->ai_port_space);
+      length = to != nullptr ? sizeof(sockaddr_ib) : 0;
     } else {
-      put(out->ai_dst_addr, out->ai_dst_len, list->ai_addr, list->ai_addrlen);
+      put(to, length, list->ai_addr, list->ai_addrlen);
     }
   } else if (hints != nullptr && hints->ai_dst_addr != nullptr) {
     out->ai_family = hints->ai_dst_addr->sa_family;

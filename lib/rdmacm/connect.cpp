@@ -42,7 +42,8 @@ Endpoints ends_of(const Id& id) {
           .local_port = id.port,
           .remote_port = port_of(id.verbs.route.addr.dst_addr),
           .space = id.verbs.ps,
-          .traffic_class = id.traffic_class};
+          .traffic_class = id.traffic_class,
+          .service_id = service_id_of(id.verbs.route.addr.dst_addr)};
 }
 
 OwnQueuePair queue_pair_of(const Id& id, const rdma_conn_param& param) {
@@ -71,10 +72,13 @@ int refuse_service(Id& id, const void* data, uint8_t length) {
   return status ? 0 : failed(status.error());
 }
 
+// Offset of the program's part of the private data in requests of this id, or to this listener.
+size_t private_data_offset(const Id& id) { return id.uses_ib_addresses() ? 0 : CmIpHeader::kBytes; }
+
 int send_service_request(Id& id, const rdma_conn_param* param) {
   CmServiceRequest request = service_request_for(ends_of(id));
-  if (param != nullptr && !put_private_data(request.private_data, CmIpHeader::kBytes, param->private_data,
-                                            param->private_data_len))
+  if (param != nullptr && !put_private_data(request.private_data, private_data_offset(id),
+                                            param->private_data, param->private_data_len))
     return failed(EINVAL);
   id.phase = Phase::kConnecting;
   if (roci::Status requested = id.service->request_service(route_of(id), request, id, id.connection);
@@ -118,10 +122,11 @@ void fill_private_data(CmEvent& event, std::span<const uint8_t> data) {
   event.verbs.param.conn.private_data_len = static_cast<uint8_t>(std::min<size_t>(data.size(), 255));
 }
 
-// Creates an id for a request to a listener. Returns null if the private data has no IP header.
+// Creates an id for a request to a listener. Returns null if the private data has no IP header and the listener's address
+// is not one of AF_IB.
 Id* id_of_request(Id& listener, cm::Connection& connection, std::span<const uint8_t> private_data) {
   const auto ip = read_cm_ip_header(private_data);
-  if (!ip) return nullptr;
+  if (!ip && !listener.uses_ib_addresses()) return nullptr;
   auto* id = new Id;
   id->verbs.context = listener.verbs.context;
   id->verbs.ps = listener.verbs.ps;
@@ -137,8 +142,13 @@ Id* id_of_request(Id& listener, cm::Connection& connection, std::span<const uint
   id->verbs.route.addr.addr.ibaddr.sgid = gid_of(route.local);
   id->verbs.route.addr.addr.ibaddr.dgid = gid_of(route.remote);
   id->verbs.route.addr.addr.ibaddr.pkey = 0xffff;
-  write_address(route.local, listener.port, ip->v6, id->verbs.route.addr.src_storage);
-  write_address(route.remote, ip->source_port, ip->v6, id->verbs.route.addr.dst_storage);
+  if (listener.uses_ib_addresses()) {
+    write_ib_address(route.local, listener.listener.service, id->verbs.route.addr.src_storage);
+    write_ib_address(route.remote, 0, id->verbs.route.addr.dst_storage);
+  } else {
+    write_address(route.local, listener.port, ip->v6, id->verbs.route.addr.src_storage);
+    write_address(route.remote, ip->source_port, ip->v6, id->verbs.route.addr.dst_storage);
+  }
   id->verbs.port_num = 1;
   connection.user = id;
   return id;
@@ -169,7 +179,7 @@ class Requests final : public cm::EventHandler {
     fill_connection(*event, terms.responder_resources, terms.initiator_depth, request.retry_count,
                     request.rnr_retry_count, request.end_to_end_flow_control, request.srq,
                     request.queue_pair.value());
-    fill_private_data(*event, std::span(request.private_data).subspan(CmIpHeader::kBytes));
+    fill_private_data(*event, std::span(request.private_data).subspan(private_data_offset(listener)));
     listener.push(std::move(event));
     return true;
   }
@@ -181,7 +191,7 @@ class Requests final : public cm::EventHandler {
     auto event = make_event(*id, RDMA_CM_EVENT_CONNECT_REQUEST);
     event->id = &listener;
     event->verbs.listen_id = &listener.verbs;
-    fill_private_data(*event, std::span(request.private_data).subspan(CmIpHeader::kBytes));
+    fill_private_data(*event, std::span(request.private_data).subspan(private_data_offset(listener)));
     listener.push(std::move(event));
     return true;
   }
@@ -294,7 +304,7 @@ int rdma_connect(rdma_cm_id* verbs, rdma_conn_param* param) {
   if (id.ack_timeout != 0) terms.ack_timeout = id.ack_timeout;
   CmRequest request =
       request_for(ends, terms, queue_pair_of(id, wanted), wanted.flow_control != 0, id.service->timeouts());
-  if (!put_private_data(request.private_data, CmIpHeader::kBytes, wanted.private_data,
+  if (!put_private_data(request.private_data, private_data_offset(id), wanted.private_data,
                         wanted.private_data_len))
     return failed(EINVAL);
   id.phase = Phase::kConnecting;
@@ -315,7 +325,8 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   const OwnQueuePair own = queue_pair_of(id, wanted);
   if (uses_service_resolution(verbs->ps)) {
     CmServiceReply reply{.queue_pair = Qpn{own.number}, .qkey = RDMA_UDP_QKEY};
-    reply.service_id = cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port);
+    reply.service_id = service_id_of(verbs->route.addr.src_addr)
+                           .value_or(cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port));
     if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
       return failed(EINVAL);
     if (roci::Status status = id.service->reply_service(*id.connection, reply, 0); !status)

@@ -1,6 +1,7 @@
 #include "rdmacm/id.hpp"
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <fcntl.h>
 
 #include <algorithm>
@@ -61,29 +62,42 @@ void use_source(Id& id, const Source& source) {
   id.verbs.route.addr.addr.ibaddr.pkey = 0xffff;
 }
 
+// Completes the service ID of the source address, of which the program may have given the port only, or nothing.
+void set_service_prefix(Id& id) {
+  auto& source = reinterpret_cast<sockaddr_ib&>(id.verbs.route.addr.src_storage);
+  const uint16_t port = port_of(id.verbs.route.addr.src_addr);
+  source.sib_sid = htobe64(cm_service_id(static_cast<CmPortSpace>(id.service_space), 0));
+  source.sib_sid_mask = ~uint64_t{0};
+  set_port(id.verbs.route.addr.src_addr, port);
+}
+
 int take_port_for(Id& id, uint16_t wanted) {
   if (!reserve_port(id, wanted)) return failed(EADDRINUSE);
   set_port(id.verbs.route.addr.src_addr, id.port);
   return 0;
 }
 
-int bind(Id& id, const sockaddr& address) {
-  if (id.phase != Phase::kIdle) return failed(EINVAL);
-  if (address.sa_family != AF_INET && address.sa_family != AF_INET6) return failed(EAFNOSUPPORT);
+int bind(Id& id, const sockaddr* address) {
+  if (id.phase != Phase::kIdle || size_of(address) == 0) return failed(EINVAL);
   ibv_context* const context = device();
   if (context == nullptr) return failed(ENODEV);
-  if (const auto ip = ip_of(address)) {
+  const bool ib = address->sa_family == AF_IB;
+  const auto space =
+      ib ? space_of(*reinterpret_cast<const sockaddr_ib*>(address), id.verbs.ps) : std::optional(id.verbs.ps);
+  if (!space) return failed(EPROTONOSUPPORT);
+  id.service_space = *space;
+  if (const auto ip = ip_of(*address)) {
     const auto source = own_source(context, *ip);
-    if (!source) return failed(EADDRNOTAVAIL);
+    if (!source) return failed(ib ? ENODEV : EADDRNOTAVAIL);
     use_source(id, *source);
   }
-  std::memcpy(&id.verbs.route.addr.src_storage, &address,
-              address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-  if (address.sa_family == AF_INET) id.one_family = true;  // an IPv6 address may also accept IPv4
+  std::memcpy(&id.verbs.route.addr.src_storage, address, size_of(address));
+  if (ib) set_service_prefix(id);
+  if (address->sa_family == AF_INET) id.one_family = true;  // an IPv6 address may also accept IPv4
   id.service = roci_cm_service(context);
   if (id.service == nullptr) return failed(EIO);  // in a child process after fork()
   id.channel().service.store(id.service, std::memory_order_relaxed);
-  if (take_port_for(id, port_of(address)) != 0) return -1;
+  if (take_port_for(id, port_of(*address)) != 0) return -1;
   id.phase = Phase::kBound;
   return 0;
 }
@@ -164,29 +178,35 @@ int rdma_destroy_id(rdma_cm_id* id) {
   return 0;
 }
 
-int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) { return rdmacm::bind(Id::of(id), *address); }
+int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) { return rdmacm::bind(Id::of(id), address); }
 
 int rdma_resolve_addr(rdma_cm_id* verbs, sockaddr* source, sockaddr* destination, int timeout_ms) {
   Id& id = Id::of(verbs);
+  if (size_of(destination) == 0) return failed(EINVAL);
   if (id.phase == Phase::kIdle) {
     sockaddr_storage any{};
     any.ss_family = destination->sa_family;
     const sockaddr* const from = source != nullptr ? source : reinterpret_cast<const sockaddr*>(&any);
-    if (rdmacm::bind(id, *from) != 0) return -1;
+    if (rdmacm::bind(id, from) != 0) return -1;
   }
-  if (id.phase != Phase::kBound) return failed(EINVAL);
+  if (id.phase != Phase::kBound || id.uses_ib_addresses() != (destination->sa_family == AF_IB))
+    return failed(EINVAL);
   const auto to = ip_of(*destination);
   if (!to) return failed(EINVAL);
   if (const auto bound = ip_of(id.verbs.route.addr.src_addr); !bound) {
     const auto from = source_for(device(), *to);
     if (!from) return failed(ENETUNREACH);
     use_source(id, *from);
-    write_address(from->address, id.port, !to->is_v4(), id.verbs.route.addr.src_storage);
+    sockaddr_storage& bound_to = id.verbs.route.addr.src_storage;
+    if (const auto service = service_id_of(id.verbs.route.addr.src_addr)) {
+      write_ib_address(from->address, *service, bound_to);
+    } else {
+      write_address(from->address, id.port, !to->is_v4(), bound_to);
+    }
   } else if (bound->is_v4() != to->is_v4()) {
     return failed(EINVAL);
   }
-  std::memcpy(&id.verbs.route.addr.dst_storage, destination,
-              destination->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  std::memcpy(&id.verbs.route.addr.dst_storage, destination, size_of(destination));
   id.verbs.route.addr.addr.ibaddr.dgid = gid_of(*to);
   id.phase = Phase::kAddressRequested;
   id.service->resolve(id, *to, std::max(timeout_ms, 1) * kMillisecond);
@@ -221,12 +241,13 @@ int rdma_listen(rdma_cm_id* verbs, int backlog) {
   if (id.phase == Phase::kIdle) {
     sockaddr_in any{};
     any.sin_family = AF_INET;
-    if (rdmacm::bind(id, reinterpret_cast<const sockaddr&>(any)) != 0) return -1;
+    if (rdmacm::bind(id, reinterpret_cast<const sockaddr*>(&any)) != 0) return -1;
   }
   if (id.phase != Phase::kBound) return failed(EINVAL);
-  id.listener.service = cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port);
+  id.listener.service = service_id_of(verbs->route.addr.src_addr)
+                            .value_or(cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port));
   id.listener.address = ip_of(verbs->route.addr.src_addr).value_or(IpAddress{});
-  if (id.one_family) {
+  if (id.one_family && !id.uses_ib_addresses()) {
     id.listener.ipv6 = verbs->route.addr.src_addr.sa_family == AF_INET6;
     id.listener.ipv4 = !id.listener.ipv6;
   }

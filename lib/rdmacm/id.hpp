@@ -74,6 +74,8 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   std::atomic<Phase> phase = Phase::kIdle;  // also changed by events in any thread
   bool synchronous = false;                 // has its own channel; calls wait for their events
   uint16_t port = 0;                        // local port in host byte order; 0: none yet
+  rdma_port_space service_space =
+      RDMA_PS_TCP;  // of the port; for RDMA_PS_IB and AF_IB, that of the service ID
   uint8_t sgid_index = 0;
   uint8_t traffic_class = 0;
   uint8_t ack_timeout = 0;  // time code; 0: default
@@ -94,6 +96,8 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   std::mutex channel_mutex;         // held by handlers that use the channel, and while it changes
 
   static Id& of(rdma_cm_id* id) { return *reinterpret_cast<Handle*>(id)->id; }
+  // Requests between addresses of AF_IB have no IP header in their private data (Linux: cma_user_data_offset).
+  [[nodiscard]] bool uses_ib_addresses() const { return verbs.route.addr.src_addr.sa_family == AF_IB; }
   // For the thread of the program. Handlers use push().
   [[nodiscard]] Channel& channel() const { return Channel::of(verbs.channel); }
   // Queues an event in the channel. Any thread.

@@ -17,7 +17,7 @@ CmIpHeader ip_header_of(const Endpoints& ends) {
 }
 
 uint64_t service_id_of(const Endpoints& ends) {
-  return cm_service_id(static_cast<CmPortSpace>(ends.space), ends.remote_port);
+  return ends.service_id.value_or(cm_service_id(static_cast<CmPortSpace>(ends.space), ends.remote_port));
 }
 
 // Sum of the ACK timeout of a path and the ACK delay of the peer, all as exponents of 4.096 us (Linux: cm_ack_timeout).
@@ -106,7 +106,7 @@ CmRequest request_for(const Endpoints& ends, const Terms& terms, const OwnQueueP
                      .traffic_class = ends.traffic_class,
                      .hop_limit = kHopLimit,
                      .ack_timeout = terms.ack_timeout};
-  write_cm_ip_header(ip_header_of(ends), request.private_data);
+  if (!ends.service_id) write_cm_ip_header(ip_header_of(ends), request.private_data);
   return request;
 }
 
@@ -131,7 +131,7 @@ CmReply reply_for(const Terms& terms, const OwnQueuePair& own, const rdma_conn_p
 
 CmServiceRequest service_request_for(const Endpoints& ends) {
   CmServiceRequest request{.pkey = kDefaultPKey.value(), .service_id = service_id_of(ends)};
-  write_cm_ip_header(ip_header_of(ends), request.private_data);
+  if (!ends.service_id) write_cm_ip_header(ip_header_of(ends), request.private_data);
   return request;
 }
 

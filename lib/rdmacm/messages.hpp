@@ -6,6 +6,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "cm/service.hpp"
 #include "wire/mad/cm_messages.hpp"
@@ -39,6 +40,9 @@ struct Endpoints {
   uint16_t local_port = 0, remote_port = 0;
   rdma_port_space space = RDMA_PS_TCP;
   uint8_t traffic_class = 0;
+  // With addresses of AF_IB: the service ID of the peer. The private data of a request then has no IP header. Null: the
+  // service ID consists of the port space and the port.
+  std::optional<uint64_t> service_id{};
 };
 
 // The local queue pair.

@@ -11,9 +11,15 @@ namespace {
 
 constexpr uint32_t kGroupQpn = 0xffffff;
 
-int join(Id& id, const sockaddr& address, bool full, void* context) {
-  const auto group = ip_of(address);
-  if (!group || !group->is_multicast() || id.verbs.verbs == nullptr) return failed(EINVAL);
+// Null if the address is not that of a multicast group.
+std::optional<IpAddress> group_of(const sockaddr* address) {
+  const auto ip = size_of(address) != 0 ? ip_of(*address) : std::nullopt;
+  return ip && ip->is_multicast() ? ip : std::nullopt;
+}
+
+int join(Id& id, const sockaddr* address, bool full, void* context) {
+  const auto group = group_of(address);
+  if (!group || id.verbs.verbs == nullptr) return failed(EINVAL);
   const ibv_gid gid = gid_of(*group);
   if (full && id.verbs.qp != nullptr) {
     if (const int code = ibv_attach_mcast(id.verbs.qp, &gid, 0xffff); code != 0) return failed(code);
@@ -38,7 +44,7 @@ int join(Id& id, const sockaddr& address, bool full, void* context) {
 extern "C" {
 
 int rdma_join_multicast(rdma_cm_id* id, sockaddr* address, void* context) {
-  return join(Id::of(id), *address, true, context);
+  return join(Id::of(id), address, true, context);
 }
 
 int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* attr, void* context) {
@@ -46,12 +52,12 @@ int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* attr, void* 
   if (attr->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED) return failed(ENOTSUP);
   if ((attr->comp_mask & kNeeded) != kNeeded || attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
     return failed(EINVAL);
-  return join(Id::of(id), *attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_FULLMEMBER, context);
+  return join(Id::of(id), attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_FULLMEMBER, context);
 }
 
 int rdma_leave_multicast(rdma_cm_id* id, sockaddr* address) {
-  const auto group = ip_of(*address);
-  if (!group || !group->is_multicast()) return failed(EADDRNOTAVAIL);
+  const auto group = group_of(address);
+  if (!group) return failed(EADDRNOTAVAIL);
   if (id->qp == nullptr) return 0;
   const ibv_gid gid = gid_of(*group);
   const int code = ibv_detach_mcast(id->qp, &gid, 0xffff);

@@ -3,8 +3,10 @@
 // error. `requested` and `answered` stop in the middle of a handshake with a peer and print that state; `leaving`
 // connects and exits.
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <infiniband/ib.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
@@ -325,6 +327,89 @@ static void check_datagrams(void) {
   end(listener);
 }
 
+// ---- Addresses of AF_IB: a GID and a service ID. Requests between them have no IP header in their private data.
+static struct sockaddr_ib gid_at(const char* host, int port, enum rdma_port_space space) {
+  char name[64], service[8];
+  struct rdma_addrinfo *found = NULL, hints = {.ai_flags = RAI_NUMERICHOST | RAI_FAMILY,
+                                               .ai_family = AF_IB,
+                                               .ai_port_space = space,
+                                               .ai_qp_type = space == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC};
+  snprintf(name, sizeof name, "::ffff:%s", host);
+  snprintf(service, sizeof service, "%d", port);
+  must(rdma_getaddrinfo(name, service, &hints, &found) == 0, "the GID is not parsed");
+  must(found->ai_family == AF_IB && found->ai_dst_len == sizeof(struct sockaddr_ib),
+       "the address is not of AF_IB");
+  struct sockaddr_ib out = *(struct sockaddr_ib*)found->ai_dst_addr;
+  rdma_freeaddrinfo(found);
+  must(out.sib_family == AF_IB && out.sib_pkey == 0xffff, "the address has another family or partition key");
+  must(be64toh(out.sib_sid) == (((uint64_t)space << 16) | (unsigned)port), "the service ID is another");
+  return out;
+}
+
+static void check_invalid_addresses(void) {
+  struct rdma_cm_id* id = make_id(active, RDMA_PS_TCP);
+  struct sockaddr_storage unknown = {.ss_family = AF_UNIX}, ip = at(address, 0);
+  must(rdma_bind_addr(id, NULL) == -1 && errno == EINVAL, "a null address is bound");
+  must(rdma_bind_addr(id, (struct sockaddr*)&unknown) == -1 && errno == EINVAL, "an unknown family is bound");
+  must(rdma_resolve_addr(id, NULL, NULL, kResolve) == -1 && errno == EINVAL, "a null address is resolved");
+  must(rdma_join_multicast(id, NULL, NULL) == -1 && errno == EINVAL, "a null group is joined");
+  must(rdma_leave_multicast(id, NULL) == -1, "a null group is left");
+  struct sockaddr_ib datagrams = gid_at(address, 0, RDMA_PS_UDP),
+                     foreign = gid_at("10.77.200.200", 0, RDMA_PS_TCP);
+  must(rdma_bind_addr(id, (struct sockaddr*)&datagrams) == -1 && errno == EPROTONOSUPPORT,
+       "a service ID of another port space is bound");
+  must(rdma_bind_addr(id, (struct sockaddr*)&foreign) == -1 && errno == ENODEV,
+       "the GID of another host is bound");
+  must(rdma_bind_addr(id, (struct sockaddr*)&ip) == 0, "cannot bind");
+  struct sockaddr_ib there = gid_at(address, 4791, RDMA_PS_TCP);
+  must(rdma_resolve_addr(id, NULL, (struct sockaddr*)&there, kResolve) == -1 && errno == EINVAL,
+       "an IP address has a route to one of AF_IB");
+  end(id);
+}
+
+static void check_ib_addresses(void) {
+  check_invalid_addresses();
+  struct rdma_cm_id* listener = make_id(passive, RDMA_PS_TCP);
+  struct sockaddr_ib any = {.sib_family = AF_IB};
+  must(rdma_bind_addr(listener, (struct sockaddr*)&any) == 0, "cannot bind");
+  const int port = ntohs(rdma_get_src_port(listener));
+  const struct sockaddr_ib* bound = (const struct sockaddr_ib*)&listener->route.addr.src_addr;
+  must(port != 0 && be64toh(bound->sib_sid) == (((uint64_t)RDMA_PS_TCP << 16) | (unsigned)port),
+       "the service ID of the listener is not completed");
+  must(rdma_listen(listener, 0) == 0, "cannot listen");
+
+  struct rdma_cm_id* client = make_id(active, RDMA_PS_TCP);
+  struct sockaddr_ib there = gid_at(address, port, RDMA_PS_TCP);
+  must(rdma_resolve_addr(client, NULL, (struct sockaddr*)&there, kResolve) == 0, "cannot resolve");
+  expect(active, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+  must(rdma_resolve_route(client, kResolve) == 0, "no route");
+  expect(active, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+  must(client->route.addr.src_addr.sa_family == AF_IB && ntohs(rdma_get_dst_port(client)) == port,
+       "the addresses of the client are others");
+  make_qp(client);
+  uint8_t data[93];
+  for (unsigned i = 0; i < sizeof data; ++i) data[i] = (uint8_t)i;
+  struct rdma_conn_param wanted = {.private_data = data, .private_data_len = 93, .retry_count = 7};
+  must(rdma_connect(client, &wanted) == -1 && errno == EINVAL, "93 bytes of private data are accepted");
+  wanted.private_data_len = 92;
+  must(rdma_connect(client, &wanted) == 0, "cannot connect");
+  struct rdma_cm_id* server = request_with(data, 92, NULL);
+  const struct sockaddr_ib* from = (const struct sockaddr_ib*)&server->route.addr.dst_addr;
+  must(from->sib_family == AF_IB && memcmp(&from->sib_addr, &there.sib_addr, 16) == 0,
+       "the peer has another GID");
+  must(ntohs(rdma_get_src_port(server)) == port, "the request has another port");
+  make_qp(server);
+  must(rdma_accept(server, NULL) == 0, "cannot accept");
+  expect(active, RDMA_CM_EVENT_ESTABLISHED, 0);
+  expect(passive, RDMA_CM_EVENT_ESTABLISHED, 0);
+  must(rdma_disconnect(client) == 0, "cannot disconnect");
+  expect(active, RDMA_CM_EVENT_DISCONNECTED, 0);
+  expect(passive, RDMA_CM_EVENT_DISCONNECTED, 0);
+  end(server);
+  end(client);
+  end(listener);
+}
+
 // ---- Half a handshake, for somebody who kills this process then.
 static void* read_events(void* channel) {
   struct rdma_cm_event* event = NULL;
@@ -437,7 +522,7 @@ int main(int argc, char** argv) {
   } kChecks[] = {{"connection", check_connection}, {"refusals", check_refusals},
                  {"own-qp", check_own_queue_pair}, {"ports", check_ports},
                  {"datagrams", check_datagrams},   {"channels", check_channels},
-                 {"migration", check_migration}};
+                 {"migration", check_migration},   {"ib-addresses", check_ib_addresses}};
   must(argc >= 3, "rdmacm-check NAME ADDRESS [PORT]");
   address = argv[2];
   active = rdma_create_event_channel();

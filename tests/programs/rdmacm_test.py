@@ -40,6 +40,14 @@ class Connections(RdmacmPrograms):
         _, client = self.serve_once(*self.commands("ucmatose", "-c", "10", "-m"))
         self.assertIn("data transfers complete", client)
 
+    def test_ucmatose_connects_between_gids(self):
+        for space in ("tcp", "ib"):
+            with self.subTest(space):
+                command = ("ucmatose", "-p", str(free_port()), "-f", "gid", "-P", space, "-c", "10")
+                gid = f"::ffff:{self.server}"
+                _, client = self.serve_once((*command, "-b", gid), (*command, "-s", gid))
+                self.assertIn("data transfers complete", client)
+
     def test_rdma_client_and_rdma_server_complete(self):
         port = str(free_port())
         self.serve_once(("rdma_server", "-s", self.server, "-p", port), ("rdma_client", "-s", self.server, "-p", port))
@@ -56,6 +64,12 @@ class Datagrams(RdmacmPrograms):
     def test_udaddy_completes_transfers(self):
         command = ("udaddy", "-c", "3")  # its port is constant
         _, client = self.serve_once((*command, "-b", self.server), (*command, "-s", self.server))
+        self.assertIn("data transfers complete", client)
+
+    def test_udaddy_completes_transfers_between_gids(self):
+        command = ("udaddy", "-f", "gid", "-c", "3")
+        gid = f"::ffff:{self.server}"
+        _, client = self.serve_once((*command, "-b", gid), (*command, "-s", gid))
         self.assertIn("data transfers complete", client)
 
     def test_mckey_receives_multicast_datagrams(self):
@@ -137,6 +151,9 @@ class Calls(RdmacmPrograms):
 
     def test_bind_rejects_port_in_use_unless_reuseaddr_is_set(self):
         self.check("ports")
+
+    def test_addresses_of_af_ib_connect_and_invalid_addresses_are_rejected(self):
+        self.check("ib-addresses")
 
     def test_get_cm_event_does_not_return_after_channel_is_destroyed(self):
         self.check("channels")
