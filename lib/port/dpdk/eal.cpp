@@ -6,11 +6,14 @@
 #include <rte_log.h>
 #include <sched.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cinttypes>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -60,6 +63,12 @@ void take_over_log() {
   rte_openlog_stream(stream);
 }
 
+std::string hexadecimal(uintptr_t value) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%#" PRIxPTR, value);
+  return text;
+}
+
 std::string cpu_list(const cpu_set_t& cpus) {
   std::string list;
   for (size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
@@ -104,6 +113,21 @@ uint32_t dpdk_overhead_mib(const EalConfig& config) {
   return config.share_buffers ? config.memory_mib : std::max(kMin, config.memory_mib / 32);
 }
 
+// Chooses an address range for DPDK's memory where the kernel places mappings. DPDK's default, 4 GiB, is at addresses where
+// programs place mappings of their own: Open MPI maps the heap of OpenSHMEM programs at 0xff000000, over whatever is there.
+// Returns null if the address space is limited to less; DPDK then uses its default.
+std::optional<uintptr_t> free_address_range(const EalConfig& config, bool hugepages) {
+  constexpr size_t kMib = size_t{1} << 20;
+  constexpr size_t kBelow = 16 * kMib;          // DPDK places its configuration below the given address
+  constexpr size_t kLists = 64 * kMib;          // lists of memory segments, alignment
+  constexpr size_t kReserved = kMib * 1048576;  // with hugepages, DPDK reserves space for all that it may allocate later
+  const size_t size = kBelow + (hugepages ? kReserved : dpdk_overhead_mib(config) * kMib + kLists);
+  void* const range = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) return std::nullopt;
+  munmap(range, size);
+  return reinterpret_cast<uintptr_t>(range) + kBelow;
+}
+
 std::vector<std::string> eal_arguments(const EalConfig& config, bool hugepages, const cpu_set_t& cpus,
                                        const std::string& prefix, bool telemetry) {
   std::vector<std::string> arguments{"roci",
@@ -121,6 +145,8 @@ std::vector<std::string> eal_arguments(const EalConfig& config, bool hugepages, 
                      {"--no-huge", "--no-shconf", "-m", std::to_string(dpdk_overhead_mib(config))});
   }
   if (!config.pci) arguments.emplace_back("--no-pci");
+  if (const auto base = free_address_range(config, hugepages))
+    arguments.push_back("--base-virtaddr=" + hexadecimal(*base));
   arguments.insert(arguments.end(), config.extra_args.begin(), config.extra_args.end());
   return arguments;
 }

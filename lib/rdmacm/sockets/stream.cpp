@@ -115,6 +115,9 @@ std::shared_ptr<Socket> Stream::accept() {
   }
   auto out = std::move(accepted_.front());
   accepted_.pop_front();
+  // rdma-core's librspreload.so allocates its own number for a socket before the call. Its select() reports the wrong
+  // socket unless the number that it gets from the call is higher.
+  out->wait_point_.renumber();
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include "rdmacm/sockets/wait_point.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -27,6 +28,13 @@ bool WaitPoint::watch(int fd) const {
   event.events = EPOLLIN;
   event.data.fd = fd;
   return epoll_ctl(set_, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void WaitPoint::renumber() {
+  const int fresh = fcntl(set_, F_DUPFD_CLOEXEC, 0);
+  if (fresh < 0) return;
+  ::close(set_);
+  set_ = fresh;
 }
 
 void WaitPoint::leave(bool took_events) {

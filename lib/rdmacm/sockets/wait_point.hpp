@@ -19,6 +19,8 @@ class WaitPoint {
   // Readable if events are pending; also the number of the socket for programs. Negative with errno on failure.
   [[nodiscard]] int fd() const { return set_; }
   bool watch(int fd) const;
+  // Replaces the descriptor by a new one with the lowest free number. Only before the program knows the number.
+  void renumber();
 
   // With the socket's lock held: before it is released for sleeping, and after it is locked again.
   void enter() { ++sleepers_; }
