@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <memory>
@@ -31,11 +32,13 @@ class PatientWakeup final : public PortWakeup {
   }
   uint32_t arm(Waiter waiter, WakeFor) override { return value(waiter); }
   void disarm(Waiter) override {}
-  [[nodiscard]] bool has_frames() override { return false; }
+  [[nodiscard]] bool has_frames() override { return has_frames_; }
   void wait(Waiter waiter, uint32_t seen, Nanos limit) override {
     std::unique_lock lock(mutex_);
     const auto woken = [&] { return words_[index(waiter)] != seen; };
     if (limit < kHelpersMaximum) {
+      slept_with_frames_ |= has_frames_ && waiter == Waiter::kHelper;
+      changed_.notify_all();
       changed_.wait_for(lock, limit, woken);
       return;
     }
@@ -59,11 +62,22 @@ class PatientWakeup final : public PortWakeup {
     return changed_.wait_for(lock, kPatience, [&] { return asleep_with_[helper] == words_[helper]; });
   }
 
+  // Frames are present that no round of the helper gets, as while a preempted thread of the application has the device.
+  // Waits until the helper sleeps nevertheless.
+  [[nodiscard]] bool helper_sleeps_with_frames() {
+    has_frames_ = true;
+    wake(Waiter::kHelper);
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return slept_with_frames_; });
+  }
+
  private:
   static size_t index(Waiter waiter) { return static_cast<size_t>(waiter); }
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  std::atomic<bool> has_frames_{false};
+  bool slept_with_frames_ = false;
   std::array<uint32_t, kWaiters> words_{};
   std::array<std::optional<uint32_t>, kWaiters> asleep_with_;  // value of the word
 };
@@ -125,6 +139,11 @@ TEST_F(SleepingHelper, wakes_for_an_address_resolution) {
   manager.resolve(answer, IpAddress::parse("10.0.0.1").value(), 10s);
   ASSERT_EQ(result.wait_for(kPatience), std::future_status::ready);
   EXPECT_TRUE(result.get());
+}
+
+TEST_F(SleepingHelper, leaves_the_processor_to_a_thread_that_has_the_device) {
+  ASSERT_TRUE(wakeup_.helper_sleeps());
+  EXPECT_TRUE(wakeup_.helper_sleeps_with_frames());
 }
 
 TEST_F(SleepingHelper, wakes_to_flush_a_queue_pair_in_error_state) {

@@ -25,6 +25,8 @@ constexpr Nanos kFirstCheck{500'000}, kLastCheck{2'000'000};
 constexpr Nanos kTrusted{20'000'000};  // time of polling after which patience is reset
 constexpr uint32_t kRoundsWithoutWakes = 4;
 constexpr Nanos kSendRetryInterval{50'000};  // retry interval for frames that could not be sent
+constexpr Nanos kLongRound{20'000};     // another thread that has the device for longer was probably preempted
+constexpr Nanos kBlockedSleep{50'000};  // between attempts to get the device from such a thread
 constexpr Nanos kMaxSleep = 1s;
 constexpr uint32_t kContentionCheck = 64;  // rounds without work between two checks for contention
 constexpr Nanos kContentionSleep = 1ms;
@@ -52,7 +54,7 @@ void WaitingHelper::run() {
     if (application_polls_.load()) {
       watch_application();
     } else {
-      drive_while_busy();
+      if (drive_while_busy()) blocked_since_ = Nanos{0};
       sleep();
     }
   }
@@ -83,18 +85,30 @@ void WaitingHelper::watch_application() {
   watching_.store(false);
 }
 
-void WaitingHelper::drive_while_busy() {
+// Returns true if there was work.
+bool WaitingHelper::drive_while_busy() {
   uint32_t rounds = 0;  // since receivers were last woken
-  bool worked = true;
+  bool worked = true, any = false;
   while (worked && !stop_.load(std::memory_order_relaxed) &&
          !application_polls_.load(std::memory_order_relaxed)) {
     wakeup_.hold_wakes();
     worked = host_.drive_as_helper();
+    any |= worked;
     if (worked && ++rounds < kRoundsWithoutWakes) continue;
     wakeup_.release_wakes();
     rounds = 0;
   }
   wakeup_.release_wakes();
+  return any;
+}
+
+// Frames are present, but another thread has the device. It processes them unless it was preempted; then it must get a
+// processor, perhaps this one.
+void WaitingHelper::sleep_if_blocked() {
+  const Nanos now = monotonic_now();
+  if (blocked_since_ == Nanos{0}) blocked_since_ = now;
+  if (now - blocked_since_ >= kLongRound)
+    wakeup_.wait(Waiter::kHelper, wakeup_.value(Waiter::kHelper), kBlockedSleep);
 }
 
 WakeFor WaitingHelper::wanted() const {
@@ -108,9 +122,13 @@ void WaitingHelper::sleep() {
   const uint32_t seen = wakeup_.arm(Waiter::kHelper, what);
   // From here on, any deadline that the application sets wakes the helper.
   wakes_at_.store(std::numeric_limits<int64_t>::max());
-  if (stop_.load() || application_polls_.load() || wakeup_.has_frames()) {
+  if (stop_.load() || application_polls_.load()) {
     wakeup_.disarm(Waiter::kHelper);
+  } else if (wakeup_.has_frames()) {
+    wakeup_.disarm(Waiter::kHelper);
+    sleep_if_blocked();
   } else {
+    blocked_since_ = Nanos{0};
     const Nanos deadline = host_.next_deadline(), now = monotonic_now();
     Nanos limit = kMaxSleep;
     if (deadline <= now) {
