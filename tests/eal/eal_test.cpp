@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_malloc.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 #include <sched.h>
@@ -182,6 +183,17 @@ std::string mapping_flags(const void* at) {
     if (here && line.starts_with("VmFlags:")) return line + ' ';
   }
   return {};
+}
+
+// Programs place mappings at constant low addresses, over whatever is there.
+TEST(Eal, memory_is_above_the_addresses_that_programs_choose) {
+  EXPECT_EQ(in_child([] {
+              if (!start_eal({.hugepages = Hugepages::kOff})) return 1;
+              void* const memory = rte_malloc(nullptr, 64, 0);
+              if (memory == nullptr) return 2;
+              return reinterpret_cast<uintptr_t>(memory) >> 40 != 0 ? 0 : 3;
+            }),
+            0);
 }
 
 TEST(MbufPool, requests_transparent_hugepages_and_releases_its_memory) {

@@ -89,6 +89,21 @@ class Rsockets(RsocketPairs):
         self.assertIn("500000 of 500000", client.text)
         self.assertEqual(self.wait(server).status, 0)
 
+    def test_iperf3_transfers_over_librspreload(self):
+        """iperf3 waits with select(), for a listener and accepted sockets. It prints an error for TCP_INFO, which it needs
+        for the number of retransmissions only."""
+        library = glob.glob("/usr/lib/*/rsocket/librspreload.so")
+        self.assertTrue(library, "librdmacm1 has no librspreload.so")
+        for options in (("-n", "64M"), ("-n", "64M", "-R")):
+            with self.subTest(options):
+                command = ("env", f"LD_PRELOAD={library[0]}", "iperf3", "--forceflush", "-p", free_port())
+                server = self.start(*command, "-s", "-1", "-B", self.server)
+                self.wait_for_line(server, "Server listening")
+                client = self.wait(self.start(*command, "-c", self.server, *options))
+                self.assertEqual(client.status, 0, client.text)
+                self.assertRegex(client.text, r"6[4-9]\.\d MBytes .* receiver")
+                self.assertEqual(self.wait(server).status, 0)
+
     def test_rstream_fails_after_peer_is_killed(self):
         for who in ("server", "client"):
             for mode in ("blocking", "async"):

@@ -7,9 +7,9 @@ DATAGRAMS = {"UCX_TLS": "ud_v,self", "UCX_NET_DEVICES": "roci0:1"}
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def mpi_command(ranks, program):
+def mpi_command(ranks, program, launcher=("mpirun",)):
     """A job with more ranks than processors. All of its traffic uses UCX."""
-    return ("mpirun", "-n", ranks, "--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc", "ucx",
+    return (*launcher, "-n", ranks, "--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc", "ucx",
             "--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any",
             "--mca", "mpi_yield_when_idle", "1", program)
 
@@ -21,6 +21,19 @@ class UcxTransfers:
                 server, client = self.pair("ucx_perftest", "-t", name, "-s", size, "-n", 200, "-w", 10)
                 self.assertIn("Final:", client.text)
                 self.assertNotIn("ERROR", server.text + client.text)
+
+
+class ShmemJobs:
+    """Open MPI's OpenSHMEM maps its heap at 0xff000000, over whatever is there."""
+
+    shmem_check = None  # path of the program
+
+    def test_two_and_four_elements_exchange_correct_data(self):
+        for elements in (2, 4):
+            with self.subTest(elements):
+                job = self.wait(self.start(*mpi_command(elements, self.shmem_check, ("oshrun", "--mca", "spml", "ucx"))), limit=240)
+                self.assertEqual(job.status, 0, job.text)
+                self.assertIn(f"{elements} elements: all data correct", job.text)
 
 
 class MpiJobs:

@@ -1,13 +1,14 @@
-"""UCX, and Open MPI over UCX, in a network without losses."""
+"""UCX, and Open MPI and OpenSHMEM over UCX, in a network without losses."""
 
 import sys
 import unittest
 
 from programs import Programs
-from ucx_programs import DATAGRAMS, MPI, RELIABLE, MpiJobs, UcxTransfers
+from ucx_programs import DATAGRAMS, MPI, RELIABLE, MpiJobs, ShmemJobs, UcxTransfers
 
 Programs.run_program = sys.argv.pop(1)
 MpiJobs.mpi_check = sys.argv.pop(1)
+ShmemJobs.shmem_check = sys.argv.pop(1)
 
 
 class UcxOverRc(UcxTransfers, Programs):
@@ -18,11 +19,11 @@ class UcxOverUd(UcxTransfers, Programs):
     environment_more = DATAGRAMS
 
 
-class MpiOverRc(MpiJobs, Programs):
+class MpiOverRc(MpiJobs, ShmemJobs, Programs):
     environment_more = {**MPI, **RELIABLE}
 
 
-class MpiOverUd(MpiJobs, Programs):
+class MpiOverUd(MpiJobs, ShmemJobs, Programs):
     environment_more = {**MPI, **DATAGRAMS}
 
 

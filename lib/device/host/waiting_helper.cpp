@@ -25,7 +25,7 @@ constexpr Nanos kFirstCheck{500'000}, kLastCheck{2'000'000};
 constexpr Nanos kTrusted{20'000'000};  // time of polling after which patience is reset
 constexpr uint32_t kRoundsWithoutWakes = 4;
 constexpr Nanos kSendRetryInterval{50'000};  // retry interval for frames that could not be sent
-constexpr Nanos kLongRound{20'000};     // another thread that has the device for longer was probably preempted
+constexpr Nanos kLongRound{20'000};  // another thread that has the device for longer was probably preempted
 constexpr Nanos kBlockedSleep{50'000};  // between attempts to get the device from such a thread
 constexpr Nanos kMaxSleep = 1s;
 constexpr uint32_t kContentionCheck = 64;  // rounds without work between two checks for contention

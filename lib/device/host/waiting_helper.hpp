@@ -72,7 +72,7 @@ class WaitingHelper {
   std::atomic<uint32_t> idle_limit_{kMinIdleRounds};
   std::atomic<uint32_t> proven_{0};  // number of times in a row that the application resumed polling
   std::atomic<WakeFor> armed_for_{WakeFor::kAllFrames};
-  Nanos blocked_since_{0};            // start of the helper's attempts to get the device for frames; 0: there are none
+  Nanos blocked_since_{0};  // start of the helper's attempts to get the device for frames; 0: there are none
   std::atomic<int64_t> wakes_at_{0};  // end of the helper's sleep; 0: it does not sleep
   std::thread thread_;
 };
