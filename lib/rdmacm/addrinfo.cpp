@@ -25,7 +25,7 @@ sockaddr* copy_of(const sockaddr* address, socklen_t length) {
   return out;
 }
 
-// The address of AF_IB with the GID and the port of an IP address, as in rdma-core. The masks tell which parts of the
+// The address of AF_IB with the GID and the port of an IP address, as in rdma-core. The mask specifies which parts of the
 // service ID are given.
 sockaddr* ib_copy_of(const sockaddr& address, int space) {
   sockaddr_storage out{};

@@ -62,7 +62,7 @@ void use_source(Id& id, const Source& source) {
   id.verbs.route.addr.addr.ibaddr.pkey = 0xffff;
 }
 
-// Completes the service ID of the source address, of which the program may have given the port only, or nothing.
+// Completes the service ID of the source address. The program may have specified the port only, or nothing.
 void set_service_prefix(Id& id) {
   auto& source = reinterpret_cast<sockaddr_ib&>(id.verbs.route.addr.src_storage);
   const uint16_t port = port_of(id.verbs.route.addr.src_addr);

@@ -185,7 +185,7 @@ std::string mapping_flags(const void* at) {
   return {};
 }
 
-// Programs place mappings at constant low addresses, over whatever is there.
+// Programs place mappings at constant low addresses and replace those there.
 TEST(Eal, memory_is_above_the_addresses_that_programs_choose) {
   EXPECT_EQ(in_child([] {
               if (!start_eal({.hugepages = Hugepages::kOff})) return 1;

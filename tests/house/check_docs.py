@@ -81,6 +81,13 @@ def check_folders(root):
             yield f"docs/architecture.md: `lib/{folder.name}/` is not described"
 
 
+def check_program_tests(root):
+    for page in sorted((root / "docs").rglob("*.md")):
+        for name in sorted(set(re.findall(r"`programs_(\w+)`", page.read_text()))):
+            if not (root / f"tests/programs/{name}_test.py").is_file():
+                yield f"{page.relative_to(root)}: there is no test programs_{name}"
+
+
 NEEDED = ("README.md", "docs/architecture.md", "roci", "CMakePresets.json")
 
 
@@ -90,7 +97,7 @@ def check(root):
     if missing:
         yield from (f"{name}: is missing" for name in missing)
         return
-    for part in (check_links, check_subcommands, check_presets, check_folders):
+    for part in (check_links, check_subcommands, check_presets, check_folders, check_program_tests):
         yield from part(root)
 
 

@@ -55,6 +55,10 @@ class CheckDocs(unittest.TestCase):
         self.assertEqual(self.complaints({"lib/port/port.hpp": ""}),
                          ["docs/architecture.md: `lib/port/` is not described"])
 
+    def test_reports_unknown_program_test(self):
+        pages = {"docs/programs.md": "`programs_ucx`, `programs_nfs`\n", "tests/programs/ucx_test.py": ""}
+        self.assertEqual(self.complaints(pages), ["docs/programs.md: there is no test programs_nfs"])
+
     def test_reports_missing_page(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertIn("README.md: is missing", list(check_docs.check(folder)))

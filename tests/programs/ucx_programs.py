@@ -24,7 +24,7 @@ class UcxTransfers:
 
 
 class ShmemJobs:
-    """Open MPI's OpenSHMEM maps its heap at 0xff000000, over whatever is there."""
+    """Open MPI's OpenSHMEM maps its heap at 0xff000000 and replaces mappings there."""
 
     shmem_check = None  # path of the program
 

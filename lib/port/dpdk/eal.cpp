@@ -114,7 +114,7 @@ uint32_t dpdk_overhead_mib(const EalConfig& config) {
 }
 
 // Chooses an address range for DPDK's memory where the kernel places mappings. DPDK's default, 4 GiB, is at addresses where
-// programs place mappings of their own: Open MPI maps the heap of OpenSHMEM programs at 0xff000000, over whatever is there.
+// programs place mappings of their own: Open MPI maps the heap of OpenSHMEM programs at 0xff000000 and replaces mappings there.
 // Returns null if the address space is limited to less; DPDK then uses its default.
 std::optional<uintptr_t> free_address_range(const EalConfig& config, bool hugepages) {
   constexpr size_t kMib = size_t{1} << 20;
