@@ -19,6 +19,9 @@ class RdmacmPrograms(Programs):
         command = (program, "-p", str(free_port()), *options)
         return (*command, "-b", self.server), (*command, "-s", self.server)
 
+    def gid(self):
+        return self.server if ":" in self.server else f"::ffff:{self.server}"
+
 
 class Connections(RdmacmPrograms):
     """Reliable services, also with frame loss."""
@@ -44,8 +47,7 @@ class Connections(RdmacmPrograms):
         for space in ("tcp", "ib"):
             with self.subTest(space):
                 command = ("ucmatose", "-p", str(free_port()), "-f", "gid", "-P", space, "-c", "10")
-                gid = f"::ffff:{self.server}"
-                _, client = self.serve_once((*command, "-b", gid), (*command, "-s", gid))
+                _, client = self.serve_once((*command, "-b", self.gid()), (*command, "-s", self.gid()))
                 self.assertIn("data transfers complete", client)
 
     def test_rdma_client_and_rdma_server_complete(self):
@@ -68,8 +70,7 @@ class Datagrams(RdmacmPrograms):
 
     def test_udaddy_completes_transfers_between_gids(self):
         command = ("udaddy", "-f", "gid", "-c", "3")
-        gid = f"::ffff:{self.server}"
-        _, client = self.serve_once((*command, "-b", gid), (*command, "-s", gid))
+        _, client = self.serve_once((*command, "-b", self.gid()), (*command, "-s", self.gid()))
         self.assertIn("data transfers complete", client)
 
     def test_mckey_receives_multicast_datagrams(self):
