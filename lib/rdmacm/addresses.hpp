@@ -46,8 +46,8 @@ std::optional<Source> source_for(ibv_context* context, const IpAddress& to);
 // Returns null if the address is not local.
 std::optional<Source> own_source(ibv_context* context, const IpAddress& address);
 
-// Allocates a port of the id's service space for its source address; 0: any free port. Ids share a port if all of them permit it, or if
-// their addresses differ. Returns false if the port is in use, or no port is free.
+// Allocates a port of the id's service space for its source address; 0: any free port. Ids share a port if all of them
+// permit it, or if their addresses differ. Returns false if the port is in use, or no port is free.
 bool reserve_port(Id& id, uint16_t wanted);
 void release_port(Id& id);
 

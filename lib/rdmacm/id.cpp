@@ -186,7 +186,8 @@ int rdma_resolve_addr(rdma_cm_id* verbs, sockaddr* source, sockaddr* destination
   if (id.phase == Phase::kIdle) {
     sockaddr_storage any{};
     any.ss_family = destination->sa_family;
-    const sockaddr* const from = source != nullptr ? source : reinterpret_cast<const sockaddr*>(&any);
+    // As in rdma-core, a source of an unknown family is the wildcard address.
+    const sockaddr* const from = size_of(source) != 0 ? source : reinterpret_cast<const sockaddr*>(&any);
     if (rdmacm::bind(id, from) != 0) return -1;
   }
   if (id.phase != Phase::kBound || id.uses_ib_addresses() != (destination->sa_family == AF_IB))

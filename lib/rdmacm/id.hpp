@@ -74,8 +74,8 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   std::atomic<Phase> phase = Phase::kIdle;  // also changed by events in any thread
   bool synchronous = false;                 // has its own channel; calls wait for their events
   uint16_t port = 0;                        // local port in host byte order; 0: none yet
-  rdma_port_space service_space =
-      RDMA_PS_TCP;  // of the port; for RDMA_PS_IB and AF_IB, that of the service ID
+  // Port space of the port: that of the id, but for RDMA_PS_IB and addresses of AF_IB, that of the service ID.
+  rdma_port_space service_space = RDMA_PS_TCP;
   uint8_t sgid_index = 0;
   uint8_t traffic_class = 0;
   uint8_t ack_timeout = 0;  // time code; 0: default

@@ -361,6 +361,11 @@ static void check_invalid_addresses(void) {
   must(rdma_bind_addr(id, (struct sockaddr*)&foreign) == -1 && errno == ENODEV,
        "the GID of another host is bound");
   must(rdma_bind_addr(id, (struct sockaddr*)&ip) == 0, "cannot bind");
+  struct rdma_cm_id* other = make_id(active, RDMA_PS_TCP);
+  must(rdma_resolve_addr(other, (struct sockaddr*)&unknown, (struct sockaddr*)&ip, kResolve) == 0,
+       "a source of an unknown family is not the wildcard");
+  expect(active, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+  end(other);
   struct sockaddr_ib there = gid_at(address, 4791, RDMA_PS_TCP);
   must(rdma_resolve_addr(id, NULL, (struct sockaddr*)&there, kResolve) == -1 && errno == EINVAL,
        "an IP address has a route to one of AF_IB");

@@ -118,10 +118,9 @@ uint32_t dpdk_overhead_mib(const EalConfig& config) {
 // Returns null if the address space is limited to less; DPDK then uses its default.
 std::optional<uintptr_t> free_address_range(const EalConfig& config, bool hugepages) {
   constexpr size_t kMib = size_t{1} << 20;
-  constexpr size_t kBelow = 16 * kMib;  // DPDK places its configuration below the given address
-  constexpr size_t kLists = 64 * kMib;  // lists of memory segments, alignment
-  constexpr size_t kReserved =
-      kMib * 1048576;  // with hugepages, DPDK reserves space for all that it may allocate later
+  constexpr size_t kBelow = 16 * kMib;           // DPDK places its configuration below the given address
+  constexpr size_t kLists = 64 * kMib;           // lists of memory segments, alignment
+  constexpr size_t kReserved = size_t{1} << 40;  // with hugepages: for all that DPDK may allocate later
   const size_t size = kBelow + (hugepages ? kReserved : dpdk_overhead_mib(config) * kMib + kLists);
   void* const range = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) return std::nullopt;
