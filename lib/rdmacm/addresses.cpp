@@ -71,12 +71,13 @@ uint16_t port_of(const sockaddr& address) {
   }
 }
 
-void set_port(sockaddr& address, uint16_t port) {
-  if (address.sa_family == AF_INET) reinterpret_cast<sockaddr_in&>(address).sin_port = htons(port);
-  if (address.sa_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(address).sin6_port = htons(port);
+void set_service(sockaddr& address, uint64_t service_id) {
+  const uint16_t port = htons(static_cast<uint16_t>(service_id));
+  if (address.sa_family == AF_INET) reinterpret_cast<sockaddr_in&>(address).sin_port = port;
+  if (address.sa_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(address).sin6_port = port;
   if (address.sa_family == AF_IB) {
     auto& ib = reinterpret_cast<sockaddr_ib&>(address);
-    ib.sib_sid = htobe64((be64toh(ib.sib_sid & ib.sib_sid_mask) & ~kPortMask) | port);
+    ib.sib_sid = htobe64(service_id);
     ib.sib_sid_mask = kWholeServiceId;
   }
 }

@@ -18,7 +18,8 @@ namespace roci::rdmacm {
 size_t size_of(const sockaddr* address);
 // Host byte order; 0 for other families.
 uint16_t port_of(const sockaddr& address);
-void set_port(sockaddr& address, uint16_t port);
+// Sets the service ID of an address of AF_IB, or the port of an IP address, which is in the lower 16 bits.
+void set_service(sockaddr& address, uint64_t service_id);
 // Returns null for other families, for the wildcard address, and for loopback addresses, which are treated as wildcard as
 // in the Linux kernel.
 std::optional<IpAddress> ip_of(const sockaddr& address);

@@ -134,6 +134,7 @@ Id* id_of_request(Id& listener, cm::Connection& connection, std::span<const uint
   id->service = listener.service;
   id->of_listener = true;
   id->port = listener.port;
+  id->service_space = listener.service_space;
   id->traffic_class = listener.traffic_class;
   id->ack_timeout = listener.ack_timeout;
   id->connection = &connection;
@@ -143,7 +144,7 @@ Id* id_of_request(Id& listener, cm::Connection& connection, std::span<const uint
   id->verbs.route.addr.addr.ibaddr.dgid = gid_of(route.remote);
   id->verbs.route.addr.addr.ibaddr.pkey = 0xffff;
   if (listener.uses_ib_addresses()) {
-    write_ib_address(route.local, listener.listener.service, id->verbs.route.addr.src_storage);
+    write_ib_address(route.local, id->service_id(), id->verbs.route.addr.src_storage);
     write_ib_address(route.remote, 0, id->verbs.route.addr.dst_storage);
   } else {
     write_address(route.local, listener.port, ip->v6, id->verbs.route.addr.src_storage);
@@ -325,8 +326,7 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   const OwnQueuePair own = queue_pair_of(id, wanted);
   if (uses_service_resolution(verbs->ps)) {
     CmServiceReply reply{.queue_pair = Qpn{own.number}, .qkey = RDMA_UDP_QKEY};
-    reply.service_id = service_id_of(verbs->route.addr.src_addr)
-                           .value_or(cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port));
+    reply.service_id = id.service_id();
     if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
       return failed(EINVAL);
     if (roci::Status status = id.service->reply_service(*id.connection, reply, 0); !status)

@@ -1,7 +1,6 @@
 #include "rdmacm/id.hpp"
 
 #include <arpa/inet.h>
-#include <endian.h>
 #include <fcntl.h>
 
 #include <algorithm>
@@ -62,18 +61,9 @@ void use_source(Id& id, const Source& source) {
   id.verbs.route.addr.addr.ibaddr.pkey = 0xffff;
 }
 
-// Completes the service ID of the source address. The program may have specified the port only, or nothing.
-void set_service_prefix(Id& id) {
-  auto& source = reinterpret_cast<sockaddr_ib&>(id.verbs.route.addr.src_storage);
-  const uint16_t port = port_of(id.verbs.route.addr.src_addr);
-  source.sib_sid = htobe64(cm_service_id(static_cast<CmPortSpace>(id.service_space), 0));
-  source.sib_sid_mask = ~uint64_t{0};
-  set_port(id.verbs.route.addr.src_addr, port);
-}
-
 int take_port_for(Id& id, uint16_t wanted) {
   if (!reserve_port(id, wanted)) return failed(EADDRINUSE);
-  set_port(id.verbs.route.addr.src_addr, id.port);
+  set_service(id.verbs.route.addr.src_addr, id.service_id());
   return 0;
 }
 
@@ -92,7 +82,6 @@ int bind(Id& id, const sockaddr* address) {
     use_source(id, *source);
   }
   std::memcpy(&id.verbs.route.addr.src_storage, address, size_of(address));
-  if (ib) set_service_prefix(id);
   if (address->sa_family == AF_INET) id.one_family = true;  // an IPv6 address may also accept IPv4
   id.service = roci_cm_service(context);
   if (id.service == nullptr) return failed(EIO);  // in a child process after fork()
@@ -199,8 +188,8 @@ int rdma_resolve_addr(rdma_cm_id* verbs, sockaddr* source, sockaddr* destination
     if (!from) return failed(ENETUNREACH);
     use_source(id, *from);
     sockaddr_storage& bound_to = id.verbs.route.addr.src_storage;
-    if (const auto service = service_id_of(id.verbs.route.addr.src_addr)) {
-      write_ib_address(from->address, *service, bound_to);
+    if (id.uses_ib_addresses()) {
+      write_ib_address(from->address, id.service_id(), bound_to);
     } else {
       write_address(from->address, id.port, !to->is_v4(), bound_to);
     }
@@ -245,8 +234,7 @@ int rdma_listen(rdma_cm_id* verbs, int backlog) {
     if (rdmacm::bind(id, reinterpret_cast<const sockaddr*>(&any)) != 0) return -1;
   }
   if (id.phase != Phase::kBound) return failed(EINVAL);
-  id.listener.service = service_id_of(verbs->route.addr.src_addr)
-                            .value_or(cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port));
+  id.listener.service = id.service_id();
   id.listener.address = ip_of(verbs->route.addr.src_addr).value_or(IpAddress{});
   if (id.one_family && !id.uses_ib_addresses()) {
     id.listener.ipv6 = verbs->route.addr.src_addr.sa_family == AF_INET6;

@@ -98,6 +98,10 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   static Id& of(rdma_cm_id* id) { return *reinterpret_cast<Handle*>(id)->id; }
   // Requests between addresses of AF_IB have no IP header in their private data (Linux: cma_user_data_offset).
   [[nodiscard]] bool uses_ib_addresses() const { return verbs.route.addr.src_addr.sa_family == AF_IB; }
+  // Of the local port.
+  [[nodiscard]] uint64_t service_id() const {
+    return cm_service_id(static_cast<CmPortSpace>(service_space), port);
+  }
   // For the thread of the program. Handlers use push().
   [[nodiscard]] Channel& channel() const { return Channel::of(verbs.channel); }
   // Queues an event in the channel. Any thread.

@@ -77,10 +77,13 @@ class Rsockets(RsocketPairs):
         with self.subTest("one way"):
             self.assertGreater(self.echo("-T", "blocking"), 0)  # datagrams without a free buffer are lost
 
-    def test_librspreload_redirects_plain_sockets(self):
+    def preload(self):
         library = glob.glob("/usr/lib/*/rsocket/librspreload.so")
         self.assertTrue(library, "librdmacm1 has no librspreload.so")
-        command = ("env", f"LD_PRELOAD={library[0]}", SOCKETS_CHECK, self.server, free_port())
+        return f"LD_PRELOAD={library[0]}"
+
+    def test_librspreload_redirects_plain_sockets(self):
+        command = ("env", self.preload(), SOCKETS_CHECK, self.server, free_port())
         server = self.start(*command)
         self.wait_for_line(server, "listening")  # otherwise the client would use the kernel's sockets
         client = self.wait(self.start(*command, 500_000))
@@ -92,11 +95,9 @@ class Rsockets(RsocketPairs):
     def test_iperf3_transfers_over_librspreload(self):
         """iperf3 waits with select(), for a listener and accepted sockets. It prints an error for TCP_INFO, which it needs
         for the number of retransmissions only."""
-        library = glob.glob("/usr/lib/*/rsocket/librspreload.so")
-        self.assertTrue(library, "librdmacm1 has no librspreload.so")
         for options in (("-n", "64M"), ("-n", "64M", "-R")):
             with self.subTest(options):
-                command = ("env", f"LD_PRELOAD={library[0]}", "iperf3", "--forceflush", "-p", free_port())
+                command = ("env", self.preload(), "iperf3", "--forceflush", "-p", free_port())
                 server = self.start(*command, "-s", "-1", "-B", self.server)
                 self.wait_for_line(server, "Server listening")
                 client = self.wait(self.start(*command, "-c", self.server, *options))
