@@ -23,6 +23,7 @@
 #include "roci/events.hpp"
 #include "roci/extension_config.hpp"
 #include "roci/flow_control_config.hpp"
+#include "roci/flow_rule.hpp"
 #include "roci/memory.hpp"
 #include "roci/poller.hpp"
 #include "roci/port.hpp"
@@ -198,7 +199,7 @@ class ProtectionDomain {
                                                                       uint64_t iova, int access);
   // As ibv_alloc_mw: a window that permits no access until it is bound.
   [[nodiscard]] Result<std::unique_ptr<MemoryWindow>> allocate_window(ibv_mw_type type);
-  // Creates a queue pair of type RC, UC, UD or XRC_SEND. `init->cap` is set to the actual capabilities, at least those
+  // Creates a queue pair of type RC, UC, UD, RAW_PACKET or XRC_SEND. `init->cap` is set to the actual capabilities, at least those
   // requested. With a shared receive queue init->cap.max_recv_* are set to 0; init->srq is not used and must be null.
   // XRC_SEND does not receive: recv_cq is not used, and a shared receive queue is rejected. XRC_RECV is created by
   // XrcDomain.
@@ -254,8 +255,9 @@ class QueuePair {
   // were accepted. Send opcodes: SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
   // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD (of 8 aligned bytes), BIND_MW, LOCAL_INV; others: EOPNOTSUPP.
   // Requests that the type does not have complete with IBV_WC_LOC_QP_OP_ERR: UC has no READ, atomics and SEND_WITH_INV;
-  // UD has only SENDs. XRC_RECV has no send queue (EINVAL). Atomics of another length than 8 bytes, and datagrams longer
-  // than a packet, complete with IBV_WC_LOC_LEN_ERR. XRC_SEND has the opcodes of RC; qp_type.xrc.remote_srqn specifies
+  // UD has only SENDs, RAW_PACKET only SEND. XRC_RECV has no send queue (EINVAL). Atomics of another length than 8 bytes,
+  // datagrams longer than a packet, and raw frames of less than 14 bytes or more than the port's MTU and 18 bytes,
+  // complete with IBV_WC_LOC_LEN_ERR. XRC_SEND has the opcodes of RC; qp_type.xrc.remote_srqn specifies
   // the peer's shared receive queue.
   [[nodiscard]] int post_send(ibv_send_wr* list, ibv_send_wr** bad);
   [[nodiscard]] int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
@@ -275,6 +277,17 @@ class QueuePair {
   // Not implemented: IGMP and MLD. A switch that filters multicast must be configured separately.
   [[nodiscard]] Status attach_multicast(const ibv_gid& group);
   [[nodiscard]] Status detach_multicast(const ibv_gid& group);
+  // As ibv_create_flow, for RAW_PACKET: the queue pair receives the frames that match all specifications of the rule:
+  // ETH (the EtherType is that after the VLAN tags, vlan_tag that of the outermost one), IPV4, IPV4_EXT, IPV6, TCP, UDP.
+  // The specifications follow `attr` in memory. ACTION_DROP: such frames are dropped. The matching rule with the lowest
+  // priority value receives a frame, and so do rules of that priority with the same fields; ALL_DEFAULT and MC_DEFAULT
+  // are last. With DONT_TRAP the next rules are compared too.
+  // Frames for the device's own protocols never match: RoCEv2, ARP, ND, ICMP echo, PFC, telemetry, CNMs. A SNIFFER
+  // receives a copy of every received frame, not of sent ones, and requires a device with one worker.
+  // Frames with a multicast destination that this device sends raw are compared too. Whether frames to other
+  // destination addresses than the device's arrive depends on the port and on the switch.
+  // ENOMEM if the device has 256 rules.
+  [[nodiscard]] Result<std::unique_ptr<FlowRule>> create_flow(const ibv_flow_attr& attr);
 
  private:
   friend class ProtectionDomain;

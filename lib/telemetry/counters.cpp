@@ -13,6 +13,7 @@ std::string_view counter_name(Counter counter) {
       "rx_unknown_opcode",
       "rx_icrc_errors",
       "rx_other_protocol",
+      "rx_steered",
       "rx_unknown_qp",
       "rx_wrong_source",
       "rx_wrong_pkey",

@@ -19,6 +19,7 @@ enum class Counter : uint8_t {
   kRxUnknownOpcode,
   kRxIcrcErrors,
   kRxOtherProtocol,  // neither RoCEv2 nor another protocol of the host
+  kRxSteered,        // passed to a raw packet queue pair by a flow rule
   kRxUnknownQp,
   kRxWrongSource,  // the source address is not the queue pair's peer
   kRxWrongPkey,
@@ -29,8 +30,8 @@ enum class Counter : uint8_t {
   kRxCeMarked,         // requests and responses that arrived with CE
   kRxWrongQkey,
   kRxUnknownGroup,     // multicast group without an attached queue pair
-  kRxNoReceive,        // UC, UD: no receive request for the message
-  kRxTooLong,          // UC, UD: the message is longer than its receive buffer
+  kRxNoReceive,        // UC, UD, raw packets: no receive request for the message
+  kRxTooLong,          // UC, UD, raw packets: the message is longer than its receive buffer
   kRxRefused,          // UC: length, key, range or access not allowed; UD: length
   kRxNoMessage,        // UC: middle or last packet without a message in progress
   kMessagesAbandoned,  // UC: messages with a lost part

@@ -47,6 +47,8 @@ class PathSource {
   virtual Answer find(AddressPath& to, Nanos now) = 0;
   // Passes a copy of a frame, which is sent next, to this host's own members of the multicast group (IBTA 10.5.2.1).
   virtual void loop_back(const rte_mbuf& frame, const IpAddress& group) = 0;
+  // Offers a copy of a raw frame with a multicast destination, which is sent next, to the flow rules of this host.
+  virtual void loop_back_frame(const rte_mbuf& frame) = 0;
 };
 
 }  // namespace roci

@@ -134,6 +134,14 @@ struct SendList {
   int error = 0;                      // of the first request that cannot be built
 };
 
+struct Qp;
+
+struct Flow {
+  ibv_flow verbs{};
+  std::unique_ptr<FlowRule> rule;
+  Qp* qp = nullptr;
+};
+
 struct Qp {
   ibv_qp_ex verbs{};  // starts like ibv_qp
   std::unique_ptr<QueuePair> queue_pair;
@@ -143,6 +151,7 @@ struct Qp {
   Cq* send_cq = nullptr;
   Cq* recv_cq = nullptr;
   std::unique_ptr<SendList> list;  // only if the program has requested the extended calls
+  ReferenceCount flows{0};
 
   ibv_qp* handle() { return &verbs.qp_base; }
 };

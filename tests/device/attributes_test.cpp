@@ -36,7 +36,6 @@ TEST(Attributes, device_reports_its_limits_and_capabilities) {
   EXPECT_EQ(attr.max_ee, 0);
   EXPECT_EQ(attr.max_rdd, 0);
   EXPECT_EQ(attr.max_raw_ipv6_qp, 0);
-  EXPECT_EQ(attr.max_raw_ethy_qp, 0);
   EXPECT_EQ(attr.max_fmr, 0);
   EXPECT_EQ(attr.max_ee_rd_atom, 0);
   EXPECT_EQ(attr.max_ee_init_rd_atom, 0);
@@ -44,7 +43,7 @@ TEST(Attributes, device_reports_its_limits_and_capabilities) {
                             IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RC_RNR_NAK_GEN |
                             IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
                             IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_BAD_PKEY_CNTR |
-                            IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_XRC;
+                            IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_XRC | IBV_DEVICE_MANAGED_FLOW_STEERING;
   EXPECT_EQ(attr.device_cap_flags, kHas);
 }
 
@@ -77,14 +76,14 @@ TEST(Attributes, queues_are_created_up_to_their_limits) {
 
 TEST(Attributes, unsupported_queue_pair_types_are_rejected) {
   TwoHosts hosts;
-  for (const ibv_qp_type type : {IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER}) {
+  for (const ibv_qp_type type : {IBV_QPT_DRIVER, static_cast<ibv_qp_type>(5)}) {
     ibv_qp_init_attr init{};
     init.qp_type = type;
     const auto qp = hosts.a.pd->create_qp(&init, *hosts.a.cq, *hosts.a.cq);
     ASSERT_FALSE(qp);
     EXPECT_EQ(qp.error().code, EOPNOTSUPP);
     EXPECT_EQ(qp.error().message, "queue pair: type " + std::to_string(type) +
-                                      " is not supported; supported are RC, UC, UD and XRC");
+                                      " is not supported; supported are RC, UC, UD, XRC and raw packets");
   }
 }
 

@@ -86,6 +86,7 @@ ibv_device_attr Device::query_device() const {
   attr.page_size_cap = 0xfffff000;
   attr.max_qp = static_cast<int>(host_->config().max_qp);
   attr.max_qp_wr = kMaxWorkRequests;
+  attr.max_raw_ethy_qp = attr.max_qp;
   attr.max_sge = kMaxSge;
   attr.max_sge_rd = kMaxSge;
   attr.max_cq = static_cast<int>(host_->config().max_cq);
@@ -96,7 +97,7 @@ ibv_device_attr Device::query_device() const {
                           IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RC_RNR_NAK_GEN |
                           IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
                           IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
-                          IBV_DEVICE_XRC;
+                          IBV_DEVICE_XRC | IBV_DEVICE_MANAGED_FLOW_STEERING;
   attr.max_pd = static_cast<int>(host_->config().max_pd);
   attr.max_qp_rd_atom = kMaxReads;
   attr.max_qp_init_rd_atom = kMaxReads;

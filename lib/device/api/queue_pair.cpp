@@ -24,6 +24,7 @@ Status check_type(const ibv_qp_init_attr& init, bool shares_receives) {
     case IBV_QPT_RC:
     case IBV_QPT_UC:
     case IBV_QPT_UD:
+    case IBV_QPT_RAW_PACKET:
       return {};
     case IBV_QPT_XRC_SEND:
       if (!shares_receives) return {};
@@ -32,7 +33,7 @@ Status check_type(const ibv_qp_init_attr& init, bool shares_receives) {
       return fail("queue pair: XRC_RECV is created by an XRC domain and has no protection domain");
     default:
       return fail("queue pair: type " + std::to_string(init.qp_type) +
-                      " is not supported; supported are RC, UC, UD and XRC",
+                      " is not supported; supported are RC, UC, UD, XRC and raw packets",
                   EOPNOTSUPP);
   }
 }
@@ -118,6 +119,7 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
     return make_queue_pair(host_->arena(), config, *send_cq.ring_, *recv_cq.ring_);
   });
   if (!attached) return fail(attached.error());
+  if (config.type == IBV_QPT_RAW_PACKET) (*attached)->core.attributes.path_mtu = host_->port_mtu();
   std::unique_ptr<QueuePair> qp(new QueuePair(host_, std::move(*attached), send_cq.ring_, recv_cq.ring_,
                                               srq != nullptr ? srq->ring_ : nullptr));
   init->cap = {.max_send_wr = config.max_send_wr,
@@ -168,13 +170,17 @@ QueuePair::QueuePair(std::shared_ptr<Host> host, std::unique_ptr<AttachedQueuePa
       attached_(std::move(attached)) {
   if (srq_ != nullptr) ++srq_->users;
   if (xrc_domain_ != nullptr) ++xrc_domain_->users;
-  if (attached_->core.config.type != IBV_QPT_UD) profile_ = host_->profiles().standard();
+  if (is_connected(attached_->core.config.type)) profile_ = host_->profiles().standard();
 }
 
 QueuePair::~QueuePair() {
   if (attached_->core.config.type == IBV_QPT_UD) {
     const std::scoped_lock guard(host_->all_workers());
     host_->groups().detach_all(*attached_);
+  }
+  if (attached_->core.config.type == IBV_QPT_RAW_PACKET) {
+    const std::scoped_lock guard(host_->all_workers());
+    host_->steering().remove_all(*attached_);
   }
   const std::scoped_lock guard(attached_->worker->token());
   host_->detach(*attached_);
@@ -234,8 +240,8 @@ int QueuePair::bind_window(MemoryWindow& window, const ibv_mw_bind& bind) {
 
 Status QueuePair::set_congestion_control(const std::string& name) {
   const std::scoped_lock guard(attached_->worker->token());
-  if (attached_->core.config.type == IBV_QPT_UD)
-    return fail("queue pair: UD does not support congestion control; RC and UC do", EOPNOTSUPP);
+  if (!is_connected(attached_->core.config.type))
+    return fail("queue pair: UD and raw packets do not support congestion control; RC and UC do", EOPNOTSUPP);
   auto profile = host_->profiles().choose(name);
   if (!profile) return fail(profile.error().within("queue pair"));
   if (const ibv_qp_state now = state(); now != IBV_QPS_RESET && now != IBV_QPS_INIT && now != IBV_QPS_ERR) {

@@ -272,6 +272,7 @@ Status Host::make_workers(const NeighborConfig& neighbors) {
   const WorkerContext worker_context{*port_,
                                      memory_,
                                      groups_,
+                                     steering_,
                                      *events_,
                                      hand_over_,
                                      flows_,

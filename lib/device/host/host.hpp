@@ -132,6 +132,7 @@ class alignas(64) Host final : public Poller {
     return control_cores_;
   }
   [[nodiscard]] MulticastTable& groups() { return groups_; }
+  [[nodiscard]] SteeringTable& steering() { return steering_; }
   // Modified by the holder of all tokens.
   [[nodiscard]] XrcReceiveQueues& xrc_queues() { return xrc_queues_; }
   [[nodiscard]] SparseArena& arena() { return arena_; }  // memory of queue pairs; any thread
@@ -205,6 +206,7 @@ class alignas(64) Host final : public Poller {
   std::unique_ptr<Profiles> profiles_;
   std::vector<std::unique_ptr<ControlCore>> control_cores_;
   MulticastTable groups_;
+  SteeringTable steering_;
   XrcReceiveQueues xrc_queues_;
   std::vector<std::unique_ptr<Worker>> workers_;
   RetiredAddresses retired_addresses_;  // refer to neighbors of the workers

@@ -275,7 +275,8 @@ Result<TelemetryAnswer> DeviceEndpoints::states(std::string_view parameters) con
   auto device = take_device(parameters);
   if (!device) return fail(device.error());
   Host& host = (*device)->host();
-  constexpr std::array kTypes = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
+  constexpr std::array kTypes = {IBV_QPT_RC,       IBV_QPT_UC,       IBV_QPT_UD,
+                                 IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_RAW_PACKET};
   std::array<uint64_t, kTypes.size()> types{};
   std::array<uint64_t, IBV_QPS_ERR + 1> states{};
   for (const QueuePairActivity& qp : queue_pair_activity(host, queue_pair_numbers(host, 0, kNoQpn))) {

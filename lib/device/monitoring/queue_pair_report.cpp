@@ -67,7 +67,7 @@ void add_reports(AttachedQueuePair& qp, std::vector<QueuePairReport>& out) {
 
   const ibv_qp_state state = core.state();
   const ibv_qp_type type = core.config.type;
-  const bool has_peer = type != IBV_QPT_UD && state != IBV_QPS_RESET && state != IBV_QPS_INIT;
+  const bool has_peer = is_connected(type) && state != IBV_QPS_RESET && state != IBV_QPS_INIT;
   for (CongestionFlowReport& flow : flows) {
     QueuePairReport& report = out.emplace_back();
     report.type = type;
@@ -170,6 +170,8 @@ std::string qp_type_name(ibv_qp_type type) {
       return "XRC_SEND";
     case IBV_QPT_XRC_RECV:
       return "XRC_RECV";
+    case IBV_QPT_RAW_PACKET:
+      return "RAW_PACKET";
     default:
       return "?";
   }

@@ -63,7 +63,7 @@ CongestionControl::~CongestionControl() {
 
 bool CongestionControl::attach(AttachedQueuePair& qp, const Profile* profile, Nanos now) {
   detach(qp);
-  if (profile == nullptr || qp.core.config.type == IBV_QPT_UD) return true;
+  if (profile == nullptr || !is_connected(qp.core.config.type)) return true;
   void* memory = arena_.take(sizeof(ControlledQueuePair));
   if (memory == nullptr) return false;
   auto* controlled = new (memory) ControlledQueuePair;

@@ -98,7 +98,7 @@ void ReceivePipeline::notify(const Received& packet, Nanos now) {
   const FrameView& view = packet.view;
   QueuePairCore& core = packet.qp->core;
   const RocePath& path = core.attributes.path;
-  if (!view.opcode->is_data() || core.config.type == IBV_QPT_UD || !QueuePairCore::receives(core.state()) ||
+  if (!view.opcode->is_data() || !is_connected(core.config.type) || !QueuePairCore::receives(core.state()) ||
       !view.is_between(path.destination_ip, path.source_ip) ||
       !notification_point_.due(core.number(), path.destination_ip, now)) {
     return;

@@ -54,6 +54,7 @@ ReceivePipeline::ReceivePipeline(const WorkerContext& context, const WorkerParts
     : parts_(parts),
       scheduler_(scheduler),
       groups_(context.groups),
+      steering_(context.steering),
       flow_control_(context.flow_control),
       flows_(context.flows.of(parts.index)),
       mac_(context.port.mac()),
@@ -121,6 +122,8 @@ void ReceivePipeline::execute(TransportContext& context, std::span<rte_mbuf*> bu
   for (uint32_t i = 0; i < std::min<size_t>(kBytesAhead, burst.size()); ++i) fetch_bytes(burst[i]);
   for (uint32_t i = kBytesAhead; i < std::min<size_t>(kFramesAhead, burst.size()); ++i)
     rte_prefetch0(burst[i]);
+  if (steering_.has_sniffers()) [[unlikely]]
+    sniff(context, burst);
   uint16_t good = 0;
   uint32_t freed_count = 0;
   for (uint32_t i = 0; i < burst.size(); ++i) {
@@ -135,6 +138,8 @@ void ReceivePipeline::execute(TransportContext& context, std::span<rte_mbuf*> bu
     if (verdict == Verdict::kForQueuePair) {
       parts_.queue_pairs.prefetch(slot.view.destination_qp().value());
       ++good;
+    } else if (verdict == Verdict::kForeign) [[unlikely]] {
+      steer(context, *slot.frame, origin);
     }
   }
   parts_.handoff.deliver();
@@ -180,7 +185,7 @@ void ReceivePipeline::execute(TransportContext& context, std::span<rte_mbuf*> bu
 // retransmissions. The peer sends requests, which the queue pair cannot acknowledge without the MAC address.
 void ReceivePipeline::learn_neighbor(const Received& packet, Nanos now) {
   const QueuePairCore& qp = packet.qp->core;
-  if (qp.config.type == IBV_QPT_UD || packet.view.source_ip() != qp.attributes.path.destination_ip) return;
+  if (!is_connected(qp.config.type) || packet.view.source_ip() != qp.attributes.path.destination_ip) return;
   parts_.neighbors.note_packet(packet.view.source_ip(), packet.view.ethernet().source, now);
 }
 
@@ -207,8 +212,7 @@ ReceivePipeline::Verdict ReceivePipeline::classify(Received& received, Nanos now
   if ((to != mac_ && !to.is_multicast()) || (view.vlan_id() != parts_.vlan_id)) {
     // MAC control frames have no tag.
     if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);
-    parts_.counters.add(Counter::kRxNotForHost);
-    return Verdict::kDone;
+    return refuse(Counter::kRxNotForHost);
   }
   switch (view.kind) {
     case FrameKind::kRoce:
@@ -223,14 +227,12 @@ ReceivePipeline::Verdict ReceivePipeline::classify(Received& received, Nanos now
     case FrameKind::kOther:
       if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);
       if (cnms_.is_cnm(view, *frame)) return take_cnm(received, now, origin);
-      parts_.counters.add(Counter::kRxOtherProtocol);
-      return Verdict::kDone;
+      return refuse(Counter::kRxOtherProtocol);
     case FrameKind::kUnknownOpcode:
       parts_.counters.add(Counter::kRxUnknownOpcode);
       return Verdict::kDone;
     default:
-      parts_.counters.add(Counter::kRxMalformed);
-      return Verdict::kDone;
+      return refuse(Counter::kRxMalformed);
   }
 }
 
@@ -325,9 +327,9 @@ ReceivePipeline::Verdict ReceivePipeline::classify_resolution(const FrameView& v
     if (scope == Scope::kResponder && parts_.index != 0) return hand_over(0, frame);
   }
   const uint64_t claims = parts_.neighbors.stats().claims;
-  if (!parts_.neighbors.handle(view, frame, now)) parts_.counters.add(Counter::kRxOtherProtocol);
+  const bool handled = parts_.neighbors.handle(view, frame, now);
   if (parts_.neighbors.stats().claims != claims) parts_.counters.add(Counter::kNeighborClaims);
-  return Verdict::kDone;
+  return handled ? Verdict::kDone : refuse(Counter::kRxOtherProtocol);
 }
 
 // Connected queue pairs check both addresses of a packet. A UD packet may come from any source, but must be sent to
@@ -352,6 +354,29 @@ void ReceivePipeline::deliver_multicast(TransportContext& context, const FrameVi
     qp->core.on_packet(context, view, frame);
     scheduler_.make_ready(*qp);
   }
+}
+
+void ReceivePipeline::steer(TransportContext& context, const rte_mbuf& frame, Origin origin) {
+  bool others = false;
+  const bool matched = steering_.steer(read_steering_key(frame), [&](AttachedQueuePair& qp) {
+    if (parts_.handoff.owns(qp.core.number())) return deliver_frame(context, qp, frame);
+    if (origin == Origin::kPort) others = true;
+  });
+  if (others) parts_.handoff.copy_to_all(&frame);
+  if (!matched) parts_.counters.add(refused_as_);
+}
+
+// A host with sniffers has one worker.
+void ReceivePipeline::sniff(TransportContext& context, std::span<rte_mbuf* const> burst) {
+  steering_.sniff([&](AttachedQueuePair& qp) {
+    for (const rte_mbuf* frame : burst) deliver_frame(context, qp, *frame);
+  });
+}
+
+void ReceivePipeline::deliver_frame(TransportContext& context, AttachedQueuePair& qp, const rte_mbuf& frame) {
+  parts_.counters.add(Counter::kRxSteered);
+  qp.core.on_frame(context, frame);
+  scheduler_.make_ready(qp);  // if it is in the error state, its queues are flushed
 }
 
 bool ReceivePipeline::deliver_own_multicasts(TransportContext& context) {

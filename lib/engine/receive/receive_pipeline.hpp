@@ -1,8 +1,9 @@
 // Reception of a worker, in passes over a burst: prefetch, parse, validate the ICRC, look up the queue pair, execute.
 //
 //   port queues, inboxes, loopback --> classify --> look-up --> execute --> on_packet()
-//                                       |     |
-//                                       |     +--> ARP, ND, pauses, CNMs: processed at once
+//                                       |  |  |
+//                                       |  |  +--> ARP, ND, pauses, CNMs: processed at once
+//                                       |  +--> other frames: flow rules --> on_frame()
 //                                       +--> packets of other workers' queue pairs: outboxes
 //
 // Responses are not sent while requests are executed. The queue pair becomes ready and sends in its turn. A batch of
@@ -67,6 +68,7 @@ class ReceivePipeline {
   enum class Verdict : uint8_t {
     kForQueuePair,  // RoCEv2 for a queue pair of this worker; ICRC valid, or validated later
     kDone,
+    kForeign,     // not for a protocol of this host; refused_as_ is set
     kHandedOver,  // handed over to another worker
   };
 
@@ -81,6 +83,19 @@ class ReceivePipeline {
   Verdict classify_telemetry(Received& received, Nanos now, Origin origin);
   Verdict classify_roce(Received& received, Nanos now, Origin origin);
   Verdict classify_resolution(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin);
+  // The frame is for none of this host's protocols.
+  Verdict refuse(Counter reason) {
+    if (!steering_.empty()) [[unlikely]] {
+      refused_as_ = reason;
+      return Verdict::kForeign;
+    }
+    parts_.counters.add(reason);
+    return Verdict::kDone;
+  }
+  // Flow rules: of frames that are refused, and of sniffers.
+  [[gnu::cold, gnu::noinline]] void steer(TransportContext& context, const rte_mbuf& frame, Origin origin);
+  [[gnu::cold, gnu::noinline]] void sniff(TransportContext& context, std::span<rte_mbuf* const> burst);
+  void deliver_frame(TransportContext& context, AttachedQueuePair& qp, const rte_mbuf& frame);
   [[nodiscard]] bool may_hand_over(Origin origin) const {
     return origin == Origin::kPort && parts_.handoff.has_other_workers();
   }
@@ -105,6 +120,7 @@ class ReceivePipeline {
   const WorkerParts parts_;
   TransmitScheduler& scheduler_;
   const MulticastTable& groups_;
+  const SteeringTable& steering_;
   FlowControl& flow_control_;
   FlowCount& flows_;      // of this worker
   const MacAddress mac_;  // of the port
@@ -113,6 +129,7 @@ class ReceivePipeline {
   const bool place_early_;          // place payloads of middle packets while their ICRC is computed
   const bool pausable_;             // the link partner may pause priorities
   const bool watches_backlog_;      // of received frames
+  Counter refused_as_{};            // of the frame that is being classified
   uint32_t full_rounds_ = 0;        // number of consecutive rounds with a full receive burst
   uint32_t full_bursts_ = 0;        // consecutive
   std::vector<PortQueue*> queues_;  // of the port

@@ -15,6 +15,7 @@ TransmitScheduler::TransmitScheduler(const WorkerContext& context, const WorkerP
     : parts_(parts),
       flow_control_(context.flow_control),
       groups_(context.groups),
+      steering_(context.steering),
       pool_(context.tx_pool->get()),
       peer_presence_(context.peers()),
       placement_(context.placement()),
@@ -209,7 +210,7 @@ bool TransmitScheduler::transmit(TransportContext& context, AttachedQueuePair& q
 
 // Returns whether the peer is reachable. If not, the queue pair waits until the neighbor table changes.
 bool TransmitScheduler::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
-  if (qp.core.config.type == IBV_QPT_UD) return true;  // each request has its own path
+  if (!is_connected(qp.core.config.type)) return true;  // each request has its own path, or is a whole frame
   const ibv_qp_state state = qp.core.state();
   const bool connected = state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
   // The first packet may be a request that is refused; its NAK needs the path.
@@ -281,6 +282,14 @@ void TransmitScheduler::loop_back(const rte_mbuf& frame, const IpAddress& group)
   if (!parts_.loopback.copy_multicast(frame, pool_)) parts_.counters.add(Counter::kLoopbackLost);
 }
 
+// The receivers get the frame in the next round, as frames to this host itself.
+void TransmitScheduler::loop_back_frame(const rte_mbuf& frame) {
+  if (steering_.empty()) return;
+  rte_mbuf* copy = parts_.loopback.full() ? nullptr : rte_pktmbuf_copy(&frame, pool_, 0, UINT32_MAX);
+  if (copy == nullptr) return parts_.counters.add(Counter::kLoopbackLost);
+  parts_.loopback.push(copy);
+}
+
 void TransmitScheduler::wait_for_neighbor(AttachedQueuePair& qp) {
   if (qp.waiting_at != AttachedQueuePair::kNotWaiting) return;
   qp.waiting_at = static_cast<uint32_t>(waiting_.size());
@@ -320,9 +329,9 @@ void TransmitScheduler::update_pauses(Nanos now) {
 }
 
 // Pauses the queue pair if its priority is paused, and returns whether it did. Queue pairs in error must flush
-// regardless of pauses. UD queue pairs have a priority per address handle.
+// regardless of pauses. UD queue pairs have a priority per address handle. Raw frames have none.
 bool TransmitScheduler::pause_if_stopped(AttachedQueuePair& qp) {
-  if (qp.core.config.type == IBV_QPT_UD || qp.core.state() == IBV_QPS_ERR) return false;
+  if (!is_connected(qp.core.config.type) || qp.core.state() == IBV_QPS_ERR) return false;
   const unsigned priority = flow_control_.priority_of(qp.core.sent_path());
   if (!is_stopped(priority)) return false;
   pause(qp, priority);

@@ -61,6 +61,7 @@ class TransmitScheduler final : public PathSource {
   // PathSource.
   Answer find(AddressPath& to, Nanos now) override;
   void loop_back(const rte_mbuf& frame, const IpAddress& group) override;
+  void loop_back_frame(const rte_mbuf& frame) override;
 
   // Revokes placement of WRITEs by the peer (port/placement.hpp); called before the state or the access flags change.
   void withdraw_grants(AttachedQueuePair& qp) {
@@ -121,6 +122,7 @@ class TransmitScheduler final : public PathSource {
   const WorkerParts parts_;
   FlowControl& flow_control_;
   const MulticastTable& groups_;
+  const SteeringTable& steering_;
   rte_mempool* const pool_;  // for copies
   // Of the port; null with several workers.
   PeerPresence* const peer_presence_;

@@ -2,6 +2,7 @@
 
 #include "transport/rc/reliable_queue_pair.hpp"
 #include "transport/unreliable/datagram_queue_pair.hpp"
+#include "transport/unreliable/raw_packet_queue_pair.hpp"
 #include "transport/unreliable/unreliable_queue_pair.hpp"
 #include "transport/xrc/xrc_initiator.hpp"
 #include "transport/xrc/xrc_target.hpp"
@@ -37,6 +38,8 @@ std::unique_ptr<AttachedQueuePair> make_queue_pair(SparseArena& arena, const Que
       return make<UnreliableQueuePair>(arena, config, send_cq, recv_cq);
     case IBV_QPT_UD:
       return make<DatagramQueuePair>(arena, config, send_cq, recv_cq);
+    case IBV_QPT_RAW_PACKET:
+      return make<RawPacketQueuePair>(arena, config, send_cq, recv_cq);
     case IBV_QPT_XRC_SEND:
       return make<XrcInitiator>(arena, config, send_cq, recv_cq);
     default:

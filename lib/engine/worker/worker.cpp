@@ -200,7 +200,9 @@ void Worker::detach(AttachedQueuePair& qp) {
 // on the same path. READ responses are sent from state RTR on.
 void Worker::enter_congestion(AttachedQueuePair& qp) {
   leave_congestion(qp);
-  if (!congestion_flows_.enabled() || !QueuePairCore::receives(qp.core.state())) return;
+  if (!congestion_flows_.enabled() || !QueuePairCore::receives(qp.core.state()) ||
+      qp.core.config.type == IBV_QPT_RAW_PACKET)
+    return;
   const bool datagrams = qp.core.config.type == IBV_QPT_UD;
   const RocePath path = qp.core.sent_path();
   const SentFlow sent{path.source_ip, path.destination_ip, qp.core.attributes.remote_qp,

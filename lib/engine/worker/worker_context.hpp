@@ -11,6 +11,7 @@
 #include "engine/congestion/congestion_flows.hpp"
 #include "engine/management/extension_terms.hpp"
 #include "engine/management/multicast_table.hpp"
+#include "engine/management/steering_table.hpp"
 #include "engine/worker/attached_queue_pair.hpp"
 #include "engine/worker/flow_control.hpp"
 #include "engine/worker/flow_count.hpp"
@@ -32,8 +33,9 @@ class WorkerHandoff;
 // Objects that the workers of a host share. Must outlive the workers.
 struct WorkerContext {
   Port& port;
-  MemoryTable& memory;           // only modified while all tokens are held, except by work requests
-  const MulticastTable& groups;  // only modified while all tokens are held
+  MemoryTable& memory;            // only modified while all tokens are held, except by work requests
+  const MulticastTable& groups;   // only modified while all tokens are held
+  const SteeringTable& steering;  // only modified while all tokens are held
   EventSink& events;
   Handoff& hand_over;
   FlowCounts& flows;

@@ -11,7 +11,7 @@ using Masks = std::optional<AttributeMasks>;
 // Attributes of one transition for each service; nullopt where the service does not support the transition.
 struct Transition {
   ibv_qp_state from, to;
-  Masks rc, uc, ud, xrc_send, xrc_recv;
+  Masks rc, uc, ud, xrc_send, xrc_recv, raw;
 };
 
 constexpr AttributeMasks kNothing{};
@@ -32,33 +32,35 @@ constexpr AttributeMasks kRunningDatagrams{0, kRunningUd};
 constexpr AttributeMasks kDrains{0, IBV_QP_EN_SQD_ASYNC_NOTIFY};
 
 // IBTA table 96 and, for XRC, annex A14, without the attributes of path migration. An XRC initiator has the attributes
-// of RC's requester, an XRC target those of RC's responder. Every state has transitions to RESET and ERR, without
+// of RC's requester, an XRC target those of RC's responder. Raw packet queue pairs are as in Linux. Every state has transitions to RESET and ERR, without
 // attributes.
 constexpr Transition kTransitions[] = {
-    {IBV_QPS_RESET, IBV_QPS_INIT, kOpened, kOpened, AttributeMasks{kPlace | IBV_QP_QKEY, 0}, kOpened,
-     kOpened},
-    {IBV_QPS_INIT, IBV_QPS_INIT, kMoved, kMoved, AttributeMasks{0, kPlace | IBV_QP_QKEY}, kMoved, kMoved},
+    {IBV_QPS_RESET, IBV_QPS_INIT, kOpened, kOpened, AttributeMasks{kPlace | IBV_QP_QKEY, 0}, kOpened, kOpened,
+     AttributeMasks{IBV_QP_PORT, 0}},
+    {IBV_QPS_INIT, IBV_QPS_INIT, kMoved, kMoved, AttributeMasks{0, kPlace | IBV_QP_QKEY}, kMoved, kMoved,
+     kNothing},
     {IBV_QPS_INIT, IBV_QPS_RTR, AttributeMasks{kPeer | kAnswers, kMayChange},
      AttributeMasks{kPeer, kMayChange}, AttributeMasks{0, IBV_QP_QKEY | IBV_QP_PKEY_INDEX},
-     AttributeMasks{kPeer, kMayChange}, AttributeMasks{kPeer | kAnswers, kMayChange}},
+     AttributeMasks{kPeer, kMayChange}, AttributeMasks{kPeer | kAnswers, kMayChange}, kNothing},
     {IBV_QPS_RTR, IBV_QPS_RTS,
      AttributeMasks{kRetries | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC, kRunning | IBV_QP_MIN_RNR_TIMER},
      AttributeMasks{IBV_QP_SQ_PSN, kRunning}, AttributeMasks{IBV_QP_SQ_PSN, kRunningUd},
      AttributeMasks{kRetries | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC, kRunning},
-     AttributeMasks{IBV_QP_TIMEOUT | IBV_QP_SQ_PSN, kRunning | IBV_QP_MIN_RNR_TIMER}},
+     AttributeMasks{IBV_QP_TIMEOUT | IBV_QP_SQ_PSN, kRunning | IBV_QP_MIN_RNR_TIMER}, kNothing},
     {IBV_QPS_RTS, IBV_QPS_RTS, kRunningAnswers, kRunningPlain, kRunningDatagrams, kRunningPlain,
-     kRunningAnswers},
-    {IBV_QPS_RTS, IBV_QPS_SQD, kDrains, kDrains, kDrains, kDrains, kDrains},
+     kRunningAnswers, kNothing},
+    {IBV_QPS_RTS, IBV_QPS_SQD, kDrains, kDrains, kDrains, kDrains, kDrains, kNothing},
     {IBV_QPS_SQD, IBV_QPS_SQD,
      AttributeMasks{0,
                     kPlace | IBV_QP_AV | kRetries | IBV_QP_MAX_QP_RD_ATOMIC | kAnswers | IBV_QP_ACCESS_FLAGS},
      AttributeMasks{0, IBV_QP_AV | kMayChange}, AttributeMasks{0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
      AttributeMasks{0, kPlace | IBV_QP_AV | kRetries | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_ACCESS_FLAGS},
-     AttributeMasks{0, kPlace | IBV_QP_AV | IBV_QP_TIMEOUT | kAnswers | IBV_QP_ACCESS_FLAGS}},
+     AttributeMasks{0, kPlace | IBV_QP_AV | IBV_QP_TIMEOUT | kAnswers | IBV_QP_ACCESS_FLAGS}, kNothing},
     {IBV_QPS_SQD, IBV_QPS_RTS, kRunningAnswers, kRunningPlain, kRunningDatagrams, kRunningPlain,
-     kRunningAnswers},
+     kRunningAnswers, kNothing},
     // Reliable services have no SQE state: local errors lead to ERR (IBTA 10.3.1.6).
-    {IBV_QPS_SQE, IBV_QPS_RTS, std::nullopt, kRunningPlain, kRunningDatagrams, std::nullopt, std::nullopt},
+    {IBV_QPS_SQE, IBV_QPS_RTS, std::nullopt, kRunningPlain, kRunningDatagrams, std::nullopt, std::nullopt,
+     kNothing},
 };
 
 Masks Transition::*masks_of(ibv_qp_type type) {
@@ -71,6 +73,8 @@ Masks Transition::*masks_of(ibv_qp_type type) {
       return &Transition::xrc_send;
     case IBV_QPT_XRC_RECV:
       return &Transition::xrc_recv;
+    case IBV_QPT_RAW_PACKET:
+      return &Transition::raw;
     default:
       return &Transition::rc;
   }

@@ -44,13 +44,14 @@ bool service_has(ibv_qp_type service, ibv_wr_opcode opcode) {
   if (service == IBV_QPT_XRC_RECV) return false;  // it sends no requests
   switch (opcode) {
     case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM:
       return true;
+    case IBV_WR_SEND_WITH_IMM:
+      return service != IBV_QPT_RAW_PACKET;
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
     case IBV_WR_BIND_MW:
     case IBV_WR_LOCAL_INV:
-      return service != IBV_QPT_UD;
+      return is_connected(service);
     default:
       return service == IBV_QPT_RC || service == IBV_QPT_XRC_SEND;
   }
@@ -61,6 +62,7 @@ TransportClass service_of(ibv_qp_type type) {
     case IBV_QPT_UC:
       return TransportClass::kUc;
     case IBV_QPT_UD:
+    case IBV_QPT_RAW_PACKET:  // sends no RoCEv2 packets
       return TransportClass::kUd;
     case IBV_QPT_XRC_SEND:
     case IBV_QPT_XRC_RECV:
@@ -152,9 +154,15 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
 ibv_wc_status QueuePairCore::local_error_of(const ibv_send_wr& wr, uint64_t length) const {
   if (!service_has(config.type, wr.opcode)) return IBV_WC_LOC_QP_OP_ERR;
   if (is_atomic(wr.opcode)) return length == sizeof(uint64_t) ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR;
-  if (config.type != IBV_QPT_UD) return IBV_WC_SUCCESS;
-  return length <= static_cast<const AddressPath*>(wr.wr.ud.ah)->max_payload ? IBV_WC_SUCCESS
-                                                                             : IBV_WC_LOC_LEN_ERR;
+  return is_connected(config.type) || fits_a_packet(wr, length) ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR;
+}
+
+// For services without messages of several packets. A raw frame has an Ethernet header, and at most one VLAN tag beyond
+// the port's MTU.
+bool QueuePairCore::fits_a_packet(const ibv_send_wr& wr, uint64_t length) const {
+  if (config.type == IBV_QPT_UD) return length <= static_cast<const AddressPath*>(wr.wr.ud.ah)->max_payload;
+  return length >= sizeof(EthernetHeader) &&
+         length <= attributes.path_mtu + sizeof(EthernetHeader) + sizeof(VlanHeader);
 }
 
 // The address handle of a datagram belongs to the queue pair's protection domain (IBTA 10.2.3).
@@ -388,7 +396,7 @@ void QueuePairCore::complete_send(TransportContext& context, const SendWqe& wqe,
 void QueuePairCore::complete_recv(TransportContext& context, ibv_wc& wc, bool solicited) {
   wc.wr_id = recv_queue.at(recv_queue.head()).wr_id;
   wc.qp_num = config.number.value();
-  if (config.type != IBV_QPT_UD) wc.src_qp = attributes.remote_qp.value();
+  if (is_connected(config.type)) wc.src_qp = attributes.remote_qp.value();
   recv_queue.pop();
   if (!recv_cq->push(wc, solicited, context.completions, context.now)) on_overflow(context, *recv_cq);
 }

@@ -1,7 +1,7 @@
 // Common part of the queue pairs of all transport services: attributes, state, work queues, completions. The engine
 // passes packets, doorbells and deadlines to a queue pair, which returns packets and completions. A queue pair depends
 // on no port, thread or clock. Derived classes: ReliableQueuePair (RC), UnreliableQueuePair (UC), DatagramQueuePair
-// (UD), XrcInitiator and XrcTarget (the two ends of XRC).
+// (UD), RawPacketQueuePair, XrcInitiator and XrcTarget (the two ends of XRC).
 //
 // Threads: post_send(), post_recv(), state() and number() may be called by any thread. Everything else requires the
 // token of the worker to which the queue pair is attached.
@@ -66,13 +66,15 @@ static_assert(sizeof(QueuePairConfig) == 48);  // a cache line together with the
 
 inline bool is_xrc(ibv_qp_type type) { return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV; }
 inline bool is_reliable(ibv_qp_type type) { return type == IBV_QPT_RC || is_xrc(type); }
+// Whether a queue pair has one peer, with one path.
+inline bool is_connected(ibv_qp_type type) { return type != IBV_QPT_UD && type != IBV_QPT_RAW_PACKET; }
 
 // Attributes that modify() sets (IBTA 11.2.5.2), in internal types.
 struct QueuePairAttributes {
   RocePath path;
   Qpn remote_qp{0};
   QKey qkey{0};              // UD
-  uint32_t path_mtu = 1024;  // bytes
+  uint32_t path_mtu = 1024;  // bytes; raw packets: the port's MTU
   int access = 0;            // ibv_access_flags for remote operations
   PKey pkey = kDefaultPKey;
   uint8_t timeout = 0;             // code of ack_timeout()
@@ -110,6 +112,8 @@ class alignas(64) QueuePairCore {
   //
   // A packet for this queue pair, with a correct ICRC. `frame` is read only.
   virtual void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) = 0;
+  // A frame that a flow rule directs to this raw packet queue pair. Other services have no flow rules.
+  virtual void on_frame(TransportContext& /*context*/, const rte_mbuf& /*frame*/) {}
   // Destination of a packet's payload, to which the caller copies it before it has checked the ICRC. If the ICRC is
   // correct, on_packet() gets the packet with `placed` set. Null when the destination is not known. It is known when
   // the packet is the next expected one in the middle of a message, no unverified field of it is needed to determine
@@ -283,6 +287,7 @@ class alignas(64) QueuePairCore {
   void on_overflow(TransportContext& context, CompletionRing& ring);
   bool take_shared_receive(TransportContext& context);
   int check_datagram(const ibv_send_wr& wr) const;
+  [[nodiscard]] bool fits_a_packet(const ibv_send_wr& wr, uint64_t length) const;
   int check_send(const ibv_send_wr& wr, uint64_t* length) const;
   [[nodiscard]] ibv_wc_status local_error_of(const ibv_send_wr& wr, uint64_t length) const;
   int check_list(const ibv_send_wr* list);

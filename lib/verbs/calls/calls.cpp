@@ -17,6 +17,8 @@ void fill_calls(Context& context) {
   verbs.alloc_parent_domain = alloc_parent_domain;
   verbs.create_cq_ex = create_cq_ex;
   verbs.create_qp_ex = create_qp_ex;
+  verbs.ibv_create_flow = create_flow;
+  verbs.ibv_destroy_flow = destroy_flow;
   verbs.create_srq_ex = create_srq_ex;
   verbs.get_srq_num = get_srq_num;
   verbs.open_xrcd = open_xrcd;

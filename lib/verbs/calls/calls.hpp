@@ -40,6 +40,9 @@ void fill_polling(Cq& cq);
 int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad);
 int post_recv(ibv_qp* qp, ibv_recv_wr* list, ibv_recv_wr** bad);
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr);
+// flow.cpp
+ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* attr);
+int destroy_flow(ibv_flow* flow);
 // extended_send.cpp
 Status fill_sending(Qp& qp, uint64_t operations);
 // shared_receive.cpp

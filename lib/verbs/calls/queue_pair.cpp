@@ -171,6 +171,7 @@ int ibv_query_qp(ibv_qp* handle, ibv_qp_attr* attr, int, ibv_qp_init_attr* init)
 int ibv_destroy_qp(ibv_qp* handle) {
   if (const int code = check_handle<Qp>(handle); code != 0) return code;
   Qp& qp = of<Qp>(handle);
+  if (qp.flows != 0) return refuse_with(EBUSY);
   // Sends the acknowledgments for which the peer waits before the queue pair is destroyed.
   Device& device = *Context::of(handle->context).device;
   send_pending(device, qp.queue_pair.get());

@@ -195,8 +195,8 @@ TEST(Lifecycle, creation_with_invalid_parameters_is_rejected) {
   init.cap.max_inline_data = 1 << 20;
   EXPECT_NE(refused(*host.side.cq).find("max_inline_data"), std::string::npos);
   init.cap = {};
-  init.qp_type = IBV_QPT_RAW_PACKET;
-  EXPECT_NE(refused(*host.side.cq).find("RC, UC, UD and XRC"), std::string::npos);
+  init.qp_type = IBV_QPT_DRIVER;
+  EXPECT_NE(refused(*host.side.cq).find("RC, UC, UD, XRC and raw packets"), std::string::npos);
   init.qp_type = IBV_QPT_RC;
   EXPECT_EQ(refused(*host.side.cq), "");
 

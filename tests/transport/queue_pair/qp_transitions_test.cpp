@@ -11,7 +11,8 @@ namespace {
 
 constexpr ibv_qp_state kStates[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
                                     IBV_QPS_SQD,   IBV_QPS_SQE,  IBV_QPS_ERR};
-constexpr ibv_qp_type kTypes[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
+constexpr ibv_qp_type kTypes[] = {IBV_QPT_RC,       IBV_QPT_UC,       IBV_QPT_UD,
+                                  IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_RAW_PACKET};
 constexpr int kAttributeBits = 21;  // CUR_STATE to DEST_QPN, and RATE_LIMIT
 
 // Returns the n-th attribute mask.
@@ -41,6 +42,11 @@ const std::map<std::string, std::string> kXrcRecv = {
     {"RESET INIT", "kpa|"}, {"INIT INIT", "|kpa"}, {"INIT RTR", "AmDsdn|ak"}, {"RTR RTS", "tS|Can"},
     {"RTS RTS", "|Can"},    {"RTS SQD", "|N"},     {"SQD SQD", "|pAtdakn"},   {"SQD RTS", "|Can"}};
 
+// The table of Linux's ib_core, without the rate limit.
+const std::map<std::string, std::string> kRaw = {{"RESET INIT", "p|"}, {"INIT INIT", "|"}, {"INIT RTR", "|"},
+                                                 {"RTR RTS", "|"},     {"RTS RTS", "|"},   {"RTS SQD", "|"},
+                                                 {"SQD SQD", "|"},     {"SQD RTS", "|"},   {"SQE RTS", "|"}};
+
 const std::map<std::string, std::string>& rows_of(ibv_qp_type type) {
   switch (type) {
     case IBV_QPT_UC:
@@ -51,6 +57,8 @@ const std::map<std::string, std::string>& rows_of(ibv_qp_type type) {
       return kXrcSend;
     case IBV_QPT_XRC_RECV:
       return kXrcRecv;
+    case IBV_QPT_RAW_PACKET:
+      return kRaw;
     default:
       return kRc;
   }
