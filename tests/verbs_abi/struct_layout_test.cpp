@@ -39,7 +39,8 @@ static_assert(offsetof(verbs_context, context) == 320);
 static_assert(sizeof(ibv_qp) == 160);
 static_assert(offsetof(ibv_qp, qp_num) == 52);
 static_assert(offsetof(ibv_qp, state) == 56);
-static_assert(sizeof(ibv_qp_ex) == 352);
+// Newer versions than rdma-core 44 have one more member at the end.
+static_assert(sizeof(ibv_qp_ex) == 352 || sizeof(ibv_qp_ex) == 360);
 static_assert(offsetof(ibv_qp_ex, qp_base) == 0);
 static_assert(offsetof(ibv_qp_ex, wr_id) == 168);
 static_assert(offsetof(ibv_qp_ex, wr_start) == 320);
@@ -62,7 +63,7 @@ static_assert(sizeof(ibv_mw) == 32);
 static_assert(sizeof(ibv_pd) == 16);
 static_assert(sizeof(ibv_ah) == 24);
 
-static_assert(sizeof(ibv_port_attr) == 52);
+static_assert(sizeof(ibv_port_attr) == 52 || sizeof(ibv_port_attr) == 56);  // as of ibv_qp_ex
 static_assert(offsetof(ibv_port_attr, port_cap_flags2) == 48);
 static_assert(sizeof(ibv_device_attr) == 232);
 static_assert(sizeof(ibv_device_attr_ex) == 400);

