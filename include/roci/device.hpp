@@ -286,8 +286,10 @@ class QueuePair {
   // receives a copy of every received frame, not of sent ones, and requires a device with one worker.
   // Frames with a multicast destination that this device sends raw are compared too. Whether frames to other
   // destination addresses than the device's arrive depends on the port and on the switch.
-  // ENOMEM if the device has 256 rules.
-  [[nodiscard]] Result<std::unique_ptr<FlowRule>> create_flow(const ibv_flow_attr& attr);
+  // ENOMEM if the device has 256 rules. With `rss` its queue pairs receive the frames instead of this one; not for a
+  // SNIFFER.
+  [[nodiscard]] Result<std::unique_ptr<FlowRule>> create_flow(const ibv_flow_attr& attr,
+                                                              const RssTable* rss = nullptr);
 
  private:
   friend class ProtectionDomain;

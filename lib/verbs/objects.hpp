@@ -134,6 +134,20 @@ struct SendList {
   int error = 0;                      // of the first request that cannot be built
 };
 
+// Receive work queue: the receive side of a raw packet queue pair, which sends nothing.
+struct Wq {
+  ibv_wq verbs{};
+  std::unique_ptr<QueuePair> queue_pair;
+  ReferenceCount users{0};  // tables, each as often as it names the queue
+};
+
+// Indirection table of receive side scaling.
+struct IndirectionTable {
+  ibv_rwq_ind_table verbs{};
+  std::vector<Wq*> queues;
+  ReferenceCount users{0};
+};
+
 struct Qp;
 
 struct Flow {
@@ -152,6 +166,9 @@ struct Qp {
   Cq* recv_cq = nullptr;
   std::unique_ptr<SendList> list;  // only if the program has requested the extended calls
   ReferenceCount flows{0};
+  // Receive side scaling: the table, and the queues and the hash of its flow rules. Null without.
+  IndirectionTable* table = nullptr;
+  std::unique_ptr<RssTable> rss;
 
   ibv_qp* handle() { return &verbs.qp_base; }
 };

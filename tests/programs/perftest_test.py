@@ -80,6 +80,36 @@ class Perftest(Programs):
         self.measure("ib_send_bw", "-t", "16")
         self.measure("ib_write_bw", "-t", "1")
 
+    def measure_frames(self, tool, *arguments):
+        """raw_ethernet_* exchange no addresses: the MAC addresses are those of the first two slots."""
+        macs = [f"02:77:0a:4d:00:{slot:02x}" for slot in (1, 2)]
+        # Line by line: the output shows when the server has its flow rule.
+        server = self.start("stdbuf", "-oL", tool, "--server", "-d", "roci0", "-B", macs[0], "-E", macs[1], *arguments)
+        self.wait_for_line(server, " #bytes")
+        client = self.start(tool, "--client", "-d", "roci0", "-B", macs[1], "-E", macs[0], *arguments)
+        for end in (client, server):
+            done = self.wait(end)
+            self.assertEqual(done.status, 0, done.text)
+            lines = self.result_lines(done.text)
+            self.assertTrue(lines, done.text)
+            self.assertGreater(int(lines[-1].split()[1]), 0, done.text)
+
+    def test_completes_raw_ethernet_frames_selected_by_address_and_port(self):
+        ports = ("-K", "5678", "-k", "1234")
+        v4 = ("-J", "10.77.0.1", "-j", "10.77.0.2", *ports)
+        for arguments in ((), v4, (*v4, "--tcp"), ("--raw_ipv6", "-J", "fd77::1", "-j", "fd77::2", *ports),
+                          ("--promiscuous",), ("--sniffer",), ("-q", "4")):
+            with self.subTest(arguments):
+                self.measure_frames("raw_ethernet_bw", "-D", "1", "-s", "512", *arguments)
+
+    def test_completes_raw_ethernet_latency_and_creation_of_flow_rules(self):
+        self.measure_frames("raw_ethernet_lat", "-n", ITERATIONS, "-s", "256")
+        self.measure_frames("raw_ethernet_lat", "-n", ITERATIONS, "--vlan_en")
+        done = self.wait(self.start("raw_ethernet_fs_rate", "--server", "-d", "roci0", "-n", "100",
+                                    "-B", "02:77:0a:4d:00:01", "-E", "02:77:0a:4d:00:02"))
+        self.assertEqual(done.status, 0, done.text)
+        self.assertRegex(done.text, r"\n ?100 +[\d.]+ .*\n-+\n")
+
     def test_recognizes_configured_nic_identity_and_uses_ibv_wr_api(self):
         version = subprocess.run(["ib_write_bw", "--version"], capture_output=True, text=True, check=False).stdout
         if float(re.search(r"Version: (\d+\.\d+)", version)[1]) >= 6.2:

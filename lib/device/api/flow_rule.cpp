@@ -1,4 +1,5 @@
 // Flow rules of the C++ API: conversion of ibv_flow_attr to rules of the steering table.
+#include <bit>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -166,9 +167,20 @@ Result<SteeringRule> read_rule(const ibv_flow_attr& attr) {
   return rule;
 }
 
+Status check_rss(const RssTable& rss) {
+  if (rss.queues.size() > RssTable::kMaxQueues || !std::has_single_bit(rss.queues.size())) {
+    return fail("flow rule: " + std::to_string(rss.queues.size()) +
+                " queues of receive side scaling; a power of two, at most " +
+                std::to_string(RssTable::kMaxQueues) + ", is allowed");
+  }
+  if ((rss.fields & ~RssTable::kFields) != 0)
+    return fail("flow rule: only addresses, and ports of TCP and UDP, can be hashed", EOPNOTSUPP);
+  return {};
+}
+
 }  // namespace
 
-Result<std::unique_ptr<FlowRule>> QueuePair::create_flow(const ibv_flow_attr& attr) {
+Result<std::unique_ptr<FlowRule>> QueuePair::create_flow(const ibv_flow_attr& attr, const RssTable* rss) {
   if (attached_->core.config.type != IBV_QPT_RAW_PACKET)
     return fail("flow rule: only raw packet queue pairs have flow rules", EOPNOTSUPP);
   auto rule = read_rule(attr);
@@ -176,6 +188,20 @@ Result<std::unique_ptr<FlowRule>> QueuePair::create_flow(const ibv_flow_attr& at
   if (rule->kind == SteeringRule::Kind::kSniffer && host_->workers() > 1)
     return fail("flow rule: a sniffer requires a device with one worker", EOPNOTSUPP);
   rule->qp = attached_.get();
+  if (rss != nullptr) {
+    ROCI_TRY(check_rss(*rss));
+    if (rule->kind == SteeringRule::Kind::kSniffer)
+      return fail("flow rule: a sniffer cannot use receive side scaling", EOPNOTSUPP);
+    auto queues = std::make_shared<RssQueues>();
+    queues->key = rss->key;
+    queues->fields = rss->fields;
+    for (const QueuePair* queue : rss->queues) {
+      if (queue->host_ != host_ || queue->attached_->core.config.type != IBV_QPT_RAW_PACKET)
+        return fail("flow rule: the queues must be raw packet queue pairs of the same device");
+      queues->queues.push_back(queue->attached_.get());
+    }
+    rule->rss = std::move(queues);
+  }
   const std::scoped_lock guard(host_->all_workers());
   auto id = host_->steering().add(*rule);
   if (!id) return fail(id.error());

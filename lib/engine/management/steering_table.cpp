@@ -52,7 +52,9 @@ void SteeringTable::remove(uint32_t id) {
 }
 
 void SteeringTable::remove_all(const AttachedQueuePair& qp) {
-  std::erase_if(rules_, [&](const SteeringRule& rule) { return rule.qp == &qp; });
+  std::erase_if(rules_, [&](const SteeringRule& rule) {
+    return rule.qp == &qp || (rule.rss != nullptr && std::ranges::count(rule.rss->queues, &qp) > 0);
+  });
   sniffers_ =
       static_cast<size_t>(std::ranges::count(rules_, SteeringRule::Kind::kSniffer, &SteeringRule::kind));
 }

@@ -5,14 +5,27 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/result.hpp"
+#include "wire/net/rss_hash.hpp"
 #include "wire/net/steering_key.hpp"
 
 namespace roci {
 
 struct AttachedQueuePair;
+
+// Queues of receive side scaling: the hash of a frame selects one of them.
+struct RssQueues {
+  std::vector<AttachedQueuePair*> queues;  // a power of two
+  RssKey key{};
+  uint64_t fields = 0;  // ibv_rx_hash_fields
+
+  [[nodiscard]] AttachedQueuePair& select(const SteeringKey& frame) const {
+    return *queues[rss_hash(frame, fields, key) & (queues.size() - 1)];
+  }
+};
 
 struct SteeringRule {
   // In the order in which rules are compared.
@@ -23,12 +36,13 @@ struct SteeringRule {
     kSniffer,
   };
   Kind kind = Kind::kNormal;
-  uint16_t priority = 0;    // lower ones are compared first
-  bool drops = false;       // IBV_FLOW_SPEC_ACTION_DROP
-  bool continues = false;   // IBV_FLOW_ATTR_FLAGS_DONT_TRAP: the next rules are compared too
-  SteeringKey value, mask;  // kNormal
-  AttachedQueuePair* qp = nullptr;
-  uint32_t id = 0;  // set by the table
+  uint16_t priority = 0;                 // lower ones are compared first
+  bool drops = false;                    // IBV_FLOW_SPEC_ACTION_DROP
+  bool continues = false;                // IBV_FLOW_ATTR_FLAGS_DONT_TRAP: the next rules are compared too
+  SteeringKey value, mask;               // kNormal
+  AttachedQueuePair* qp = nullptr;       // the owner of the rule
+  std::shared_ptr<const RssQueues> rss;  // receive the frames instead of the owner; null: none
+  uint32_t id = 0;                       // set by the table
 };
 
 // Modified while all tokens are held, read with any token.
@@ -36,9 +50,10 @@ class SteeringTable {
  public:
   static constexpr size_t kMaxRules = 256;
 
-  // Returns the rule's id. ENOMEM if the table is full.
+  // Returns the rule's id. ENOMEM if the table is full. The rule must be removed before its queue pairs are destroyed.
   Result<uint32_t> add(SteeringRule rule);
   void remove(uint32_t id);
+  // Those that the queue pair owns, and those that can select it.
   void remove_all(const AttachedQueuePair& qp);
 
   [[nodiscard]] bool empty() const { return rules_.empty(); }
@@ -57,7 +72,7 @@ class SteeringTable {
       if (!is_match(rule, key)) continue;
       any = true;
       if (!rule.continues) first = &rule;
-      if (!rule.drops) deliver(*rule.qp);
+      if (!rule.drops) deliver(rule.rss == nullptr ? *rule.qp : rule.rss->select(key));
     }
     return any;
   }

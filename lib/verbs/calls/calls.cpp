@@ -19,6 +19,11 @@ void fill_calls(Context& context) {
   verbs.create_qp_ex = create_qp_ex;
   verbs.ibv_create_flow = create_flow;
   verbs.ibv_destroy_flow = destroy_flow;
+  verbs.create_wq = create_wq;
+  verbs.modify_wq = modify_wq;
+  verbs.destroy_wq = destroy_wq;
+  verbs.create_rwq_ind_table = create_rwq_ind_table;
+  verbs.destroy_rwq_ind_table = destroy_rwq_ind_table;
   verbs.create_srq_ex = create_srq_ex;
   verbs.get_srq_num = get_srq_num;
   verbs.open_xrcd = open_xrcd;

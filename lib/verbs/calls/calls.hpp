@@ -43,6 +43,12 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr);
 // flow.cpp
 ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* attr);
 int destroy_flow(ibv_flow* flow);
+// receive_work_queue.cpp
+ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr);
+int modify_wq(ibv_wq* wq, ibv_wq_attr* attr);
+int destroy_wq(ibv_wq* wq);
+ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_init_attr* attr);
+int destroy_rwq_ind_table(ibv_rwq_ind_table* table);
 // extended_send.cpp
 Status fill_sending(Qp& qp, uint64_t operations);
 // shared_receive.cpp

@@ -15,7 +15,7 @@ ibv_flow* create_flow(ibv_qp* handle, ibv_flow_attr* attr) {
   if (const int code = check_handle<Qp>(handle); code != 0) return refuse(code);
   static std::atomic<uint32_t> next{1};
   Qp& qp = of<Qp>(handle);
-  auto rule = qp.queue_pair->create_flow(*attr);
+  auto rule = qp.queue_pair->create_flow(*attr, qp.rss.get());
   if (!rule) return refuse(rule.error());
   auto* flow = new Flow;
   flow->verbs.context = handle->context;

@@ -65,6 +65,12 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   all.hca_core_clock = 1'000'000 / kNanosPerTick;  // kHz
   all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
   all.max_dm_size = kMaxDm;
+  all.rss_caps.supported_qpts = 1U << IBV_QPT_RAW_PACKET;
+  all.rss_caps.max_rwq_indirection_tables = static_cast<uint32_t>(all.orig_attr.max_qp);
+  all.rss_caps.max_rwq_indirection_table_size = RssTable::kMaxQueues;
+  all.rss_caps.rx_hash_fields_mask = RssTable::kFields;
+  all.rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
+  all.max_wq_type_rq = static_cast<uint32_t>(all.orig_attr.max_qp);
   all.phys_port_cnt_ex = 1;
   std::memset(attr, 0, size);
   std::memcpy(attr, &all, std::min(size, sizeof all));

@@ -1,6 +1,8 @@
 // Queue pairs and posting of work requests.
 #include <infiniband/verbs.h>
 
+#include <algorithm>
+
 #include "device/host/host.hpp"
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
@@ -12,7 +14,9 @@ namespace roci::verbs {
 namespace {
 
 constexpr uint32_t kInitMask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
-                               IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+                               IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_IND_TABLE |
+                               IBV_QP_INIT_ATTR_RX_HASH;
+constexpr uint32_t kRssMask = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
 
 // Linux ignores attributes of the other side of an XRC connection, which perftest sets; IBTA does not allow them.
 int applicable(ibv_qp_type type, int mask) {
@@ -88,6 +92,36 @@ Result<std::unique_ptr<Qp>> create_target(ibv_context* context, ibv_xrcd* xrcd, 
   return qp;
 }
 
+// A raw packet queue pair that distributes frames to the work queues of a table. It has no queues of its own.
+Result<std::unique_ptr<Qp>> create_rss(const ibv_qp_init_attr_ex& attr, ibv_qp_init_attr& init) {
+  const ibv_rx_hash_conf& hash = attr.rx_hash_conf;
+  if ((attr.comp_mask & kRssMask) != kRssMask || attr.qp_type != IBV_QPT_RAW_PACKET)
+    return fail("queue pair: receive side scaling requires type RAW_PACKET, an indirection table and a hash");
+  if (check_handle<IndirectionTable>(attr.rwq_ind_tbl) != 0)
+    return fail("queue pair: the indirection table does not exist");
+  auto rss = std::make_unique<RssTable>();
+  if (hash.rx_hash_function != IBV_RX_HASH_FUNC_TOEPLITZ || hash.rx_hash_key_len != rss->key.size()) {
+    return fail("queue pair: the hash function must be TOEPLITZ with a key of " +
+                std::to_string(rss->key.size()) + " bytes");
+  }
+  std::copy_n(hash.rx_hash_key, rss->key.size(), rss->key.begin());
+  rss->fields = hash.rx_hash_fields_mask;
+  IndirectionTable& table = of<IndirectionTable>(attr.rwq_ind_tbl);
+  for (Wq* wq : table.queues) rss->queues.push_back(wq->queue_pair.get());
+  if ((rss->fields & ~RssTable::kFields) != 0)
+    return fail("queue pair: only addresses, and ports of TCP and UDP, can be hashed", EOPNOTSUPP);
+  init.send_cq = init.recv_cq = table.queues.front()->verbs.cq;
+  init.srq = nullptr;
+  init.cap = {};
+  auto qp = create(attr.pd, init);
+  if (!qp) return qp;
+  (*qp)->rss = std::move(rss);
+  (*qp)->table = &table;
+  ++table.users;
+  init.cap = {};
+  return qp;
+}
+
 }  // namespace
 
 int post_send(ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
@@ -115,7 +149,9 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
                         .cap = attr->cap,
                         .qp_type = attr->qp_type,
                         .sq_sig_all = attr->sq_sig_all};
-  auto qp = target ? create_target(context, attr->xrcd, init) : create(attr->pd, init);
+  auto qp = target                              ? create_target(context, attr->xrcd, init)
+            : (attr->comp_mask & kRssMask) != 0 ? create_rss(*attr, init)
+                                                : create(attr->pd, init);
   if (!qp) return refuse(qp.error());
   if (!target && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
     if (Status filled = fill_sending(**qp, attr->send_ops_flags); !filled) {
@@ -180,6 +216,7 @@ int ibv_destroy_qp(ibv_qp* handle) {
   if (device.host().queue_pairs() == 0) wait_until_received(device);
   qp.async_events.wait_acknowledged();
   count_users(qp, -1U);
+  if (qp.table != nullptr) --qp.table->users;
   pthread_mutex_destroy(&handle->mutex);
   pthread_cond_destroy(&handle->cond);
   destroy_handle(qp);

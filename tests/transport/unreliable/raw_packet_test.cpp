@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 
 #include <cstring>
+#include <set>
 
 #include "support/hosts/lone_host.hpp"
 #include "support/hosts/services.hpp"
@@ -381,6 +382,43 @@ TEST_P(RawPacket, sniffer_receives_a_copy_of_every_frame) {
   EXPECT_EQ(get(hosts_.b, 10000 + 58 - 4, 100), get(hosts_.a, 0, 100));
   sends(frame_of({.to = kOtherHost}));
   EXPECT_EQ(completion_lines(hosts_.b), Lines{"11 SUCCESS 82"});
+}
+
+TEST_P(RawPacket, receive_side_scaling_distributes_frames_by_their_hash) {
+  const auto owner = raw(hosts_.b);
+  std::vector<std::unique_ptr<QueuePair>> queues;
+  for (unsigned i = 1; i <= 4; ++i) {
+    queues.push_back(raw(hosts_.b));
+    for (unsigned k = 0; k < 16; ++k) ASSERT_EQ(receive(hosts_.b, *queues.back(), i, i * 4000, 2000), 0);
+  }
+  RssTable rss;
+  rss.fields = IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP;
+  for (const auto& queue : queues) rss.queues.push_back(queue.get());
+  for (size_t i = 0; i < rss.key.size(); ++i) rss.key[i] = static_cast<uint8_t>(37 * i + 11);
+  auto rule = must(owner->create_flow(RuleAttr().to(mac_of(hosts_.b)).attr(), &rss));
+  const auto queue_of = [&](uint16_t port) {
+    sends(frame_of({.to = mac_of(hosts_.b), .source_port = port}));
+    const Lines lines = completion_lines(hosts_.b);
+    EXPECT_EQ(lines.size(), 1U);
+    return lines.empty() ? std::string() : lines.front();
+  };
+  std::set<std::string> used;
+  for (uint16_t port = 1000; port < 1016; ++port) {
+    const std::string queue = queue_of(port);
+    EXPECT_EQ(queue_of(port), queue);
+    used.insert(queue);
+  }
+  EXPECT_EQ(used.size(), 4U);
+  rss.queues.pop_back();
+  const auto three = owner->create_flow(RuleAttr().attr(), &rss);
+  ASSERT_FALSE(three);
+  EXPECT_EQ(three.error().message,
+            "flow rule: 3 queues of receive side scaling; a power of two, at most 128, is allowed");
+  rss.queues.pop_back();
+  rss.fields = IBV_RX_HASH_IPSEC_SPI;
+  EXPECT_FALSE(owner->create_flow(RuleAttr().attr(), &rss));
+  queues[2].reset();  // its rule ends with it
+  EXPECT_TRUE(hosts_.b.device->host().steering().empty());
 }
 
 TEST(FlowRules, invalid_attributes_are_rejected_with_a_reason) {
