@@ -69,7 +69,7 @@ ReplayHost::ReplayHost(const Config& config)
   neighbors.static_entries = {{config.peer, config.peer_mac}};
   worker_ = must(Worker::create(
       "replay", 0,
-      {port_, memory_, groups_, *events_, hand_over_, flows_, pool_, extensions_, telemetry_, flow_control_,
+      {port_, memory_, groups_, steering_, *events_, hand_over_, flows_, pool_, extensions_, telemetry_, flow_control_,
        congestion_, congestion_flows_, control_, control_cores_, arena_, ids_, false, 0, false},
       neighbors));
   for (auto& [key, region] : regions_)

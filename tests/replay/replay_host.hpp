@@ -135,6 +135,7 @@ class ReplayHost {
   MemoryTable memory_{ids_};
   std::shared_ptr<EventQueue> events_ = std::move(*EventQueue::create());
   MulticastTable groups_;
+  SteeringTable steering_;
   CompletionRing completions_{1024};
   Regions regions_;
   std::deque<std::pair<MemoryKey, ByteVector>> buffers_;
