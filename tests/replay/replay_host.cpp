@@ -67,11 +67,28 @@ ReplayHost::ReplayHost(const Config& config)
   neighbors.mac = config.mac;
   neighbors.addresses = {{config.address, 24}};
   neighbors.static_entries = {{config.peer, config.peer_mac}};
-  worker_ = must(Worker::create(
-      "replay", 0,
-      {port_, memory_, groups_, steering_, *events_, hand_over_, flows_, pool_, extensions_, telemetry_, flow_control_,
-       congestion_, congestion_flows_, control_, control_cores_, arena_, ids_, false, 0, false},
-      neighbors));
+  worker_ = must(Worker::create("replay", 0,
+                                {port_,
+                                 memory_,
+                                 groups_,
+                                 steering_,
+                                 *events_,
+                                 hand_over_,
+                                 flows_,
+                                 pool_,
+                                 extensions_,
+                                 telemetry_,
+                                 flow_control_,
+                                 congestion_,
+                                 congestion_flows_,
+                                 control_,
+                                 control_cores_,
+                                 arena_,
+                                 ids_,
+                                 false,
+                                 0,
+                                 false},
+                                neighbors));
   for (auto& [key, region] : regions_)
     must(memory_.add_at(MemoryKey{key}, kPd, region.va, region.bytes.data(), region.bytes.size(),
                         config.region_access));

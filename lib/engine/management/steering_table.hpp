@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "wire/net/rss_hash.hpp"
+#include "engine/management/rss_hash.hpp"
 #include "wire/net/steering_key.hpp"
 
 namespace roci {

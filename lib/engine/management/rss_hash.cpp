@@ -1,4 +1,4 @@
-#include "wire/net/rss_hash.hpp"
+#include "engine/management/rss_hash.hpp"
 
 #include <rte_byteorder.h>
 #include <rte_thash.h>

@@ -1,6 +1,6 @@
 // Hash of receive side scaling, with the published vectors of its specification ("Verifying the RSS Hash Calculation",
 // Windows network driver documentation).
-#include "wire/net/rss_hash.hpp"
+#include "engine/management/rss_hash.hpp"
 
 #include <gtest/gtest.h>
 
