@@ -19,6 +19,7 @@
 #include "roci-run/networks.hpp"
 #include "roci-run/program.hpp"
 #include "roci-run/stats_tables.hpp"
+#include "roci-run/supported.hpp"
 #include "roci/version.h"
 
 namespace roci::run {
@@ -26,7 +27,7 @@ namespace {
 
 struct Options {
   std::string net, config, cc, identity, stop;
-  bool list = false, stats = false, doctor = false;
+  bool list = false, stats = false, doctor = false, supported = false, json = false;
   std::optional<double> loss, corrupt, duplicate, reorder;
   std::string delay;
   std::vector<std::string> command;
@@ -165,6 +166,7 @@ int check_machine() {
 
 int run(const Options& options) {
   if (options.doctor) return check_machine();
+  if (options.supported) return print_result(options.json ? supported_json() : supported_table());
   if (options.list) return print_result(networks_table());
   if (!options.stop.empty()) return print_result(stop_network(options.stop));
   if (options.command.empty()) return complain({"PROGRAM is missing; see 'roci-run --help'"});
@@ -229,6 +231,14 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--doctor", options.doctor,
                "check whether this machine can run programs, and print what to change")
       ->group("Machine");
+  const char* programs = "Programs";
+  auto* supported =
+      app.add_flag("--supported", options.supported,
+                   "list programs that were run, with version and test, and programs that do not run")
+          ->group(programs);
+  app.add_flag("--json", options.json, "with --supported: print a JSON array")
+      ->needs(supported)
+      ->group(programs);
 }
 
 int main_(int argc, char** argv) {
