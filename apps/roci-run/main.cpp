@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "congestion/profile.hpp"
 #include "net/device_identity.hpp"
@@ -111,6 +114,7 @@ Status set_up(const Options& options) {
   const auto programs = program_folder();
   if (!programs) return fail(programs.error());
   std::string device_name = "roci0";
+  std::vector<std::string> addresses;
   if (options.config.empty()) {
     NetConfig net;
     net.name = options.net.empty() ? "default" : options.net;
@@ -122,10 +126,11 @@ Status set_up(const Options& options) {
       ROCI_TRY(join_net(options, std::move(*file->net), true, *programs));
     } else {
       device_name = file->device->device.name;
+      addresses = file->device->device.addresses;
       ROCI_TRY(use_device(options, *file->device));
     }
   }
-  return set_environment(*programs, device_name);
+  return set_environment(*programs, device_name, addresses);
 }
 
 int run_with_stats(const std::vector<std::string>& command) {
