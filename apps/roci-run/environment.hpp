@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 
@@ -17,12 +18,17 @@ std::filesystem::path library_folder(const std::filesystem::path& programs);
 // Prepends `folder` to a colon-separated list, unless the list already starts with it.
 std::string prepended(const std::string& folder, const std::string& list);
 
-// Creates the tree that the path shim (lib/paths) shows as /sys/class/infiniband/NAME and /dev/infiniband. It is in the
-// runtime folder and created once per name.
-Result<std::filesystem::path> device_tree(const std::string& name);
+// First network interface that has one of the addresses ("10.0.0.1/24"); otherwise "lo".
+std::string interface_with(const std::vector<std::string>& addresses);
+
+// Creates the tree that the path shim (lib/paths) shows as /sys/class/infiniband/NAME, its virtual PCI function and
+// /dev/infiniband. The GIDs of the device belong to `interface`. The tree is in the runtime folder and created once per
+// name and interface.
+Result<std::filesystem::path> device_tree(const std::string& name, const std::string& interface);
 
 // Sets LD_LIBRARY_PATH. Also sets LD_PRELOAD and ROCI_PATHS if /dev/infiniband/uverbs0 is not a usable device or the
-// device is not in /sys.
-Status set_environment(const std::filesystem::path& programs, const std::string& device_name);
+// device is not in /sys. `addresses`: those of the device, if they are known.
+Status set_environment(const std::filesystem::path& programs, const std::string& device_name,
+                       const std::vector<std::string>& addresses);
 
 }  // namespace roci::run

@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "congestion/profile.hpp"
 #include "net/device_identity.hpp"
@@ -19,6 +22,7 @@
 #include "roci-run/networks.hpp"
 #include "roci-run/program.hpp"
 #include "roci-run/stats_tables.hpp"
+#include "roci-run/supported.hpp"
 #include "roci/version.h"
 
 namespace roci::run {
@@ -26,7 +30,7 @@ namespace {
 
 struct Options {
   std::string net, config, cc, identity, stop;
-  bool list = false, stats = false, doctor = false;
+  bool list = false, stats = false, doctor = false, supported = false, json = false;
   std::optional<double> loss, corrupt, duplicate, reorder;
   std::string delay;
   std::vector<std::string> command;
@@ -110,6 +114,7 @@ Status set_up(const Options& options) {
   const auto programs = program_folder();
   if (!programs) return fail(programs.error());
   std::string device_name = "roci0";
+  std::vector<std::string> addresses;
   if (options.config.empty()) {
     NetConfig net;
     net.name = options.net.empty() ? "default" : options.net;
@@ -121,10 +126,11 @@ Status set_up(const Options& options) {
       ROCI_TRY(join_net(options, std::move(*file->net), true, *programs));
     } else {
       device_name = file->device->device.name;
+      addresses = file->device->device.addresses;
       ROCI_TRY(use_device(options, *file->device));
     }
   }
-  return set_environment(*programs, device_name);
+  return set_environment(*programs, device_name, addresses);
 }
 
 int run_with_stats(const std::vector<std::string>& command) {
@@ -165,6 +171,7 @@ int check_machine() {
 
 int run(const Options& options) {
   if (options.doctor) return check_machine();
+  if (options.supported) return print_result(options.json ? supported_json() : supported_table());
   if (options.list) return print_result(networks_table());
   if (!options.stop.empty()) return print_result(stop_network(options.stop));
   if (options.command.empty()) return complain({"PROGRAM is missing; see 'roci-run --help'"});
@@ -229,6 +236,14 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--doctor", options.doctor,
                "check whether this machine can run programs, and print what to change")
       ->group("Machine");
+  const char* programs = "Programs";
+  auto* supported =
+      app.add_flag("--supported", options.supported,
+                   "list programs that were run, with version and test, and programs that do not run")
+          ->group(programs);
+  app.add_flag("--json", options.json, "with --supported: print a JSON array")
+      ->needs(supported)
+      ->group(programs);
 }
 
 int main_(int argc, char** argv) {

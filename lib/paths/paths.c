@@ -2,10 +2,16 @@
  * preloaded, without root and without changing these folders. Some programs (UCX) check for a device's files in
  * addition to libibverbs, and ignore devices without files.
  *
- * ROCI_PATHS is a tree with `sys/class/infiniband/NAME/...` and `dev/infiniband/NAME`. A path in one of the two
- * folders is redirected if the tree contains it and the real path does not exist or is not accessible. Paths in /sys
- * are redirected into the tree. Paths in /dev are redirected to /dev/null, a character device that can be read and
- * written. Existing accessible files stay visible. */
+ * ROCI_PATHS is a tree with `sys/class/infiniband/NAME` and `dev/infiniband/NAME`. NAME is a symbolic link to the
+ * device below a virtual PCI function in `sys/devices/pciDOMAIN:00`; `sys/bus/pci/devices` and `sys/class/pci_bus` have
+ * links to it, as on a real machine. A path in one of these folders is redirected if the tree contains it and the real
+ * path does not exist or is not accessible. The folders themselves are redirected only in /sys/class/infiniband and
+ * /dev/infiniband, so that programs which list the PCI bus see the bus of the machine. Paths in /sys are redirected into
+ * the tree. Paths in /dev are redirected to /dev/null, a character device that can be read and written. Existing
+ * accessible files stay visible.
+ *
+ * Relative paths are redirected only if they are relative to a descriptor of the root folder (hwloc). realpath() returns
+ * paths in the tree without the folder of the tree. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -25,6 +31,8 @@
 
 static const char kSys[] = "/sys/class/infiniband";
 static const char kDev[] = "/dev/infiniband";
+/* Prefixes of the paths of the virtual PCI function. */
+static const char* const kPci[] = {"/sys/devices/pci", "/sys/bus/pci/devices/", "/sys/class/pci_bus/"};
 
 /* Does not call access(), which this file replaces. */
 static int may(const char* path, int mode) { return syscall(SYS_faccessat, AT_FDCWD, path, mode) == 0; }
@@ -33,15 +41,28 @@ static int is_below(const char* path, const char* folder, size_t length) {
   return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
+static int is_in_pci(const char* path) {
+  for (size_t i = 0; i < sizeof kPci / sizeof kPci[0]; ++i) {
+    const size_t length = strlen(kPci[i]);
+    if (strncmp(path, kPci[i], length) == 0 && path[length] != '\0') return 1;
+  }
+  return 0;
+}
+
+static const char* tree_folder(void) {
+  const char* tree = secure_getenv("ROCI_PATHS");
+  return tree == NULL || tree[0] == '\0' ? NULL : tree;
+}
+
 /* Returns the path to use: `path`, "/dev/null", or a path in `buffer`, which has PATH_MAX bytes. Does not change
  * errno. */
 static const char* redirect(const char* path, char* buffer) {
   if (path == NULL || path[0] != '/') return path;
-  const int in_sys = is_below(path, kSys, sizeof kSys - 1);
+  const int in_sys = is_below(path, kSys, sizeof kSys - 1) || is_in_pci(path);
   const int in_dev = !in_sys && is_below(path, kDev, sizeof kDev - 1);
   if (!in_sys && !in_dev) return path;
-  const char* tree = secure_getenv("ROCI_PATHS");
-  if (tree == NULL || tree[0] == '\0') return path;
+  const char* tree = tree_folder();
+  if (tree == NULL) return path;
   const int before = errno;
   const char* instead = path;
   if (!may(path, in_sys ? R_OK : R_OK | W_OK)) {
@@ -53,6 +74,27 @@ static const char* redirect(const char* path, char* buffer) {
   }
   errno = before;
   return instead;
+}
+
+static int is_root(int folder) {
+  struct stat one, root;
+  return syscall(SYS_newfstatat, folder, "", &one, AT_EMPTY_PATH) == 0 &&
+         syscall(SYS_newfstatat, AT_FDCWD, "/", &root, 0) == 0 && one.st_dev == root.st_dev &&
+         one.st_ino == root.st_ino;
+}
+
+/* The same for a path relative to `folder`. */
+static const char* redirect_at(int folder, const char* path, char* buffer) {
+  if (path == NULL || folder < 0 || (strncmp(path, "sys/", 4) != 0 && strncmp(path, "dev/", 4) != 0))
+    return redirect(path, buffer);
+  char absolute[PATH_MAX];
+  const int before = errno;
+  const int length = snprintf(absolute, sizeof absolute, "/%s", path);
+  const int below_root = length > 0 && length < PATH_MAX && tree_folder() != NULL && is_root(folder);
+  errno = before;
+  if (!below_root) return path;
+  const char* instead = redirect(absolute, buffer);
+  return instead == absolute ? path : instead;
 }
 
 /* Resolves libc's function of this name at the first call. */
@@ -88,15 +130,15 @@ EXPORT int lstat64(const char* path, struct stat64* out) {
 }
 EXPORT int fstatat(int folder, const char* path, struct stat* out, int flags) {
   REAL(int, fstatat, int, const char*, struct stat*, int);
-  return real(folder, redirect(path, buffer), out, flags);
+  return real(folder, redirect_at(folder, path, buffer), out, flags);
 }
 EXPORT int fstatat64(int folder, const char* path, struct stat64* out, int flags) {
   REAL(int, fstatat64, int, const char*, struct stat64*, int);
-  return real(folder, redirect(path, buffer), out, flags);
+  return real(folder, redirect_at(folder, path, buffer), out, flags);
 }
 EXPORT int statx(int folder, const char* path, int flags, unsigned mask, struct statx* out) {
   REAL(int, statx, int, const char*, int, unsigned, struct statx*);
-  return real(folder, redirect(path, buffer), flags, mask, out);
+  return real(folder, redirect_at(folder, path, buffer), flags, mask, out);
 }
 /* Used by programs that were built with a glibc before 2.33. */
 EXPORT int __xstat(int version, const char* path, struct stat* out) {
@@ -130,7 +172,7 @@ EXPORT int euidaccess(const char* path, int mode) {
 }
 EXPORT int faccessat(int folder, const char* path, int mode, int flags) {
   REAL(int, faccessat, int, const char*, int, int);
-  return real(folder, redirect(path, buffer), mode, flags);
+  return real(folder, redirect_at(folder, path, buffer), mode, flags);
 }
 
 /* open() has a third argument if it may create a file. */
@@ -156,12 +198,12 @@ EXPORT int open64(const char* path, int flags, ...) {
 EXPORT int openat(int folder, const char* path, int flags, ...) {
   REAL(int, openat, int, const char*, int, ...);
   MODE_BEHIND(flags)
-  return real(folder, redirect(path, buffer), flags, mode);
+  return real(folder, redirect_at(folder, path, buffer), flags, mode);
 }
 EXPORT int openat64(int folder, const char* path, int flags, ...) {
   REAL(int, openat64, int, const char*, int, ...);
   MODE_BEHIND(flags)
-  return real(folder, redirect(path, buffer), flags, mode);
+  return real(folder, redirect_at(folder, path, buffer), flags, mode);
 }
 /* Variants of the calls above with _FORTIFY_SOURCE. */
 EXPORT int __open_2(const char* path, int flags) {
@@ -173,13 +215,31 @@ EXPORT int __open64_2(const char* path, int flags) {
   return real(redirect(path, buffer), flags);
 }
 
+EXPORT int __openat_2(int folder, const char* path, int flags) {
+  REAL(int, __openat_2, int, const char*, int);
+  return real(folder, redirect_at(folder, path, buffer), flags);
+}
+EXPORT int __openat64_2(int folder, const char* path, int flags) {
+  REAL(int, __openat64_2, int, const char*, int);
+  return real(folder, redirect_at(folder, path, buffer), flags);
+}
+
 EXPORT ssize_t readlink(const char* path, char* out, size_t size) {
   REAL(ssize_t, readlink, const char*, char*, size_t);
   return real(redirect(path, buffer), out, size);
 }
 EXPORT ssize_t readlinkat(int folder, const char* path, char* out, size_t size) {
   REAL(ssize_t, readlinkat, int, const char*, char*, size_t);
-  return real(folder, redirect(path, buffer), out, size);
+  return real(folder, redirect_at(folder, path, buffer), out, size);
+}
+
+EXPORT ssize_t __readlink_chk(const char* path, char* out, size_t size, size_t capacity) {
+  REAL(ssize_t, __readlink_chk, const char*, char*, size_t, size_t);
+  return real(redirect(path, buffer), out, size, capacity);
+}
+EXPORT ssize_t __readlinkat_chk(int folder, const char* path, char* out, size_t size, size_t capacity) {
+  REAL(ssize_t, __readlinkat_chk, int, const char*, char*, size_t, size_t);
+  return real(folder, redirect_at(folder, path, buffer), out, size, capacity);
 }
 
 /* `ls -l` calls these for each file. */
@@ -215,11 +275,30 @@ EXPORT DIR* opendir(const char* path) {
   REAL(DIR*, opendir, const char*);
   return real(redirect(path, buffer));
 }
+
+EXPORT char* realpath(const char* path, char* out);
+
+/* Removes the folder of the tree from a result of realpath(), so that it is the path on a real machine. */
+static char* without_tree(char* path) {
+  char root[PATH_MAX];
+  const char* tree = tree_folder();
+  if (path == NULL || tree == NULL || realpath(tree, root) == NULL) return path;
+  const size_t length = strlen(root);
+  if (strncmp(path, root, length) == 0 && path[length] == '/')
+    memmove(path, path + length, strlen(path + length) + 1);
+  return path;
+}
+
 EXPORT char* realpath(const char* path, char* out) {
   REAL(char*, realpath, const char*, char*);
-  return real(redirect(path, buffer), out);
+  const char* instead = redirect(path, buffer);
+  char* found = real(instead, out);
+  return instead == path ? found : without_tree(found);
 }
 EXPORT char* __realpath_chk(const char* path, char* out, size_t size) {
   REAL(char*, __realpath_chk, const char*, char*, size_t);
-  return real(redirect(path, buffer), out, size);
+  const char* instead = redirect(path, buffer);
+  char* found = real(instead, out, size);
+  return instead == path ? found : without_tree(found);
 }
+EXPORT char* canonicalize_file_name(const char* path) { return realpath(path, NULL); }

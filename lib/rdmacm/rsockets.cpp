@@ -63,7 +63,12 @@ int rbind(int number, const sockaddr* address, socklen_t length) {
   return socket != nullptr ? socket->bind(*address, length) : -1;
 }
 
-int rlisten(int number, int backlog) { return call(number, &Socket::listen, backlog); }
+int rlisten(int number, int backlog) {
+  const auto socket = find(number);
+  if (socket == nullptr || socket->listen(backlog) != 0) return -1;
+  socket->answer_in_background();
+  return 0;
+}
 
 int raccept(int number, sockaddr* address, socklen_t* length) {
   const auto socket = find(number);

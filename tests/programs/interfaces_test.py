@@ -47,6 +47,19 @@ class KernelInterfaces(Programs):
             with self.subTest(tool):
                 self.run_pair("af_xdp", 1500, ",start_queue=0", tool, "-d", "roci0", "-c", "RC", "-n", "100", "-s", "4096")
 
+    def test_device_files_name_the_interface_with_an_address_of_the_device(self):
+        subprocess.run(["ip", "addr", "add", "10.66.9.9/24", "dev", "veth1"], check=True)
+        self.addCleanup(subprocess.run, ["ip", "addr", "del", "10.66.9.9/24", "dev", "veth1"], check=True)
+        file = self.folder / "named.yaml"
+        for addresses, interface in (("10.66.9.9/24", "veth1"), ('"fd66::1/64", 10.66.9.9/16', "veth1"), ("10.66.9.8/24", "lo")):
+            file.write_text(f"device:\n  port: {{device: net_null0}}\n  addresses: [{addresses}]\n", encoding="ascii")
+            sysfs = "/sys/class/infiniband/roci0"
+            done = subprocess.run([self.run_program, "--config", file, "sh", "-c",
+                                   f"cat {sysfs}/ports/1/gid_attrs/ndevs/[01] {sysfs}/device/class; readlink -f {sysfs}/device"],
+                                  env=self.environment, capture_output=True, text=True, timeout=LIMIT, check=False)
+            self.assertEqual((done.stdout, done.stderr), (f"{interface}\n{interface}\n0x020000\n"
+                                                          "/sys/devices/pciffff:00/ffff:00:00.0\n", ""), addresses)
+
     def refused(self, driver, interface, mtu=1500, command=()):
         file = self.folder / "refused.yaml"
         file.write_text(f"device:\n  port: {{device: 'net_{driver}0,iface={interface}', mtu: {mtu}}}\n"

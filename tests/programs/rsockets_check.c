@@ -36,6 +36,11 @@ static short poll_one(int fd, short events, int timeout) {
   return count == 0 ? 0 : entry.revents;
 }
 
+/* Starts a connection of a non-blocking socket. It may be established at once. */
+static void begin_connection(int socket, const struct sockaddr_in* where) {
+  CHECK(rconnect(socket, (const struct sockaddr*)where, sizeof *where) == 0 || errno == EINPROGRESS);
+}
+
 static int listen_somewhere(struct sockaddr_in* where, int buffers) {
   const int listener = rsocket(AF_INET, SOCK_STREAM, 0);
   CHECK(listener >= 0);
@@ -59,7 +64,7 @@ static void connect_both(int buffers, int* one, int* other) {
   *one = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
   CHECK(*one >= 0 && (rfcntl(*one, F_GETFL) & O_NONBLOCK));
   if (buffers != 0) CHECK(rsetsockopt(*one, SOL_SOCKET, SO_RCVBUF, &buffers, sizeof buffers) == 0);
-  CHECK(rconnect(*one, (struct sockaddr*)&where, sizeof where) == -1 && errno == EINPROGRESS);
+  begin_connection(*one, &where);
   /* One thread for both sockets: both must progress whichever is polled. */
   struct pollfd both[2] = {{*one, POLLOUT, 0}, {listener, POLLIN, 0}};
   *other = -1;
@@ -129,6 +134,31 @@ static void check_nobody_listens(void) {
   const int socket = rsocket(AF_INET, SOCK_STREAM, 0);
   CHECK(rconnect(socket, (struct sockaddr*)&where, sizeof where) == -1 && errno == ECONNREFUSED);
   CHECK(rclose(socket) == 0);
+}
+
+/* Connections are established without a call for the listener, as with the kernel's sockets: the client may send only
+   after it has all connections, while the server waits for the data of the first one. */
+static void check_connection_before_accept(void) {
+  enum { kConnections = 3 };
+  struct sockaddr_in where;
+  int clients[kConnections];
+  const int listener = listen_somewhere(&where, 0);
+  for (int i = 0; i < kConnections; ++i) {
+    clients[i] = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    begin_connection(clients[i], &where);
+    CHECK(poll_one(clients[i], POLLOUT, kWait) == POLLOUT);
+    CHECK(rsend(clients[i], "x", 1, 0) == 1);
+  }
+  struct pollfd kernel = {listener, POLLIN, 0};
+  CHECK(poll(&kernel, 1, kWait) == 1 && kernel.revents == POLLIN);
+  for (int i = 0; i < kConnections; ++i) {
+    char byte = 0;
+    const int peer = raccept(listener, NULL, NULL);
+    CHECK(peer >= 0 && rrecv(peer, &byte, 1, MSG_WAITALL) == 1 && byte == 'x');
+    CHECK(rclose(peer) == 0 && rclose(clients[i]) == 0);
+  }
+  CHECK(poll_one(listener, POLLIN, 20) == 0 && poll(&kernel, 1, 20) == 0);
+  CHECK(rclose(listener) == 0);
 }
 
 static void check_poll_with_kernel(void) {
@@ -237,7 +267,7 @@ static void check_mapped_memory(void) {
   CHECK(rfcntl(listener, F_SETFL, O_NONBLOCK) == 0);
   CHECK(rsetsockopt(listener, SOL_RDMA, RDMA_IOMAPSIZE, &one, sizeof one) == 0);
   const int a = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-  CHECK(rconnect(a, (struct sockaddr*)&where, sizeof where) == -1 && errno == EINPROGRESS);
+  begin_connection(a, &where);
   struct pollfd both[2] = {{a, POLLOUT, 0}, {listener, POLLIN, 0}};
   int b = -1;
   while (b < 0 || !(both[0].revents & POLLOUT)) {
@@ -300,6 +330,7 @@ int main(int count, char** arguments) {
   check_half_close();
   check_gone_peer();
   check_nobody_listens();
+  check_connection_before_accept();
   check_poll_with_kernel();
   check_threads();
   check_close_wakes();

@@ -94,7 +94,8 @@ class Rsockets(RsocketPairs):
 
     def test_iperf3_transfers_over_librspreload(self):
         """iperf3 waits with select(), for a listener and accepted sockets. It prints an error for TCP_INFO, which it needs
-        for the number of retransmissions only."""
+        for the number of retransmissions only. The receiver stops at a message of the other connection, which may arrive
+        before the last data: it has reported 63.9 MBytes."""
         for options in (("-n", "64M"), ("-n", "64M", "-R")):
             with self.subTest(options):
                 command = ("env", self.preload(), "iperf3", "--forceflush", "-p", free_port())
@@ -102,7 +103,7 @@ class Rsockets(RsocketPairs):
                 self.wait_for_line(server, "Server listening")
                 client = self.wait(self.start(*command, "-c", self.server, *options))
                 self.assertEqual(client.status, 0, client.text)
-                self.assertRegex(client.text, r"6[4-9]\.\d MBytes .* receiver")
+                self.assertRegex(client.text, r"6[3-9]\.\d MBytes .* receiver")
                 self.assertEqual(self.wait(server).status, 0)
 
     def test_rstream_fails_after_peer_is_killed(self):

@@ -57,9 +57,11 @@ print(*sorted(path for path in paths if "libibverbs" in path or "librdmacm" in p
         self.assertRegex(done.text, r"^\S+/rocinante/libibverbs\.so\.1 \S+/rocinante/librdmacm\.so\.1\n$")
 
     def test_tree_of_the_device_is_listed_with_attributes(self):
-        done = self.wait(self.start("ls", "-lR", "/sys/class/infiniband/"))
+        done = self.wait(self.start("ls", "-lR", "/sys/class/infiniband/", "/sys/class/infiniband/roci0/"))
         self.assertEqual(done.status, 0, done.text)
         self.assertIn("node_type", done.text)
+        self.assertRegex(done.text, r"(?m)^l\S+ .* roci0 -> \.\./\.\./devices/pci\S+/infiniband/roci0$")
+        self.assertRegex(done.text, r"(?m)^l\S+ .* device -> \.\./\.\./\.\./\w{4}:00:00\.0$")
         self.assertNotIn("No such file", done.text)
 
     def test_stats_option_reports_counters_of_both_processes(self):

@@ -194,6 +194,39 @@ class RociRun(unittest.TestCase):
         out, _ = process.communicate(timeout=30)
         self.assertEqual((out, process.returncode), ("on\n", 4))
 
+    # --- Supported programs
+
+    def test_lists_supported_programs_as_table_and_json(self):
+        done = self.run_("--supported", "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        programs = json.loads(done.stdout)
+        self.assertEqual({one["verdict"] for one in programs}, {"test", "by hand", "does not run"})
+        data = (SOURCE / "docs/programs.yaml").read_text(encoding="utf-8")
+        self.assertEqual(len(programs), len(re.findall(r"(?m)^  - program: ", data)))
+        for one in programs:
+            self.assertEqual(list(one), ["program", "commands", "version", "distribution", "services", "verdict", "tests",
+                                         "note"])
+            self.assertEqual(bool(one["tests"]), one["verdict"] == "test", one)
+            self.assertNotRegex(json.dumps(one), r"`|\]\(", "Markdown")
+        [perftest] = [one for one in programs if one["program"] == "perftest"]
+        self.assertIn("ib_write_bw", perftest["commands"])
+        self.assertIn("programs_perftest", perftest["tests"])
+
+        table = self.run_("--supported")
+        self.assertEqual((table.returncode, table.stderr), (0, ""))
+        lines = table.stdout.splitlines()
+        self.assertRegex(lines[0], r"^program +version +distribution +verdict$")
+        rows = [line for line in lines[1:] if not line.startswith(" ")]
+        self.assertEqual(len(rows), len(programs))
+        for one, row in zip(programs, rows):
+            self.assertTrue(row.startswith(one["program"]), row)
+            self.assertTrue(row.endswith(f"  {one['verdict']}"), row)
+        self.assertIn("  commands: ib_send_bw, ib_send_lat, ib_write_bw,", table.stdout)
+        self.assertIn("  tests: programs_perftest, ", table.stdout)
+        self.assertLessEqual(max(map(len, lines)), 120)
+        self.assertFalse(self.runtime.exists(), "no network was created")
+        self.expect_error("--json requires --supported", "--json", "true")
+
     # --- Networks
 
     def test_sets_program_environment_and_private_runtime_folder(self):

@@ -41,6 +41,8 @@ class Socket {
   virtual int get_option(int level, int option, void* value, socklen_t* length) = 0;
   // EOPNOTSUPP for datagrams.
   virtual int listen(int backlog);
+  // Starts a thread that answers the requests of a listener between calls for it.
+  virtual void answer_in_background() {}
   virtual std::shared_ptr<Socket> accept();  // null with errno on failure
   virtual off_t map(void* memory, size_t length, int protection, off_t offset);
   virtual int unmap(void* memory, size_t length);

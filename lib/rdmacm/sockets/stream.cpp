@@ -60,6 +60,7 @@ Stream::Stream(int domain) : Socket(domain) {}
 bool Stream::make_id() { return id_ != nullptr || rdma_create_id(channel_, &id_, this, RDMA_PS_TCP) == 0; }
 
 Stream::~Stream() {
+  listener_thread_.reset();
   accepted_.clear();
   for (const Request& request : requests_) rdma_destroy_id(request.id);
   link_.reset();
@@ -102,6 +103,15 @@ int Stream::listen(int backlog) {
   return 0;
 }
 
+void Stream::answer_in_background() {
+  const Lock guard(mutex_);
+  if (stage_ != Stage::kListening || closed_ || listener_thread_ != nullptr) return;
+  listener_thread_ = std::make_unique<ListenerThread>(channel_->fd, [this] {
+    const Lock lock(mutex_);
+    if (!closed_) progress();
+  });
+}
+
 std::shared_ptr<Socket> Stream::accept() {
   Lock lock(mutex_);
   if (stage_ != Stage::kListening) {
@@ -115,6 +125,7 @@ std::shared_ptr<Socket> Stream::accept() {
   }
   auto out = std::move(accepted_.front());
   accepted_.pop_front();
+  wait_point_.set_ready(!accepted_.empty());
   // rdma-core's librspreload.so allocates its own number for a socket before the call. Its select() reports the wrong
   // socket unless the number that it gets from the call is higher.
   out->wait_point_.renumber();
@@ -235,6 +246,8 @@ void Stream::answer_requests() {
     requests_.pop_front();
     if (auto fresh = answer(request)) accepted_.push_back(std::move(fresh));
   }
+  // The events of the requests may have been consumed by another thread than those that wait for a stream.
+  wait_point_.set_ready(!accepted_.empty());
 }
 
 bool Stream::has_failed() {
@@ -281,6 +294,8 @@ int Stream::shutdown(int how) {
 }
 
 int Stream::close() {
+  // A child process does not have the thread, which may hold the lock at the time of the fork().
+  if (listener_thread_ != nullptr && listener_thread_->is_of_parent()) return 0;
   Lock lock(mutex_);
   if (stage_ == Stage::kOpen || stage_ == Stage::kAccepting) {
     if (stage_ == Stage::kAccepting) static_cast<void>(wait_until_open(lock, true));
@@ -297,6 +312,8 @@ int Stream::close() {
   }
   closed_ = true;
   wait_point_.ring();
+  const std::unique_ptr<ListenerThread> thread = std::move(listener_thread_);
+  lock.unlock();  // before the thread is joined
   return 0;
 }
 

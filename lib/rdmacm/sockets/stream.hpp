@@ -3,13 +3,15 @@
 //   fresh ─► bound ─► listening ─► (accept) ─► accepting ─┐
 //     └───────┴─► finding ─► routing ─► connecting ───────┴─► open      failed: from any of finding … accepting
 //
-// The socket has no thread. Calls for the socket process events of the connection and completions. One thread may send
-// while another one receives. Concurrent senders are serialized, and so are concurrent receivers.
+// Calls for the socket process events of the connection and completions; only a listener has a thread. One thread may
+// send while another one receives. Concurrent senders are serialized, and so are concurrent receivers.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "rdmacm/id.hpp"
+#include "rdmacm/sockets/listener_thread.hpp"
 #include "rdmacm/sockets/socket.hpp"
 #include "rdmacm/sockets/stream_link.hpp"
 
@@ -24,6 +26,7 @@ class Stream final : public Socket {
 
   int bind(const sockaddr& address, socklen_t length) override;
   int listen(int backlog) override;
+  void answer_in_background() override;
   std::shared_ptr<Socket> accept() override;
   int connect(const sockaddr& address, socklen_t length) override;
   ssize_t send(std::span<const iovec> from, int flags, const sockaddr* to, socklen_t length) override;
@@ -105,6 +108,7 @@ class Stream final : public Socket {
   std::deque<Request> requests_;
   std::deque<std::shared_ptr<Stream>> accepted_;
   size_t most_accepted_ = 0;
+  std::unique_ptr<ListenerThread> listener_thread_;
   Clock::time_point last_completion_ = Clock::now();  // time of the last completion
 };
 

@@ -40,15 +40,31 @@ void WaitPoint::renumber() {
 void WaitPoint::leave(bool took_events) {
   --sleepers_;
   if (took_events && sleepers_ > 0) ring();
-  if (!rung_ || sleepers_ > 0) return;
-  uint64_t count = 0;
-  rung_ = read(event_fd_, &count, sizeof count) < 0;
+  if (rung_ && sleepers_ == 0 && !ready_) drain();
 }
 
 void WaitPoint::ring() {
-  if (sleepers_ == 0) return;
+  if (sleepers_ > 0) write_event();
+}
+
+void WaitPoint::set_ready(bool ready) {
+  if (ready == ready_) return;
+  ready_ = ready;
+  if (ready) {
+    write_event();
+  } else if (rung_ && sleepers_ == 0) {
+    drain();
+  }
+}
+
+void WaitPoint::write_event() {
   const uint64_t one = 1;
   rung_ = write(event_fd_, &one, sizeof one) == sizeof one || rung_;
+}
+
+void WaitPoint::drain() {
+  uint64_t count = 0;
+  rung_ = read(event_fd_, &count, sizeof count) < 0;
 }
 
 int sleep_on(int fd, Clock::time_point until) {

@@ -27,12 +27,17 @@ class WaitPoint {
   void leave(bool took_events);
   // Wakes all sleeping threads.
   void ring();
+  // While set, fd() is readable also without events, and no thread sleeps. With the socket's lock held.
+  void set_ready(bool ready);
 
  private:
+  void write_event();
+  void drain();
+
   int set_ = -1;
   int event_fd_ = -1;
   unsigned sleepers_ = 0;
-  bool rung_ = false;
+  bool rung_ = false, ready_ = false;
 };
 
 // Sleeps until the descriptor is readable or the time is reached. Returns -1 with errno after a signal.

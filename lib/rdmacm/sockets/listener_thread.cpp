@@ -1,0 +1,52 @@
+#include "rdmacm/sockets/listener_thread.hpp"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/os/quiet_signals.hpp"
+
+namespace roci::rdmacm::sockets {
+
+ListenerThread::ListenerThread(int fd, std::function<void()> serve)
+    : process_(getpid()), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (stop_ < 0) return;
+  const QuietSignals guard;
+  try {
+    thread_ = std::thread([this, fd, serve = std::move(serve)] { run(fd, serve); });
+  } catch (const std::system_error&) {
+    // no thread can be created
+  }
+}
+
+ListenerThread::~ListenerThread() {
+  if (thread_.joinable()) {
+    if (is_of_parent()) {
+      thread_.detach();
+    } else {
+      eventfd_write(stop_, 1);
+      thread_.join();
+    }
+  }
+  if (stop_ >= 0) ::close(stop_);
+}
+
+bool ListenerThread::is_of_parent() const { return getpid() != process_; }
+
+void ListenerThread::run(int fd, const std::function<void()>& serve) const {
+  pthread_setname_np(pthread_self(), "roci-listener");
+  for (;;) {
+    std::array<pollfd, 2> entries{pollfd{fd, POLLIN, 0}, pollfd{stop_, POLLIN, 0}};
+    if (::poll(entries.data(), entries.size(), -1) < 0 && errno != EINTR) return;
+    if (entries[1].revents != 0 || (entries[0].revents & ~POLLIN) != 0) return;
+    if (entries[0].revents != 0) serve();
+  }
+}
+
+}  // namespace roci::rdmacm::sockets

@@ -1,0 +1,34 @@
+// Thread that answers the requests of a listening socket while the program makes no call for the socket. A client may
+// wait for several connections before it sends, and the server may wait for the data of the first one before it accepts
+// the second one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <thread>
+
+namespace roci::rdmacm::sockets {
+
+class ListenerThread {
+ public:
+  // Calls `serve` while the descriptor is readable. If no thread can be created, only calls of the program answer
+  // requests.
+  ListenerThread(int fd, std::function<void()> serve);
+  // Waits until `serve` has returned; the caller holds no lock that `serve` requires.
+  ~ListenerThread();
+  ListenerThread(const ListenerThread&) = delete;
+  ListenerThread& operator=(const ListenerThread&) = delete;
+
+  // True in a child process after fork(), which does not have the thread.
+  [[nodiscard]] bool is_of_parent() const;
+
+ private:
+  void run(int fd, const std::function<void()>& serve) const;
+
+  const pid_t process_;
+  int stop_ = -1;  // eventfd, shared with child processes
+  std::thread thread_;
+};
+
+}  // namespace roci::rdmacm::sockets
