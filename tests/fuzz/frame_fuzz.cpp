@@ -7,6 +7,7 @@
 #include "fuzz/fuzz_target.hpp"
 #include "wire/headers/checksum.hpp"
 #include "wire/icrc/icrc.hpp"
+#include "wire/net/steering_key.hpp"
 #include "wire/roce/packet_fields.hpp"
 
 namespace {
@@ -39,6 +40,34 @@ void check_head(const uint8_t* data, uint32_t size, uint32_t head) {
   if (view.kind == FrameKind::kRoce) require(view.payload_offset <= head);
 }
 
+rte_mbuf segment_of(uint8_t* bytes, uint32_t length) {
+  rte_mbuf segment{};
+  segment.buf_addr = bytes;
+  segment.data_len = static_cast<uint16_t>(length);
+  segment.pkt_len = length;
+  segment.nb_segs = 1;
+  return segment;
+}
+
+// The fields for flow rules do not depend on the segments of the frame.
+void check_steering(const uint8_t* data, uint32_t size, uint32_t head) {
+  const auto whole = std::make_unique<uint8_t[]>(size);
+  const auto first = std::make_unique<uint8_t[]>(head);
+  const auto second = std::make_unique<uint8_t[]>(size - head);
+  std::memcpy(whole.get(), data, size);
+  std::memcpy(first.get(), data, head);
+  std::memcpy(second.get(), data + head, size - head);
+  const rte_mbuf one = segment_of(whole.get(), size);
+  rte_mbuf rest = segment_of(second.get(), size - head);
+  rte_mbuf chain = segment_of(first.get(), head);
+  chain.pkt_len = size;
+  chain.nb_segs = 2;
+  chain.next = &rest;
+  const SteeringKey key = read_steering_key(one);
+  require(read_steering_key(chain) == key);
+  require(matches(key, key, SteeringKey{}) == (key == SteeringKey{}));
+}
+
 // Corrects the IPv4 checksum, which almost every change to the header breaks.
 void repair_checksum(uint8_t* data, uint32_t size) {
   const FrameView view = parse_frame(data, size, size);
@@ -62,5 +91,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   repair_checksum(repaired.data(), length);
   check_frame(repaired.data(), length);
   check_head(repaired.data(), length, data[size - 1] % (length + 1));
+  check_steering(data, length, data[size - 1] % (length + 1));
   return 0;
 }
