@@ -86,10 +86,7 @@ int rconnect(int number, const sockaddr* address, socklen_t length) {
 
 int rshutdown(int number, int how) { return call(number, &Socket::shutdown, how); }
 
-int rclose(int number) {
-  const auto socket = take(number);
-  return socket != nullptr ? socket->close() : -1;
-}
+int rclose(int number) { return close_socket(number); }
 
 ssize_t rrecv(int number, void* buffer, size_t length, int flags) {
   const iovec piece{buffer, length};

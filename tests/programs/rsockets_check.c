@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CHECK(condition)                                                                                  \
@@ -235,6 +236,37 @@ static void check_close_wakes(void) {
   CHECK(rclose(b) == 0);
 }
 
+/* A child process closes the sockets of its parent, as servers do before exec(), while threads of the parent use them. */
+static void check_fork(void) {
+  enum { kForks = 200 };
+  struct sockaddr_in where;
+  int sockets[2];
+  pthread_t threads[2];
+  const int listener = listen_somewhere(&where, 0);
+  connect_both(4096, &sockets[0], &sockets[1]);
+  CHECK(pthread_create(&threads[0], NULL, send_much, &sockets[0]) == 0);
+  CHECK(pthread_create(&threads[1], NULL, receive_much, &sockets[0]) == 0);
+  for (int i = 0; i < kForks; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20); /* ends a child that hangs */
+      char byte;
+      CHECK(rrecv(sockets[1], &byte, 1, MSG_DONTWAIT) == -1 && errno == EIO);
+      CHECK(rclose(listener) == 0 && rclose(sockets[0]) == 0 && rclose(sockets[1]) == 0);
+      CHECK(rclose(listener) == -1 && errno == EBADF);
+      _exit(0);
+    }
+    int status = -1;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+  }
+  pthread_t others[2];
+  CHECK(pthread_create(&others[0], NULL, send_much, &sockets[1]) == 0);
+  CHECK(pthread_create(&others[1], NULL, receive_much, &sockets[1]) == 0);
+  for (int i = 0; i < 2; ++i)
+    CHECK(pthread_join(threads[i], NULL) == 0 && pthread_join(others[i], NULL) == 0);
+  CHECK(rclose(sockets[0]) == 0 && rclose(sockets[1]) == 0 && rclose(listener) == 0);
+}
+
 static void check_options(void) {
   const int socket = rsocket(AF_INET, SOCK_STREAM, 0);
   int value = 1;
@@ -334,6 +366,7 @@ int main(int count, char** arguments) {
   check_poll_with_kernel();
   check_threads();
   check_close_wakes();
+  check_fork();
   check_options();
   check_mapped_memory();
   check_datagrams();

@@ -15,7 +15,7 @@
 namespace roci::rdmacm::sockets {
 
 ListenerThread::ListenerThread(int fd, std::function<void()> serve)
-    : process_(getpid()), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (stop_ < 0) return;
   const QuietSignals guard;
   try {
@@ -27,17 +27,11 @@ ListenerThread::ListenerThread(int fd, std::function<void()> serve)
 
 ListenerThread::~ListenerThread() {
   if (thread_.joinable()) {
-    if (is_of_parent()) {
-      thread_.detach();
-    } else {
-      eventfd_write(stop_, 1);
-      thread_.join();
-    }
+    eventfd_write(stop_, 1);
+    thread_.join();
   }
   if (stop_ >= 0) ::close(stop_);
 }
-
-bool ListenerThread::is_of_parent() const { return getpid() != process_; }
 
 void ListenerThread::run(int fd, const std::function<void()>& serve) const {
   pthread_setname_np(pthread_self(), "roci-listener");

@@ -3,8 +3,6 @@
 // the second one.
 #pragma once
 
-#include <sys/types.h>
-
 #include <functional>
 #include <thread>
 
@@ -20,14 +18,10 @@ class ListenerThread {
   ListenerThread(const ListenerThread&) = delete;
   ListenerThread& operator=(const ListenerThread&) = delete;
 
-  // True in a child process after fork(), which does not have the thread.
-  [[nodiscard]] bool is_of_parent() const;
-
  private:
   void run(int fd, const std::function<void()>& serve) const;
 
-  const pid_t process_;
-  int stop_ = -1;  // eventfd, shared with child processes
+  int stop_ = -1;  // eventfd
   std::thread thread_;
 };
 

@@ -1,7 +1,10 @@
 #include "rdmacm/sockets/socket.hpp"
 
 #include <netinet/in.h>
+#include <pthread.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <numeric>
@@ -17,8 +20,23 @@ struct Table {
   std::shared_mutex mutex;
   std::vector<std::shared_ptr<Socket>> by_number;
 };
+// Number of times that this process and its ancestors were forked since the first socket.
+std::atomic<unsigned> forks{0};
+
+Table& table();
+void before_fork() { table().mutex.lock(); }
+void in_parent() { table().mutex.unlock(); }
+void in_child() {
+  forks.fetch_add(1, std::memory_order_relaxed);
+  new (&table().mutex)
+      std::shared_mutex;  // only the thread that locked it may unlock it; this is another one
+}
+
 Table& table() {
-  static auto* const kTable = new Table;  // never destroyed, since programs use sockets during exit
+  static auto* const kTable = [] {
+    pthread_atfork(before_fork, in_parent, in_child);  // the table is consistent in the child
+    return new Table;  // never destroyed, since programs use sockets during exit
+  }();
   return *kTable;
 }
 
@@ -33,6 +51,10 @@ bool has_events(rdma_event_channel& channel) {
 constexpr std::chrono::microseconds kBusy{20};
 
 }  // namespace
+
+Socket::Socket(int domain) : domain_(domain), forks_(forks.load(std::memory_order_relaxed)) {}
+
+bool Socket::is_of_parent() const { return forks_ != forks.load(std::memory_order_relaxed); }
 
 Socket::~Socket() {
   if (channel_ != nullptr) rdma_destroy_event_channel(channel_);
@@ -147,7 +169,12 @@ std::shared_ptr<Socket> find(int number) {
   Table& all = table();
   const std::shared_lock guard(all.mutex);
   if (number >= 0 && static_cast<size_t>(number) < all.by_number.size()) {
-    if (const auto& found = all.by_number[static_cast<size_t>(number)]) return found;
+    const auto& found = all.by_number[static_cast<size_t>(number)];
+    if (found != nullptr && found->is_of_parent()) {
+      errno = EIO;
+      return nullptr;
+    }
+    if (found != nullptr) return found;
   }
   errno = EBADF;
   return nullptr;
@@ -170,13 +197,19 @@ int add(std::shared_ptr<Socket> socket) {
   return number;
 }
 
-std::shared_ptr<Socket> take(int number) {
-  auto found = find(number);
-  if (found == nullptr) return nullptr;
+int close_socket(int number) {
   Table& all = table();
-  const std::scoped_lock guard(all.mutex);
-  all.by_number[static_cast<size_t>(number)].reset();
-  return found;
+  std::shared_ptr<Socket> found;
+  {
+    const std::scoped_lock guard(all.mutex);
+    if (number >= 0 && static_cast<size_t>(number) < all.by_number.size())
+      found = std::move(all.by_number[static_cast<size_t>(number)]);
+  }
+  if (found == nullptr) return failed(EBADF);
+  if (!found->is_of_parent()) return found->close();
+  new std::shared_ptr<Socket>(
+      std::move(found));  // never destroyed: its locks may be held by threads of the parent
+  return ::close(number);
 }
 
 }  // namespace roci::rdmacm::sockets

@@ -23,12 +23,14 @@ using Lock = std::unique_lock<std::mutex>;
 
 class Socket {
  public:
-  explicit Socket(int domain) : domain_(domain) {}
+  explicit Socket(int domain);
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
   virtual ~Socket();
 
   [[nodiscard]] int fd() const { return wait_point_.fd(); }
+  // True in a child process after fork(). The device and its locks belong to the parent: only fd() may be used.
+  [[nodiscard]] bool is_of_parent() const;
 
   virtual int bind(const sockaddr& address, socklen_t length) = 0;
   virtual int connect(const sockaddr& address, socklen_t length) = 0;
@@ -84,7 +86,8 @@ class Socket {
   [[nodiscard]] virtual Clock::time_point wake_time() const = 0;
 
   const int domain_;
-  std::mutex mutex_;  // protects all members that are not atomic
+  const unsigned forks_;  // number of forks before the socket was created
+  std::mutex mutex_;      // protects all members that are not atomic
   bool closed_ = false;
   WaitPoint wait_point_;
   rdma_event_channel* channel_ = nullptr;
@@ -140,7 +143,7 @@ std::shared_ptr<Socket> make_datagrams(int domain);
 std::shared_ptr<Socket> find(int number);
 bool is_socket(int number);
 int add(std::shared_ptr<Socket> socket);
-// Removes the socket from the table and returns it.
-std::shared_ptr<Socket> take(int number);
+// rclose(). In a child process, only releases the number of a socket of the parent.
+int close_socket(int number);
 
 }  // namespace roci::rdmacm::sockets

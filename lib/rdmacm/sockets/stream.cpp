@@ -294,8 +294,6 @@ int Stream::shutdown(int how) {
 }
 
 int Stream::close() {
-  // A child process does not have the thread, which may hold the lock at the time of the fork().
-  if (listener_thread_ != nullptr && listener_thread_->is_of_parent()) return 0;
   Lock lock(mutex_);
   if (stage_ == Stage::kOpen || stage_ == Stage::kAccepting) {
     if (stage_ == Stage::kAccepting) static_cast<void>(wait_until_open(lock, true));
