@@ -61,6 +61,7 @@ enter() {
   unshare "${namespaces[@]}" bash -c '
     set -e
     mount --make-rprivate /
+    mount --bind "$1" "$1"  # unshare and pivot_root require that the root folder is a mount point
     mount -t proc proc "$1/proc"
     mount -t sysfs -o ro sysfs "$1/sys"
     mount -t cgroup2 cgroup2 "$1/sys/fs/cgroup" 2>/dev/null || true

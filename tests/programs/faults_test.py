@@ -7,7 +7,7 @@ import sys
 import unittest
 
 from programs import Faulty, Programs, free_port
-from ucx_programs import DATAGRAMS, MPI, RELIABLE, MpiJobs, UcxTransfers
+from ucx_programs import DATAGRAMS, MPI, RELIABLE, UCX_PERFTEST, MpiJobs, UcxTransfers
 
 Programs.run_program = sys.argv.pop(1)
 MpiJobs.mpi_check = sys.argv.pop(1)
@@ -99,7 +99,7 @@ class UcxKilledServer(KilledServer):
     environment_more = RELIABLE
 
     def test_client_fails_in_bounded_time(self):
-        text = self.end_of_client("ucx_perftest", "-t", "ucp_put_bw", "-s", "4096", "-n", "1000000000", limit=60)
+        text = self.end_of_client(*UCX_PERFTEST, "-t", "ucp_put_bw", "-s", "4096", "-n", "1000000000", limit=60)
         self.assertRegex(text, "transport retry counter exceeded|Endpoint timeout|Connection reset")
 
 

@@ -1,6 +1,7 @@
 """librdmacm programs of the distribution over the drop-in librdmacm.so.1."""
 
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -55,6 +56,10 @@ class Connections(RdmacmPrograms):
         self.serve_once(("rdma_server", "-s", self.server, "-p", port), ("rdma_client", "-s", self.server, "-p", port))
 
     def test_cmtime_reports_connect_time_and_server_continues(self):
+        usage = subprocess.run(["cmtime", "--help"], capture_output=True, text=True, check=False)
+        if "base_qpn" in usage.stdout + usage.stderr:
+            self.skipTest("this cmtime binds a TCP socket to the device's address too, which no interface of the kernel has "
+                          "(docs/install.md)")
         server_command, client_command = self.commands("cmtime")
         server, client = self.serve(server_command, (*client_command, "-c", "200"))
         self.assertRegex(client.text, r"connect +: +[\d.]+")

@@ -39,8 +39,8 @@ expect:
 # SHA-256 of the summaries of SCENARIO, the same in every build and on every machine. A change in the behavior of
 # hosts or switches changes them; update the values then.
 SUMMARIES = {
-    "dcqcn": "f6f90fc868f1287a799f721e509713a35efdfb9ac394ca153c7723b3ea2e5e61",
-    "dctcp": "ce8508fb45e28991362ddf92320bb1601b9134aa6673ed7c396f662ebf30b99f",
+    "dcqcn": "e431be947485ed98c973275bcdb0ce3bfd416e5dd31e5a884428673df71ad3cf",
+    "dctcp": "51edca970ecc7a57759e35e54d83f60eebebd776b79b42e52dc3e797004b7202",
 }
 
 

@@ -21,7 +21,10 @@ struct Done {
 // Temporary home directory, so that installed scripts and preferences have no effect.
 struct Home {
   std::string path = testing::TempDir() + "roci-wireshark-" + std::to_string(getpid());
-  Home() { std::filesystem::create_directory(path); }
+  Home() {
+    std::filesystem::create_directory(path);
+    std::filesystem::copy(std::string(ROCI_SOURCE_DIR) + "/config/wireshark/roci.lua", path);
+  }
   ~Home() {
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
@@ -35,8 +38,11 @@ const std::string& home() {
 }
 
 Done run(const std::string& arguments) {
+  // Wireshark 4.4 loads no Lua scripts for root.
+  const std::string as_user =
+      geteuid() == 0 ? "setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all " : "";
   const std::string command =
-      "HOME=" + home() + " WIRESHARK_CONFIG_DIR=" + home() + " tshark " + arguments + " 2>&1";
+      "HOME=" + home() + " WIRESHARK_CONFIG_DIR=" + home() + " " + as_user + "tshark " + arguments + " 2>&1";
   Done done;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return {.status = -1, .output = "no shell"};
@@ -47,7 +53,7 @@ Done run(const std::string& arguments) {
 }
 
 std::string with_script() {
-  return std::string(" -X lua_script:") + ROCI_SOURCE_DIR + "/config/wireshark/roci.lua ";
+  return " -X lua_script:" + home() + "/roci.lua ";  // the user may have no access to the source folder
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {

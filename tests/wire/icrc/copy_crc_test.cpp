@@ -21,7 +21,7 @@ std::vector<Way> ways_of_this_processor() {
   std::vector<Way> ways{{"the one that is taken", copy_crc}, {"ISA-L", copy_crc_isal()}};
   if (copy_crc_avx512() != nullptr) ways.push_back({"AVX-512", copy_crc_avx512()});
   if (copy_crc_avx2() != nullptr) ways.push_back({"AVX2", copy_crc_avx2()});
-  if (copy_crc_pclmul() != nullptr) ways.push_back({"PCLMULQDQ", copy_crc_pclmul()});
+  if (copy_crc_clmul() != nullptr) ways.push_back({"16 bytes", copy_crc_clmul()});
   return ways;
 }
 
