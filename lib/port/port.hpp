@@ -84,7 +84,7 @@ class PortQueue {
     enum class Outcome : uint8_t {
       kTaken,
       kFull,         // temporarily: no free buffer for that address, or frames would be reordered
-      kUnavailable,  // the caller uses a buffer of its own
+      kUnavailable,  // the caller uses a buffer of its own; always so for the port's own address
     };
     Outcome outcome = Outcome::kUnavailable;
     rte_mbuf* frame = nullptr;

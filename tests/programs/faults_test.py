@@ -70,14 +70,14 @@ class CongestionControl(Programs):
 
 
 class KilledServer(Programs):
-    def end_of_client(self, *command, limit):
+    def end_of_client(self, *command, limit, program=None):
         """Returns the client's output after its server was killed during a transfer."""
         port = free_port()
         command = (*command, "-p", port)
         server = self.start(*command)
         self.wait_for_server(server, port)
         client = self.start(*command, "127.0.0.1")
-        self.wait_for_traffic(2, command[0])
+        self.wait_for_traffic(2, program or command[0])
         self.assertIsNone(client.poll(), self.text_of(client))
         server.send_signal(signal.SIGKILL)
         end = self.wait(client, limit)
@@ -99,7 +99,8 @@ class UcxKilledServer(KilledServer):
     environment_more = RELIABLE
 
     def test_client_fails_in_bounded_time(self):
-        text = self.end_of_client(*UCX_PERFTEST, "-t", "ucp_put_bw", "-s", "4096", "-n", "1000000000", limit=60)
+        text = self.end_of_client(*UCX_PERFTEST, "-t", "ucp_put_bw", "-s", "4096", "-n", "1000000000", limit=60,
+                                  program="ucx_perftest")
         self.assertRegex(text, "transport retry counter exceeded|Endpoint timeout|Connection reset")
 
 

@@ -74,5 +74,12 @@ class RdmaCore(Programs):
         self.assertGreater(totals["ok"], 135)
 
 
+class RdmaCoreWithSwitch(RdmaCore):
+    """The queue pairs of these tests are in one process: their frames must not reach the switch, which would not return
+    them."""
+
+    net_options = ("--loss", "0")
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -261,6 +261,9 @@ inline void ShmPort::note_written(Link& to, uint32_t slot, const ShmLink::Writte
 
 PortQueue::DirectBuffer ShmPort::take_direct(const MacAddress& to, uint32_t bytes, Nanos now) {
   using enum DirectBuffer::Outcome;
+  // Frames to this port itself are looped back by the caller; a switch would not return them.
+  if (config_.via_switch && to == mac()) [[unlikely]]
+    return {};
   const auto slot = next_slot(to);
   if (!slot || *slot == config_.slot || !owner_.is_taken(*slot) || bytes < kShmLeastFrame ||
       bytes > uint32_t{config_.mtu} + sizeof(EthernetHeader) + sizeof(VlanHeader))

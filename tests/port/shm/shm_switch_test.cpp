@@ -50,6 +50,14 @@ class ShmSwitchTest : public test::ShmNetworkTest {
   Nanos now_ = 1s;
 };
 
+TEST_F(ShmSwitchTest, port_has_direct_buffers_for_the_switch_but_not_for_its_own_address) {
+  using Outcome = PortQueue::DirectBuffer::Outcome;
+  EXPECT_EQ(ports_[0]->take_direct(mac(0), 100, 1s).outcome, Outcome::kUnavailable);
+  const auto buffer = ports_[0]->take_direct(mac(1), 100, 1s);
+  EXPECT_EQ(buffer.outcome, Outcome::kTaken);
+  rte_pktmbuf_free(buffer.frame);
+}
+
 TEST_F(ShmSwitchTest, receives_all_frames_unchanged) {
   for (const MacAddress& to : {mac(1), mac(0), MacAddress::local(999), MacAddress::broadcast()}) {
     rte_mbuf* const frame = roce_to(0, to, 1000, 7, 2);
