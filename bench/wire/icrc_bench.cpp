@@ -94,12 +94,12 @@ void copy_crc_with(benchmark::State& state, CopyCrc way, const std::string& peer
 }
 void copy_crc(benchmark::State& state) { copy_crc_with(state, roci::copy_crc, "copy_then_crc"); }
 void copy_crc_of_avx2(benchmark::State& state) { copy_crc_with(state, copy_crc_avx2(), "copy_then_crc"); }
-void copy_crc_of_pclmul(benchmark::State& state) { copy_crc_with(state, copy_crc_pclmul(), "copy_then_crc"); }
+void copy_crc_of_clmul(benchmark::State& state) { copy_crc_with(state, copy_crc_clmul(), "copy_then_crc"); }
 void copy_then_crc(benchmark::State& state) { copy_crc_with(state, copy_crc_isal(), ""); }
 
 BENCHMARK(copy_crc)->Arg(1024)->Arg(2048)->Arg(4096);
 BENCHMARK(copy_crc_of_avx2)->Arg(2048)->Arg(4096);
-BENCHMARK(copy_crc_of_pclmul)->Arg(2048)->Arg(4096);
+BENCHMARK(copy_crc_of_clmul)->Arg(2048)->Arg(4096);
 BENCHMARK(copy_then_crc)->Arg(1024)->Arg(2048)->Arg(4096);
 BENCHMARK(limit_memcpy)->Arg(8)->Arg(64)->Arg(256)->Arg(1024)->Arg(4096);
 BENCHMARK(limit_crc32)->Arg(8)->Arg(64)->Arg(256)->Arg(1024)->Arg(4096);

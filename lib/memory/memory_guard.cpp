@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "base/os/guarded_access.hpp"
 
@@ -61,12 +62,20 @@ void hand_over(int number, siginfo_t* info, void* context) {
   }
 }
 
+auto& program_counter(ucontext_t& context) {
+#if defined(__x86_64__)
+  return context.uc_mcontext.gregs[REG_RIP];
+#else
+  return context.uc_mcontext.pc;
+#endif
+}
+
 void on_fault(int number, siginfo_t* info, void* context) {
-  auto& instruction = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
+  auto& instruction = program_counter(*static_cast<ucontext_t*>(context));
   const uintptr_t behind = was_sent(*info) ? 0 : behind_guarded_access(static_cast<uintptr_t>(instruction));
   if (behind != 0) {
     memory_faults.pending = true;
-    instruction = static_cast<greg_t>(behind);
+    instruction = static_cast<std::remove_reference_t<decltype(instruction)>>(behind);
     return;
   }
   const int saved = errno;

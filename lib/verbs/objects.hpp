@@ -173,8 +173,11 @@ struct Qp {
   ibv_qp* handle() { return &verbs.qp_base; }
 };
 
-static_assert(sizeof(ibv_device) == 664 && sizeof(verbs_context) == 648 && sizeof(ibv_cq_ex) == 288);
+// A mutex has 40 bytes on x86-64 and 48 on arm64.
+static_assert(sizeof(ibv_device) == 664 && sizeof(verbs_context) == 608 + sizeof(pthread_mutex_t) &&
+              sizeof(ibv_cq_ex) == 248 + sizeof(pthread_mutex_t));
 // Newer versions than 44 have one more member, at the end.
-static_assert(sizeof(ibv_qp_ex) == 352 || sizeof(ibv_qp_ex) == 360);
+static_assert(sizeof(ibv_qp_ex) == 312 + sizeof(pthread_mutex_t) ||
+              sizeof(ibv_qp_ex) == 320 + sizeof(pthread_mutex_t));
 
 }  // namespace roci::verbs

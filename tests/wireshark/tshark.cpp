@@ -116,7 +116,7 @@ bool Tshark::is_usable() {
     if (version.status != 0) return "tshark is not installed; './roci deps' installs it\n" + version.output;
     const Done loaded = run("-G protocols" + with_script());
     if (loaded.output.find("Lua: Error") == std::string::npos &&
-        loaded.output.find("\troci.l3cnm\n") != std::string::npos)
+        loaded.output.find("\troci.l3cnm") != std::string::npos)
       return std::string();
     return "tshark does not take config/wireshark/roci.lua\n" + loaded.output.substr(0, 500);
   }();

@@ -31,15 +31,16 @@ ROCI_ANY_ADDRESS void copy_short(uint8_t* to, const uint8_t* from, size_t length
                                                                   size_t length) {
   if (length < 16) return copy_short(to, from, length);
   if (length > 32) {
-    __m128i second, last_but_one;
+    Vector16 second, last_but_one;
     guarded_load(from + 16, second);
     guarded_load(from + length - 32, last_but_one);
     guarded_store(to + 16, second);
     guarded_store(to + length - 32, last_but_one);
   }
-  copy_ends<__m128i>(to, from, length);
+  copy_ends<Vector16>(to, from, length);
 }
 
+#if defined(__x86_64__)
 #define ROCI_AVX __attribute__((target("avx")))
 
 [[gnu::always_inline]] ROCI_AVX inline __m256i load_32(const uint8_t* from) {
@@ -75,6 +76,10 @@ ROCI_AVX ROCI_ANY_ADDRESS void copy_wide(uint8_t* to, const uint8_t* from, size_
 }
 
 const bool kWideRegisters = __builtin_cpu_supports("avx") != 0;
+#else
+constexpr bool kWideRegisters = false;
+void copy_wide(uint8_t*, const uint8_t*, size_t) {}
+#endif
 
 }  // namespace
 
@@ -82,7 +87,7 @@ ROCI_ANY_ADDRESS void guarded_copy(uint8_t* to, const uint8_t* from, size_t leng
   if (length <= 64) return copy_up_to_64(to, from, length);
   if (length >= 128 && kWideRegisters) return copy_wide(to, from, length);
   for (; length > 64; to += 64, from += 64, length -= 64) {
-    __m128i a, b, c, d;
+    Vector16 a, b, c, d;
     guarded_load(from, a);
     guarded_load(from + 16, b);
     guarded_load(from + 32, c);

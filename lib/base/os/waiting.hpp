@@ -2,8 +2,6 @@
 // a thread that shares a core with a busy one would wait for milliseconds.
 #pragma once
 
-#include <immintrin.h>
-
 #include <chrono>
 #include <thread>
 
@@ -12,12 +10,21 @@
 
 namespace roci {
 
+// Hint for the processor: the thread spins.
+inline void spin_pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  asm volatile("yield" ::: "memory");
+#endif
+}
+
 // Waits for a few instructions of another thread, which may not be running: spins first, then sleeps.
 class Backoff {
  public:
   void wait() {
     if (++rounds_ <= kSpins) {
-      _mm_pause();
+      spin_pause();
     } else {
       std::this_thread::sleep_for(std::chrono::microseconds{1});  // with timer slack, at least 50 us
     }

@@ -1,6 +1,8 @@
 #include "base/time/tick_clock.hpp"
 
+#if defined(__x86_64__)
 #include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <ctime>
@@ -8,8 +10,12 @@
 namespace roci {
 
 const bool TickClock::kSteady = [] {
+#if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d >> 8 & 1) != 0;  // invariant TSC
+#else
+  return true;  // the architecture requires it
+#endif
 }();
 
 Nanos TickClock::read_system() {
@@ -27,13 +33,17 @@ struct Reading {
 
 // Reads both clocks at one time. If the thread was preempted in between, it reads them again.
 Reading read_both() {
+#if defined(__x86_64__)
   constexpr uint64_t kSurelyStopped = 50'000;  // ticks, above 10 us on any processor
+#else
+  constexpr uint64_t kSurelyStopped = 10'000;  // ticks, above 10 us at up to 1 GHz
+#endif
   constexpr int kAttempts = 4;
   Reading reading{};
   for (int i = 0; i < kAttempts; ++i) {
-    const uint64_t before = __builtin_ia32_rdtsc();
+    const uint64_t before = TickClock::read_counter();
     reading.nanos = TickClock::read_system().count();
-    const uint64_t took = __builtin_ia32_rdtsc() - before;
+    const uint64_t took = TickClock::read_counter() - before;
     reading.ticks = before + took / 2;
     if (took < kSurelyStopped) break;
   }

@@ -1,4 +1,4 @@
-// Monotonic clock from the processor's time stamp counter. A reading costs a third of the system's call, once per round
+// Monotonic clock from the processor's counter: time stamp counter of x86-64, virtual counter of arm64. A reading costs a third of the system's call, once per round
 // of a poll loop. The clock is synchronized with CLOCK_MONOTONIC once per millisecond and then measures the length of a
 // tick.
 //
@@ -17,7 +17,7 @@ class TickClock {
  public:
   Nanos now() {
     if (!kSteady) return read_system();
-    const uint64_t ticks = __builtin_ia32_rdtsc();
+    const uint64_t ticks = read_counter();
     const uint64_t since = ticks - set_at_;
     if (since >= set_again_after_) return set();
     const int64_t now = set_to_ + static_cast<int64_t>(since * nanos_per_tick_ >> kFraction);
@@ -25,6 +25,15 @@ class TickClock {
     return Nanos{last_};
   }
 
+  static uint64_t read_counter() {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    uint64_t ticks = 0;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#endif
+  }
   // CLOCK_MONOTONIC.
   static Nanos read_system();
 

@@ -44,10 +44,14 @@ class TxBuffers {
 
   [[nodiscard]] rte_mbuf*& at(uint32_t number) { return slots_[number & (kSlots - 1)]; }
 
-  // Prefetches for writing, because another core had the line. Compilers do not emit PREFETCHW for the baseline target,
-  // but every x86-64 CPU executes or ignores it.
+  // Prefetches for writing, because another core had the line. Compilers do not emit PREFETCHW for the x86-64
+  // baseline, but every processor executes or ignores it.
   static void fetch_to_write(const void* line) {
+#if defined(__x86_64__)
     asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+    __builtin_prefetch(line, 1);
+#endif
   }
   // Like rte_pktmbuf_reset(), but writes only the first cache line of the mbuf. `next` of a buffer in a pool is null,
   // and the freeing core only reads the second line, which therefore stays in the caches of both cores.

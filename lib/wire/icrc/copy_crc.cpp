@@ -1,7 +1,5 @@
 #include "wire/icrc/copy_crc.hpp"
 
-#include <immintrin.h>
-
 #include "base/os/guarded_access.hpp"
 #include "base/os/guarded_copy.hpp"
 #include "wire/icrc/crc_factors.hpp"
@@ -12,9 +10,8 @@ namespace roci {
 namespace {
 
 template <unsigned kBits>
-__m128i factors_for() {
-  return _mm_set_epi64x(static_cast<int64_t>(kLaterFactor<kBits>),
-                        static_cast<int64_t>(kEarlierFactor<kBits>));
+Vector16 factors_for() {
+  return vector_of(kEarlierFactor<kBits>, kLaterFactor<kBits>);
 }
 
 uint32_t with_isal(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
@@ -24,13 +21,15 @@ uint32_t with_isal(uint32_t state, uint8_t* to, const uint8_t* from, size_t leng
 
 // Returns the register after the last bytes, which do not fill a wide register. A separate function, because it
 // consists of SSE instructions, which must follow the release of the wide registers (see icrc_continue()).
-__attribute__((noinline)) ROCI_PCLMUL uint32_t finish(__m128i sum, uint8_t* to, const uint8_t* from,
-                                                      uint32_t left) {
+__attribute__((noinline)) ROCI_CARRYLESS uint32_t finish(Vector16 sum, uint8_t* to, const uint8_t* from,
+                                                         uint32_t left) {
   return crc_of_sum(copy_crc_pieces(sum, to, from, left, 0));
 }
 
 // Keeps the constant in its register. The compiler would otherwise reload it after each store that may leave the loop.
 #define ROCI_KEEP(kind, value) asm("" : "+" kind(value))
+
+#if defined(__x86_64__)
 
 #define ROCI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,vpclmulqdq,pclmul,sse4.1")))
 
@@ -86,10 +85,10 @@ ROCI_AVX512 uint32_t with_avx512(uint32_t state, uint8_t* to, const uint8_t* fro
     from += kLane;
   }
   const auto left = static_cast<uint32_t>(length);
-  __m128i sum = _mm_xor_si128(crc_piece(_mm512_extracti32x4_epi32(a, 0), left + 48),
-                              crc_piece(_mm512_extracti32x4_epi32(a, 1), left + 32));
-  sum = _mm_xor_si128(sum, _mm_xor_si128(crc_piece(_mm512_extracti32x4_epi32(a, 2), left + 16),
-                                         crc_piece(_mm512_extracti32x4_epi32(a, 3), left)));
+  __m128i sum = xor_of(crc_piece(_mm512_extracti32x4_epi32(a, 0), left + 48),
+                       crc_piece(_mm512_extracti32x4_epi32(a, 1), left + 32));
+  sum = xor_of(sum, xor_of(crc_piece(_mm512_extracti32x4_epi32(a, 2), left + 16),
+                           crc_piece(_mm512_extracti32x4_epi32(a, 3), left)));
   _mm256_zeroupper();
   return finish(sum, to, from, left);
 }
@@ -153,41 +152,41 @@ ROCI_AVX2 uint32_t with_avx2(uint32_t state, uint8_t* to, const uint8_t* from, s
   for (; length >= kLane; to += kLane, from += kLane, length -= kLane)
     sum = fold(sum, by_lane, copy_32(to, from));
   const auto left = static_cast<uint32_t>(length);
-  const __m128i end = _mm_xor_si128(crc_piece(_mm256_extracti128_si256(sum, 0), left + 16),
-                                    crc_piece(_mm256_extracti128_si256(sum, 1), left));
+  const __m128i end = xor_of(crc_piece(_mm256_extracti128_si256(sum, 0), left + 16),
+                             crc_piece(_mm256_extracti128_si256(sum, 1), left));
   _mm256_zeroupper();
   return finish(end, to, from, left);
 }
 
 #undef ROCI_AVX2
 
-ROCI_PCLMUL __m128i fold(__m128i sum, __m128i factors, __m128i data) {
-  const __m128i low = _mm_clmulepi64_si128(sum, factors, 0x00);
-  const __m128i high = _mm_clmulepi64_si128(sum, factors, 0x11);
-  return _mm_xor_si128(_mm_xor_si128(low, high), data);
+#endif
+
+ROCI_CARRYLESS Vector16 fold(Vector16 sum, Vector16 factors, Vector16 data) {
+  return xor_of(xor_of(product_of_lows(sum, factors), product_of_highs(sum, factors)), data);
 }
 
-ROCI_PCLMUL __m128i copy_16(uint8_t* to, const uint8_t* from) {
-  __m128i data;
+ROCI_CARRYLESS Vector16 copy_16(uint8_t* to, const uint8_t* from) {
+  Vector16 data;
   guarded_load(from, data);
   guarded_store(to, data);
   return data;
 }
 
-ROCI_PCLMUL uint32_t with_pclmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+ROCI_CARRYLESS uint32_t with_clmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
   constexpr size_t kLane = 16;
   constexpr size_t kStep = 8 * kLane;
   if (length < kCopyCrcWorthwhile) return with_isal(state, to, from, length);
-  __m128i a = copy_16(to, from), b = copy_16(to + kLane, from + kLane);
-  __m128i c = copy_16(to + 2 * kLane, from + 2 * kLane), d = copy_16(to + 3 * kLane, from + 3 * kLane);
-  __m128i e = copy_16(to + 4 * kLane, from + 4 * kLane), f = copy_16(to + 5 * kLane, from + 5 * kLane);
-  __m128i g = copy_16(to + 6 * kLane, from + 6 * kLane), h = copy_16(to + 7 * kLane, from + 7 * kLane);
-  a = _mm_xor_si128(a, _mm_cvtsi32_si128(static_cast<int>(~state)));
-  __m128i by_step = factors_for<8 * kStep>();
-  ROCI_KEEP("x", by_step);
+  Vector16 a = copy_16(to, from), b = copy_16(to + kLane, from + kLane);
+  Vector16 c = copy_16(to + 2 * kLane, from + 2 * kLane), d = copy_16(to + 3 * kLane, from + 3 * kLane);
+  Vector16 e = copy_16(to + 4 * kLane, from + 4 * kLane), f = copy_16(to + 5 * kLane, from + 5 * kLane);
+  Vector16 g = copy_16(to + 6 * kLane, from + 6 * kLane), h = copy_16(to + 7 * kLane, from + 7 * kLane);
+  a = xor_of(a, vector_of(~state, 0));
+  Vector16 by_step = factors_for<8 * kStep>();
+  ROCI_KEEP(ROCI_VECTOR, by_step);
   const size_t whole = length - length % kStep;
   for (size_t at = kStep; at != whole; at += kStep) {
-    __m128i first;
+    Vector16 first;
     guarded_load(from + at, first);
     if (!try_guarded_store(to + at, first)) return 0;
     a = fold(a, by_step, first);
@@ -202,8 +201,8 @@ ROCI_PCLMUL uint32_t with_pclmul(uint32_t state, uint8_t* to, const uint8_t* fro
   to += whole;
   from += whole;
   length -= whole;
-  const __m128i by_lane = factors_for<8 * kLane>();
-  __m128i sum = fold(fold(fold(a, by_lane, b), by_lane, c), by_lane, d);
+  const Vector16 by_lane = factors_for<8 * kLane>();
+  Vector16 sum = fold(fold(fold(a, by_lane, b), by_lane, c), by_lane, d);
   sum = fold(fold(fold(fold(sum, by_lane, e), by_lane, f), by_lane, g), by_lane, h);
   const auto left = static_cast<uint32_t>(length);
   return finish(crc_piece(sum, left), to, from, left);
@@ -214,25 +213,33 @@ ROCI_PCLMUL uint32_t with_pclmul(uint32_t state, uint8_t* to, const uint8_t* fro
 CopyCrc copy_crc_isal() { return with_isal; }
 
 CopyCrc copy_crc_avx512() {
+#if defined(__x86_64__)
   const bool has = has_carryless_product() && __builtin_cpu_supports("avx512f") &&
                    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
                    __builtin_cpu_supports("vpclmulqdq");
   return has ? with_avx512 : nullptr;
+#else
+  return nullptr;
+#endif
 }
 
 CopyCrc copy_crc_avx2() {
+#if defined(__x86_64__)
   const bool has =
       has_carryless_product() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq");
   return has ? with_avx2 : nullptr;
+#else
+  return nullptr;
+#endif
 }
 
-CopyCrc copy_crc_pclmul() { return has_carryless_product() ? with_pclmul : nullptr; }
+CopyCrc copy_crc_clmul() { return has_carryless_product() ? with_clmul : nullptr; }
 
 namespace {
 
 CopyCrc best() {
   static const CopyCrc best_copy = [] {
-    for (const CopyCrc one : {copy_crc_avx512(), copy_crc_avx2(), copy_crc_pclmul()}) {
+    for (const CopyCrc one : {copy_crc_avx512(), copy_crc_avx2(), copy_crc_clmul()}) {
       if (one != nullptr) return one;
     }
     return copy_crc_isal();

@@ -24,7 +24,7 @@ bool copies_in_one_pass();
 using CopyCrc = uint32_t (*)(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
 CopyCrc copy_crc_avx512();
 CopyCrc copy_crc_avx2();
-CopyCrc copy_crc_pclmul();
+CopyCrc copy_crc_clmul();
 CopyCrc copy_crc_isal();
 
 }  // namespace roci

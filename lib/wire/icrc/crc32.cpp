@@ -1,7 +1,5 @@
 #include "wire/icrc/crc32.hpp"
 
-#include <immintrin.h>
-
 #include <array>
 #include <cstring>
 
@@ -37,35 +35,28 @@ uint32_t through_tables(uint32_t value, const uint8_t* data, size_t length) {
 
 constexpr size_t kLane = 16, kLanes = 4, kFold = kLane * kLanes;
 
-ROCI_PCLMUL __m128i load(const uint8_t* data) {
-  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(data));
-}
-
 // Moves 16 bytes by kBits towards the end of the message.
 template <unsigned kBits>
-ROCI_PCLMUL __m128i moved(__m128i bytes) {
-  const __m128i factors =
-      _mm_set_epi64x(static_cast<int64_t>(kLaterFactor<kBits>), static_cast<int64_t>(kEarlierFactor<kBits>));
-  return _mm_xor_si128(_mm_clmulepi64_si128(bytes, factors, 0x00),
-                       _mm_clmulepi64_si128(bytes, factors, 0x11));
+ROCI_CARRYLESS Vector16 moved(Vector16 bytes) {
+  const Vector16 factors = vector_of(kEarlierFactor<kBits>, kLaterFactor<kBits>);
+  return xor_of(product_of_lows(bytes, factors), product_of_highs(bytes, factors));
 }
 
 // Requires at least kFold bytes.
-ROCI_PCLMUL uint32_t by_folding(uint32_t value, const uint8_t* data, size_t length) {
-  __m128i lanes[kLanes];
-  for (size_t i = 0; i < kLanes; ++i) lanes[i] = load(data + i * kLane);
-  lanes[0] = _mm_xor_si128(lanes[0], _mm_cvtsi32_si128(static_cast<int>(value)));
+ROCI_CARRYLESS uint32_t by_folding(uint32_t value, const uint8_t* data, size_t length) {
+  Vector16 lanes[kLanes];
+  for (size_t i = 0; i < kLanes; ++i) lanes[i] = load_16(data + i * kLane);
+  lanes[0] = xor_of(lanes[0], vector_of(value, 0));
   for (data += kFold, length -= kFold; length >= kFold; data += kFold, length -= kFold) {
     for (size_t i = 0; i < kLanes; ++i)
-      lanes[i] = _mm_xor_si128(moved<8 * kFold>(lanes[i]), load(data + i * kLane));
+      lanes[i] = xor_of(moved<8 * kFold>(lanes[i]), load_16(data + i * kLane));
   }
-  __m128i sum = lanes[0];
-  for (size_t i = 1; i < kLanes; ++i) sum = _mm_xor_si128(moved<8 * kLane>(sum), lanes[i]);
-  for (; length >= kLane; data += kLane, length -= kLane)
-    sum = _mm_xor_si128(moved<8 * kLane>(sum), load(data));
+  Vector16 sum = lanes[0];
+  for (size_t i = 1; i < kLanes; ++i) sum = xor_of(moved<8 * kLane>(sum), lanes[i]);
+  for (; length >= kLane; data += kLane, length -= kLane) sum = xor_of(moved<8 * kLane>(sum), load_16(data));
   // The 16 bytes of the sum have the same CRC as all bytes before.
-  alignas(kLane) uint8_t rest[kLane];
-  _mm_store_si128(reinterpret_cast<__m128i*>(rest), sum);
+  uint8_t rest[kLane];
+  store_16(rest, sum);
   return through_tables(through_tables(0, rest, kLane), data, length);
 }
 

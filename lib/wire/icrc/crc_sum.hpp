@@ -2,23 +2,18 @@
 // sequence, and the products are added. No piece depends on the previous one. A piece can be read from a register or
 // from application memory instead of the frame to which it was just written.
 //
-// The functions require carry-less products (PCLMULQDQ). The caller checks has_carryless_product().
+// The functions require carry-less products. The caller checks has_carryless_product().
 #pragma once
-
-#include <immintrin.h>
 
 #include <array>
 #include <cstdint>
 #include <cstring>
 
 #include "base/os/guarded_access.hpp"
+#include "base/vector16.hpp"
 #include "wire/icrc/crc_factors.hpp"
 
 namespace roci {
-
-#define ROCI_PCLMUL __attribute__((target("pclmul,sse4.1")))
-
-bool has_carryless_product();
 
 // Maximum distance from the start of a 16-byte piece to the end of the sequence.
 inline constexpr uint32_t kMaxCrcSum = 640;
@@ -45,17 +40,16 @@ static_assert(kFactors[16].of_earlier == 0x1751997d0 && kFactors[16].of_later ==
 }  // namespace crc_sum
 
 // Returns the contribution of 16 bytes to a sum if `behind` bytes of the sequence follow them.
-ROCI_PCLMUL inline __m128i crc_piece(__m128i bytes, uint32_t behind) {
-  const __m128i factors = _mm_load_si128(reinterpret_cast<const __m128i*>(&crc_sum::kFactors[behind]));
-  return _mm_xor_si128(_mm_clmulepi64_si128(bytes, factors, 0x00),
-                       _mm_clmulepi64_si128(bytes, factors, 0x11));
+ROCI_CARRYLESS inline Vector16 crc_piece(Vector16 bytes, uint32_t behind) {
+  const Vector16 factors = load_16_aligned(&crc_sum::kFactors[behind]);
+  return xor_of(product_of_lows(bytes, factors), product_of_highs(bytes, factors));
 }
 
 // Shorter pieces are at the end of a 16-byte piece that starts with zeros.
-ROCI_PCLMUL inline __m128i crc_piece_of_8(uint64_t bytes, uint32_t behind) {
-  return crc_piece(_mm_set_epi64x(static_cast<int64_t>(bytes), 0), behind);
+ROCI_CARRYLESS inline Vector16 crc_piece_of_8(uint64_t bytes, uint32_t behind) {
+  return crc_piece(vector_of(0, bytes), behind);
 }
-ROCI_PCLMUL inline __m128i crc_piece_of_4(uint32_t bytes, uint32_t behind) {
+ROCI_CARRYLESS inline Vector16 crc_piece_of_4(uint32_t bytes, uint32_t behind) {
   return crc_piece_of_8(uint64_t{bytes} << 32, behind);
 }
 
@@ -66,8 +60,8 @@ namespace crc_sum {
 enum class Copies : uint8_t { kNo, kYes };
 
 template <Copies kCopies>
-ROCI_PCLMUL inline __m128i add_pieces(__m128i sum, uint8_t* to, const uint8_t* from, uint32_t length,
-                                      uint32_t behind) {
+ROCI_CARRYLESS inline Vector16 add_pieces(Vector16 sum, uint8_t* to, const uint8_t* from, uint32_t length,
+                                          uint32_t behind) {
   const auto moved = [&to](const uint8_t* source, auto& value) {
     if constexpr (kCopies == Copies::kNo) {
       static_cast<void>(to);
@@ -80,30 +74,30 @@ ROCI_PCLMUL inline __m128i add_pieces(__m128i sum, uint8_t* to, const uint8_t* f
   };
   behind += length;
   for (; length >= 16; length -= 16, from += 16) {
-    __m128i bytes;
+    Vector16 bytes;
     moved(from, bytes);
     behind -= 16;
-    sum = _mm_xor_si128(sum, crc_piece(bytes, behind));
+    sum = xor_of(sum, crc_piece(bytes, behind));
   }
   if ((length & 8) != 0) {
     uint64_t bytes = 0;
     moved(from, bytes);
     from += 8;
     behind -= 8;
-    sum = _mm_xor_si128(sum, crc_piece_of_8(bytes, behind));
+    sum = xor_of(sum, crc_piece_of_8(bytes, behind));
   }
   if ((length & 4) != 0) {
     uint32_t bytes = 0;
     moved(from, bytes);
     from += 4;
     behind -= 4;
-    sum = _mm_xor_si128(sum, crc_piece_of_4(bytes, behind));
+    sum = xor_of(sum, crc_piece_of_4(bytes, behind));
   }
   for (length &= 3; length > 0; --length, ++from) {
     uint8_t byte = 0;
     moved(from, byte);
     --behind;
-    sum = _mm_xor_si128(sum, crc_piece_of_4(uint32_t{byte} << 24, behind));
+    sum = xor_of(sum, crc_piece_of_4(uint32_t{byte} << 24, behind));
   }
   return sum;
 }
@@ -111,31 +105,30 @@ ROCI_PCLMUL inline __m128i add_pieces(__m128i sum, uint8_t* to, const uint8_t* f
 }  // namespace crc_sum
 
 // Adds `length` bytes of memory, which end `behind` bytes before the end of the sequence.
-ROCI_PCLMUL inline __m128i crc_pieces(__m128i sum, const uint8_t* from, uint32_t length, uint32_t behind) {
+ROCI_CARRYLESS inline Vector16 crc_pieces(Vector16 sum, const uint8_t* from, uint32_t length,
+                                          uint32_t behind) {
   return crc_sum::add_pieces<crc_sum::Copies::kNo>(sum, nullptr, from, length, behind);
 }
 // As crc_pieces(), and copies the bytes to `to` with guarded accesses (base/os/guarded_access.hpp).
-ROCI_PCLMUL inline __m128i copy_crc_pieces(__m128i sum, uint8_t* to, const uint8_t* from, uint32_t length,
-                                           uint32_t behind) {
+ROCI_CARRYLESS inline Vector16 copy_crc_pieces(Vector16 sum, uint8_t* to, const uint8_t* from,
+                                               uint32_t length, uint32_t behind) {
   return crc_sum::add_pieces<crc_sum::Copies::kYes>(sum, to, from, length, behind);
 }
 
 // Returns the CRC register after the sequence, in the form of icrc_continue(). The sequence starts with an empty
 // register.
-ROCI_PCLMUL inline uint32_t crc_of_sum(__m128i sum) {
+ROCI_CARRYLESS inline uint32_t crc_of_sum(Vector16 sum) {
   // Reduction from 128 bits to 96, to 64, and by Barrett reduction to 32 (figure 12 of the paper). The CRC is the
   // remainder of the sequence followed by 32 zero bits.
   constexpr uint64_t kQuotient = 0x1f7011641, kDivisor = uint64_t{kCrcPolynomial} << 1 | 1;
-  const __m128i first_half = _mm_set_epi64x(static_cast<int64_t>(crc_factor(power_of_x(64))),
-                                            static_cast<int64_t>(crc_factor(power_of_x(96))));
-  const __m128i barrett = _mm_set_epi64x(static_cast<int64_t>(kDivisor), static_cast<int64_t>(kQuotient));
-  const __m128i low = _mm_set_epi32(0, 0, 0, -1);
-  sum = _mm_xor_si128(_mm_srli_si128(sum, 8), _mm_clmulepi64_si128(sum, first_half, 0x00));
-  sum =
-      _mm_xor_si128(_mm_srli_si128(sum, 4), _mm_clmulepi64_si128(_mm_and_si128(sum, low), first_half, 0x10));
-  __m128i quotient = _mm_clmulepi64_si128(_mm_and_si128(sum, low), barrett, 0x00);
-  quotient = _mm_clmulepi64_si128(_mm_and_si128(quotient, low), barrett, 0x10);
-  return ~static_cast<uint32_t>(_mm_extract_epi32(_mm_xor_si128(sum, quotient), 1));
+  const Vector16 first_half = vector_of(crc_factor(power_of_x(96)), crc_factor(power_of_x(64)));
+  const Vector16 barrett = vector_of(kQuotient, kDivisor);
+  const Vector16 low = vector_of(0xffffffff, 0);
+  sum = xor_of(shifted_down<8>(sum), product_of_lows(sum, first_half));
+  sum = xor_of(shifted_down<4>(sum), product_of_low_and_high(and_of(sum, low), first_half));
+  Vector16 quotient = product_of_lows(and_of(sum, low), barrett);
+  quotient = product_of_low_and_high(and_of(quotient, low), barrett);
+  return ~second_32_bits(xor_of(sum, quotient));
 }
 
 }  // namespace roci

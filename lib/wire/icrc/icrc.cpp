@@ -53,7 +53,7 @@ uint32_t copy_masked_headers(const FrameView& view, uint8_t* to) {
 }
 
 const bool kSums = has_carryless_product();
-#ifndef ROCI_PORTABLE
+#if defined(__x86_64__) && !defined(ROCI_PORTABLE)
 const bool kWideRegisters = __builtin_cpu_supports("avx") != 0;
 #endif
 
@@ -61,16 +61,18 @@ bool has_options(const FrameView& view) {
   return !view.ipv6 && view.l4_offset - view.l3_offset != sizeof(Ipv4Header);
 }
 
-ROCI_PCLMUL __m128i sum_headers(const FrameView& view, uint32_t behind) {
+ROCI_CARRYLESS Vector16 sum_headers(const FrameView& view, uint32_t behind) {
   const uint8_t* from = view.frame + view.l3_offset - kBefore;
   return view.ipv6 ? icrc_pieces::sum(icrc_pieces::load_ipv6(from), behind)
                    : icrc_pieces::sum(icrc_pieces::load_ipv4(from), behind);
 }
 
-ROCI_PCLMUL uint32_t state_behind_headers(const FrameView& view) { return crc_of_sum(sum_headers(view, 0)); }
+ROCI_CARRYLESS uint32_t state_behind_headers(const FrameView& view) {
+  return crc_of_sum(sum_headers(view, 0));
+}
 
-ROCI_PCLMUL uint32_t sum_short(const FrameView& view, uint32_t begin, uint32_t length) {
-  const __m128i headers = sum_headers(view, length);
+ROCI_CARRYLESS uint32_t sum_short(const FrameView& view, uint32_t begin, uint32_t length) {
+  const Vector16 headers = sum_headers(view, length);
   return icrc_finish(crc_of_sum(crc_pieces(headers, view.frame + begin, length, 0)));
 }
 
@@ -83,7 +85,9 @@ uint32_t icrc_continue(uint32_t state, const uint8_t* data, size_t length) {
   state = crc32_gzip_refl(state, data, length);
   // ISA-L 2.30 leaves the upper halves of wide registers in use. SSE instructions after it, as in this code, then take
   // two to three times as long.
+#if defined(__x86_64__)
   if (kWideRegisters) asm volatile("vzeroupper");
+#endif
   return state;
 #endif
 }

@@ -8,18 +8,11 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/vector16.hpp"
 #include "wire/headers/headers.hpp"
 #include "wire/icrc/crc_sum.hpp"
 
 namespace roci::icrc_pieces {
-
-using Bytes = __m128i;
-
-inline Bytes load(const uint8_t* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
-inline void store(uint8_t* to, Bytes bytes) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes); }
-inline Bytes bytes_of(uint64_t first, uint64_t second) {
-  return _mm_set_epi64x(static_cast<int64_t>(second), static_cast<int64_t>(first));
-}
 
 // Bytes before the IP header in the first piece. The ICRC replaces them with ones.
 inline constexpr uint32_t kBefore = 8;
@@ -49,56 +42,58 @@ inline constexpr auto kIpv4Mask = make_mask<sizeof(Ipv4Header)>();
 inline constexpr auto kIpv6Mask = make_mask<sizeof(Ipv6Header)>();
 
 struct Ipv4Pieces {
-  Bytes ip, addresses, udp_bth;  // starting 8 bytes before the IP header
+  Vector16 ip, addresses, udp_bth;  // starting 8 bytes before the IP header
 };
 struct Ipv6Pieces {
-  Bytes ip, source, destination, udp_bth;
+  Vector16 ip, source, destination, udp_bth;
   uint32_t last;  // the last 4 bytes of the BTH
 };
 
-inline Ipv4Pieces load_ipv4(const uint8_t* from) { return {load(from), load(from + 16), load(from + 32)}; }
+inline Ipv4Pieces load_ipv4(const uint8_t* from) {
+  return {load_16(from), load_16(from + 16), load_16(from + 32)};
+}
 inline Ipv6Pieces load_ipv6(const uint8_t* from) {
-  Ipv6Pieces pieces{load(from), load(from + 16), load(from + 32), load(from + 48), 0};
+  Ipv6Pieces pieces{load_16(from), load_16(from + 16), load_16(from + 32), load_16(from + 48), 0};
   std::memcpy(&pieces.last, from + 64, sizeof pieces.last);
   return pieces;
 }
 inline void store_headers(uint8_t* to, const Ipv4Pieces& pieces) {
-  store(to, pieces.ip);
-  store(to + 16, pieces.addresses);
-  store(to + 32, pieces.udp_bth);
+  store_16(to, pieces.ip);
+  store_16(to + 16, pieces.addresses);
+  store_16(to + 32, pieces.udp_bth);
 }
 inline void store_headers(uint8_t* to, const Ipv6Pieces& pieces) {
-  store(to, pieces.ip);
-  store(to + 16, pieces.source);
-  store(to + 32, pieces.destination);
-  store(to + 48, pieces.udp_bth);
+  store_16(to, pieces.ip);
+  store_16(to + 16, pieces.source);
+  store_16(to + 32, pieces.destination);
+  store_16(to + 48, pieces.udp_bth);
   std::memcpy(to + 64, &pieces.last, sizeof pieces.last);
 }
 
 // Returns the first piece, masked and with the initial register of the CRC (ones in the first four bytes). A sum starts
 // with an empty register.
-inline Bytes first_piece(Bytes ip, const uint8_t* mask) {
-  return _mm_xor_si128(_mm_or_si128(ip, load(mask)), bytes_of(0xffffffff, 0));
+inline Vector16 first_piece(Vector16 ip, const uint8_t* mask) {
+  return xor_of(or_of(ip, load_16(mask)), vector_of(0xffffffff, 0));
 }
-inline Bytes masked(Bytes piece, const uint8_t* mask) { return _mm_or_si128(piece, load(mask)); }
+inline Vector16 masked(Vector16 piece, const uint8_t* mask) { return or_of(piece, load_16(mask)); }
 
 // Limit of `behind`, the number of bytes between the end of the BTH and the end of the sum, which is the ICRC or
 // earlier.
 inline constexpr uint32_t kMaxBehind = kMaxCrcSum - 68;
-ROCI_PCLMUL inline __m128i sum(const Ipv4Pieces& p, uint32_t behind) {
+ROCI_CARRYLESS inline Vector16 sum(const Ipv4Pieces& p, uint32_t behind) {
   const uint8_t* mask = kIpv4Mask.data();
-  return _mm_xor_si128(crc_piece(first_piece(p.ip, mask), behind + 32),
-                       _mm_xor_si128(crc_piece(masked(p.addresses, mask + 16), behind + 16),
-                                     crc_piece(masked(p.udp_bth, mask + 32), behind)));
+  return xor_of(crc_piece(first_piece(p.ip, mask), behind + 32),
+                xor_of(crc_piece(masked(p.addresses, mask + 16), behind + 16),
+                       crc_piece(masked(p.udp_bth, mask + 32), behind)));
 }
 
-ROCI_PCLMUL inline __m128i sum(const Ipv6Pieces& p, uint32_t behind) {
+ROCI_CARRYLESS inline Vector16 sum(const Ipv6Pieces& p, uint32_t behind) {
   const uint8_t* mask = kIpv6Mask.data();
-  const __m128i first =
-      _mm_xor_si128(crc_piece(first_piece(p.ip, mask), behind + 52), crc_piece(p.source, behind + 36));
-  const __m128i second = _mm_xor_si128(crc_piece(p.destination, behind + 20),
-                                       crc_piece(masked(p.udp_bth, mask + 48), behind + 4));
-  return _mm_xor_si128(_mm_xor_si128(first, second), crc_piece_of_4(p.last, behind));
+  const Vector16 first =
+      xor_of(crc_piece(first_piece(p.ip, mask), behind + 52), crc_piece(p.source, behind + 36));
+  const Vector16 second =
+      xor_of(crc_piece(p.destination, behind + 20), crc_piece(masked(p.udp_bth, mask + 48), behind + 4));
+  return xor_of(xor_of(first, second), crc_piece_of_4(p.last, behind));
 }
 
 }  // namespace roci::icrc_pieces

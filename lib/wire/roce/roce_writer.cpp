@@ -22,7 +22,7 @@ T& at(uint8_t* base, uint32_t offset) {
 
 // Starts a sum over all bytes that the ICRC covers or, if they are too many, up to the payload.
 template <class Headers>
-ROCI_PCLMUL void begin_sum(RoceWriter::Open& open, const Headers& headers) {
+ROCI_CARRYLESS void begin_sum(RoceWriter::Open& open, const Headers& headers) {
   const FrameView& view = open.view;
   const uint32_t begin = view.bth_offset + static_cast<uint32_t>(sizeof(Bth));
   const bool all = view.icrc_offset - begin <= icrc_pieces::kMaxBehind;
@@ -33,34 +33,34 @@ ROCI_PCLMUL void begin_sum(RoceWriter::Open& open, const Headers& headers) {
 }
 
 // Adds the bytes of the frame from open.summed to `to`, which is not after the end of the sum.
-ROCI_PCLMUL void sum_up_to(RoceWriter::Open& open, const uint8_t* to) {
+ROCI_CARRYLESS void sum_up_to(RoceWriter::Open& open, const uint8_t* to) {
   open.sum = crc_pieces(open.sum, open.summed, static_cast<uint32_t>(to - open.summed),
                         static_cast<uint32_t>(open.sum_end - to));
   open.summed = to;
 }
 
 // Returns the CRC register at the end of the sum.
-ROCI_PCLMUL uint32_t end_sum(RoceWriter::Open& open) {
+ROCI_CARRYLESS uint32_t end_sum(RoceWriter::Open& open) {
   sum_up_to(open, open.sum_end);
   return crc_of_sum(open.sum);
 }
 
-ROCI_PCLMUL void copy_into_sum(RoceWriter::Open& open, uint8_t* to, const uint8_t* from, uint32_t length) {
+ROCI_CARRYLESS void copy_into_sum(RoceWriter::Open& open, uint8_t* to, const uint8_t* from, uint32_t length) {
   if (open.summed != to) sum_up_to(open, to);
   open.summed = to + length;
   open.sum = copy_crc_pieces(open.sum, to, from, length, static_cast<uint32_t>(open.sum_end - open.summed));
 }
 
-ROCI_PCLMUL void put_reth_into_sum(RoceWriter::Open& open, uint8_t* to, __m128i reth) {
+ROCI_CARRYLESS void put_reth_into_sum(RoceWriter::Open& open, uint8_t* to, Vector16 reth) {
   if (open.summed != to) return;
   open.summed = to + sizeof reth;
-  open.sum = _mm_xor_si128(open.sum, crc_piece(reth, static_cast<uint32_t>(open.sum_end - open.summed)));
+  open.sum = xor_of(open.sum, crc_piece(reth, static_cast<uint32_t>(open.sum_end - open.summed)));
 }
 
-ROCI_PCLMUL void put_aeth_into_sum(RoceWriter::Open& open, uint8_t* to, uint32_t aeth) {
+ROCI_CARRYLESS void put_aeth_into_sum(RoceWriter::Open& open, uint8_t* to, uint32_t aeth) {
   if (open.summed != to) return;
   open.summed = to + sizeof aeth;
-  open.sum = _mm_xor_si128(open.sum, crc_piece_of_4(aeth, static_cast<uint32_t>(open.sum_end - open.summed)));
+  open.sum = xor_of(open.sum, crc_piece_of_4(aeth, static_cast<uint32_t>(open.sum_end - open.summed)));
 }
 
 }  // namespace
@@ -158,15 +158,13 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
   open.contents = contents_;
   const uint32_t begin = l3_offset_ - icrc_pieces::kBefore;
   // the next stores overwrite all but the first `begin` bytes
-  icrc_pieces::store(frame, icrc_pieces::load(bytes_.data()));
+  store_16(frame, load_16(bytes_.data()));
   if (ipv6_) {
     icrc_pieces::Ipv6Pieces headers = icrc_pieces::load_ipv6(bytes_.data() + begin);
     auto& [ip, source, destination, udp_bth, last] = headers;
-    ip = _mm_or_si128(
-        ip, icrc_pieces::bytes_of(0, udp_length_bytes << 32 | (make_ect ? uint64_t{kEct0} << 12 : 0)));
-    udp_bth =
-        _mm_or_si128(udp_bth, icrc_pieces::bytes_of(udp_length_bytes << 32, bth_begin | bth_middle << 32));
-    if (udp_source_port != 0) udp_bth = _mm_insert_epi16(udp_bth, __builtin_bswap16(udp_source_port), 0);
+    ip = or_of(ip, vector_of(0, udp_length_bytes << 32 | (make_ect ? uint64_t{kEct0} << 12 : 0)));
+    udp_bth = or_of(udp_bth, vector_of(udp_length_bytes << 32, bth_begin | bth_middle << 32));
+    if (udp_source_port != 0) udp_bth = with_16_bits<0>(udp_bth, __builtin_bswap16(udp_source_port));
     last = static_cast<uint32_t>(bth_end);
     icrc_pieces::store_headers(frame + begin, headers);
     if (sums) begin_sum(open, headers);
@@ -179,14 +177,12 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
     const auto checksum = static_cast<uint16_t>(~sum);
     icrc_pieces::Ipv4Pieces headers = icrc_pieces::load_ipv4(bytes_.data() + begin);
     auto& [ip, addresses, udp_bth] = headers;
-    ip = _mm_or_si128(ip, icrc_pieces::bytes_of(0, (make_ect ? uint64_t{kEct0} << 8 : 0) |
-                                                       uint64_t{__builtin_bswap16(total_length)} << 16 |
-                                                       uint64_t{__builtin_bswap16(id)} << 32));
-    addresses =
-        _mm_or_si128(addresses, icrc_pieces::bytes_of(uint64_t{__builtin_bswap16(checksum)} << 16, 0));
-    udp_bth = _mm_or_si128(
-        udp_bth, icrc_pieces::bytes_of(udp_length_bytes | bth_begin << 32, bth_middle | bth_end << 32));
-    if (udp_source_port != 0) addresses = _mm_insert_epi16(addresses, __builtin_bswap16(udp_source_port), 6);
+    ip = or_of(ip, vector_of(0, (make_ect ? uint64_t{kEct0} << 8 : 0) |
+                                    uint64_t{__builtin_bswap16(total_length)} << 16 |
+                                    uint64_t{__builtin_bswap16(id)} << 32));
+    addresses = or_of(addresses, vector_of(uint64_t{__builtin_bswap16(checksum)} << 16, 0));
+    udp_bth = or_of(udp_bth, vector_of(udp_length_bytes | bth_begin << 32, bth_middle | bth_end << 32));
+    if (udp_source_port != 0) addresses = with_16_bits<6>(addresses, __builtin_bswap16(udp_source_port));
     icrc_pieces::store_headers(frame + begin, headers);
     if (sums) begin_sum(open, headers);
   }
@@ -194,10 +190,9 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
 }
 void RoceWriter::put_reth(Open& open, uint64_t va, MemoryKey rkey, uint32_t length) {
   auto* to = reinterpret_cast<uint8_t*>(&open.header<Reth>(Header::kReth));
-  const __m128i reth =
-      icrc_pieces::bytes_of(__builtin_bswap64(va), uint64_t{__builtin_bswap32(rkey.value())} |
-                                                       uint64_t{__builtin_bswap32(length)} << 32);
-  icrc_pieces::store(to, reth);
+  const Vector16 reth = vector_of(__builtin_bswap64(va), uint64_t{__builtin_bswap32(rkey.value())} |
+                                                             uint64_t{__builtin_bswap32(length)} << 32);
+  store_16(to, reth);
   if (open.summed != nullptr) put_reth_into_sum(open, to, reth);
 }
 

@@ -2,12 +2,11 @@
 // fills in the variable fields.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
 #include <optional>
 #include <span>
 
+#include "base/vector16.hpp"
 #include "wire/headers/headers.hpp"
 #include "wire/roce/frame.hpp"
 
@@ -68,7 +67,7 @@ class RoceWriter {
     // null `summed` means no sum. For a long payload copied by copy_payload(), icrc_state has the CRC register instead.
     const uint8_t* summed = nullptr;
     const uint8_t* sum_end = nullptr;
-    __m128i sum{};
+    Vector16 sum{};
     std::optional<uint32_t> icrc_state{};
     Contents contents = Contents::kWhole;
     // Invalidates the partial ICRC after a change of bytes that it covers.
