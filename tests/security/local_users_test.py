@@ -1,5 +1,5 @@
 """Attacks of one user of a machine on another one, and on root. Runs as root in a mount namespace with an empty /tmp and
-/run, and acts as users by number, without accounts.
+/run, and acts as users by number, without accounts. The build folder is mounted at /mnt, where every user can read it.
 
 Exit code 77 (skipped, for CTest) if namespaces or other users are not permitted; 1 instead if ROCI_REQUIRE_ALL is 1.
 """
@@ -15,7 +15,7 @@ import unittest
 
 ATTACKER, VICTIM = 65534, 1
 INSIDE = "ROCI_LOCAL_USERS_INSIDE"  # set in the namespace
-TMP, RUN = pathlib.Path("/tmp"), pathlib.Path("/run")
+TMP, RUN, MOUNT = pathlib.Path("/tmp"), pathlib.Path("/run"), pathlib.Path("/mnt")
 QUIET = ("eal: {memory: 64MiB}\nswitch:\n  name: s\n  idle: sleep\n  ports:\n"
          "    - {name: p0, device: 'net_null0,no-rx=1'}\n    - {name: p1, device: 'net_null1,no-rx=1'}\n")
 
@@ -28,16 +28,18 @@ def enter_namespace():
 
     if os.geteuid() != 0:
         skip("root is required")
-    tree = pathlib.Path(__file__).resolve()
-    if TMP in tree.parents or RUN in tree.parents:
-        skip("the source tree is below /tmp or /run, which the test replaces by empty folders")
-    setup = ("mount --make-rprivate / && mount -t tmpfs -o mode=1777 none /tmp && mount -t tmpfs -o mode=755 none /run "
-             '&& exec "$@"')
+    here, build = pathlib.Path(__file__).resolve(), pathlib.Path(sys.argv[1]).resolve().parent.parent
+    programs = [MOUNT / "build" / pathlib.Path(program).resolve().relative_to(build) for program in sys.argv[1:]]
+    # Read-only, since the test deletes what is in /tmp and /run, where the source tree may be.
+    setup = (f"mount --make-rprivate / && mount -t tmpfs -o mode=755 none {MOUNT} && mkdir {MOUNT}/build {MOUNT}/test && "
+             f"mount --bind '{build}' {MOUNT}/build && mount -o remount,bind,ro {MOUNT}/build && "
+             f"mount --bind '{here.parent}' {MOUNT}/test && mount -o remount,bind,ro {MOUNT}/test && "
+             'mount -t tmpfs -o mode=1777 none /tmp && mount -t tmpfs -o mode=755 none /run && cd / && exec "$@"')
     if subprocess.run(["unshare", "--mount", "sh", "-c", setup, "sh", "setpriv", f"--reuid={VICTIM}", f"--regid={VICTIM}",
                        "--clear-groups", "true"], check=False).returncode != 0:
         skip("mount namespaces and changes of the user are required")
     os.environ[INSIDE] = "1"
-    os.execvp("unshare", ["unshare", "--mount", "sh", "-c", setup, "sh", sys.executable, *sys.argv])
+    os.execvp("unshare", ["unshare", "--mount", "sh", "-c", setup, "sh", sys.executable, MOUNT / "test" / here.name, *programs])
 
 
 class LocalUsers(unittest.TestCase):

@@ -151,6 +151,9 @@ std::map<uint64_t, std::string> Tshark::value_names(const std::string& field) {
 }
 
 std::vector<Reading> Tshark::read(const std::string& path, const std::vector<std::string>& fields) const {
+  std::error_code ignored;  // of files that another user owns
+  std::filesystem::permissions(path, std::filesystem::perms::others_read, std::filesystem::perm_options::add,
+                               ignored);
   std::string arguments = "-n -r " + path + with_script() + options_ +
                           " -T fields -E separator=/t -E occurrence=a -E 'aggregator=;' -E header=y";
   for (const std::string& field : fields) arguments += " -e " + field;
