@@ -14,7 +14,7 @@ const bool TickClock::kSteady = [] {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d >> 8 & 1) != 0;  // invariant TSC
 #else
-  return true;  // the architecture requires it
+  return true;                                 // the architecture requires it
 #endif
 }();
 
