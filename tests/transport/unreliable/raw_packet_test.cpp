@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
+#include <cstddef>
 #include <cstring>
 #include <set>
 
@@ -439,7 +440,9 @@ TEST(FlowRules, invalid_attributes_are_rejected_with_a_reason) {
             "flow rule: specification 0 has type 81; supported are ETH, IPV4, IPV4_EXT, IPV6, TCP, UDP and "
             "ACTION_DROP");
   RuleAttr size = RuleAttr().port(1);
-  reinterpret_cast<ibv_flow_spec*>(&size.attr() + 1)->hdr.size = 3;
+  const uint16_t wrong = 3;
+  std::memcpy(reinterpret_cast<uint8_t*>(&size.attr() + 1) + offsetof(ibv_flow_spec_action_drop, size),
+              &wrong, sizeof wrong);
   EXPECT_EQ(refused(size, *qp), "flow rule: specification 0 has 3 bytes instead of 16");
   EXPECT_EQ(refused(RuleAttr(), *hosts.a.qp), "flow rule: only raw packet queue pairs have flow rules");
 }
