@@ -13,6 +13,13 @@
 #include "base/os/quiet_signals.hpp"
 
 namespace roci::rdmacm::sockets {
+namespace {
+
+// Programs such as riostream set options of the listener between listen and the first accept. A stream has the options of
+// the time at which its request was answered.
+constexpr int kFirstAnswerMs = 50;
+
+}  // namespace
 
 ListenerThread::ListenerThread(int fd, std::function<void()> serve)
     : stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -35,6 +42,9 @@ ListenerThread::~ListenerThread() {
 
 void ListenerThread::run(int fd, const std::function<void()>& serve) const {
   pthread_setname_np(pthread_self(), "roci-listener");
+  pollfd stop{stop_, POLLIN, 0};
+  while (::poll(&stop, 1, kFirstAnswerMs) < 0 && errno == EINTR) {
+  }
   for (;;) {
     std::array<pollfd, 2> entries{pollfd{fd, POLLIN, 0}, pollfd{stop_, POLLIN, 0}};
     if (::poll(entries.data(), entries.size(), -1) < 0 && errno != EINTR) return;

@@ -10,7 +10,7 @@ namespace roci::rdmacm::sockets {
 
 class ListenerThread {
  public:
-  // Calls `serve` while the descriptor is readable. If no thread can be created, only calls of the program answer
+  // Calls `serve` while the descriptor is readable, from 50 ms after the creation on. If no thread can be created, only calls of the program answer
   // requests.
   ListenerThread(int fd, std::function<void()> serve);
   // Waits until `serve` has returned; the caller holds no lock that `serve` requires.
