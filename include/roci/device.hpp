@@ -199,8 +199,8 @@ class ProtectionDomain {
                                                                       uint64_t iova, int access);
   // As ibv_alloc_mw: a window that permits no access until it is bound.
   [[nodiscard]] Result<std::unique_ptr<MemoryWindow>> allocate_window(ibv_mw_type type);
-  // Creates a queue pair of type RC, UC, UD, RAW_PACKET or XRC_SEND. `init->cap` is set to the actual capabilities, at least those
-  // requested. With a shared receive queue init->cap.max_recv_* are set to 0; init->srq is not used and must be null.
+  // Creates a queue pair of type RC, UC, UD, RAW_PACKET or XRC_SEND. `init->cap` is set to the actual capabilities, at
+  // least those requested. With a shared receive queue init->cap.max_recv_* are set to 0; init->srq is not used and must be null.
   // XRC_SEND does not receive: recv_cq is not used, and a shared receive queue is rejected. XRC_RECV is created by
   // XrcDomain.
   [[nodiscard]] Result<std::unique_ptr<QueuePair>> create_qp(ibv_qp_init_attr* init, CompletionQueue& send_cq,

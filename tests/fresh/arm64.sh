@@ -8,7 +8,7 @@ usage: tests/fresh/arm64.sh [TEST…]
 
 Makes a Debian 12 system with debootstrap (cached in build/fresh), installs the cross compiler and the libraries for arm64,
 clones the last commit of this checkout into it, compiles, and runs the test programs TEST_tests with qemu-aarch64. Default:
-those of base, wire, memory, port, transport and device. Requires root and debootstrap. Nothing outside of build/fresh is
+those of base, wire, memory, port and transport. Requires root and debootstrap. Nothing outside of build/fresh is
 changed; the system shares the network and the processors of this machine.
 
 Prints the last line of each test program. Exits with status 1 if the compilation or a test fails.
@@ -16,7 +16,7 @@ END
 }
 die() { printf 'arm64: %s\n' "$*" >&2 && exit 2; }
 
-tests=(base wire memory port transport device)
+tests=(base wire memory port transport)
 case ${1:-} in
   -h | --help) usage && exit ;;
   -*) die "unknown option '$1'; --help lists the options" ;;

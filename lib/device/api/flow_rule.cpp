@@ -37,16 +37,16 @@ void read_ethernet(SteeringRule& rule, const ibv_flow_spec_eth& spec) {
   compare(rule, &SteeringKey::vlan_tag, spec.val.vlan_tag, spec.mask.vlan_tag);
 }
 
-void read_ipv4(SteeringRule& rule, const ibv_flow_spec_ipv4& spec) {
-  require(rule, &SteeringKey::ip_version, 4);
+// `spec`: of IPv4, with or without further fields, or of IPv6.
+template <class Spec>
+void read_addresses(SteeringRule& rule, uint8_t ip_version, const Spec& spec) {
+  require(rule, &SteeringKey::ip_version, ip_version);
   compare(rule, &SteeringKey::source_ip, spec.val.src_ip, spec.mask.src_ip);
   compare(rule, &SteeringKey::destination_ip, spec.val.dst_ip, spec.mask.dst_ip);
 }
 
 void read_ipv4(SteeringRule& rule, const ibv_flow_spec_ipv4_ext& spec) {
-  require(rule, &SteeringKey::ip_version, 4);
-  compare(rule, &SteeringKey::source_ip, spec.val.src_ip, spec.mask.src_ip);
-  compare(rule, &SteeringKey::destination_ip, spec.val.dst_ip, spec.mask.dst_ip);
+  read_addresses(rule, 4, spec);
   compare(rule, &SteeringKey::protocol, spec.val.proto, spec.mask.proto);
   compare(rule, &SteeringKey::traffic_class, spec.val.tos, spec.mask.tos);
   compare(rule, &SteeringKey::hop_limit, spec.val.ttl, spec.mask.ttl);
@@ -54,9 +54,7 @@ void read_ipv4(SteeringRule& rule, const ibv_flow_spec_ipv4_ext& spec) {
 }
 
 void read_ipv6(SteeringRule& rule, const ibv_flow_spec_ipv6& spec) {
-  require(rule, &SteeringKey::ip_version, 6);
-  compare(rule, &SteeringKey::source_ip, spec.val.src_ip, spec.mask.src_ip);
-  compare(rule, &SteeringKey::destination_ip, spec.val.dst_ip, spec.mask.dst_ip);
+  read_addresses(rule, 6, spec);
   compare(rule, &SteeringKey::flow_label, spec.val.flow_label, spec.mask.flow_label);
   compare(rule, &SteeringKey::protocol, spec.val.next_hdr, spec.mask.next_hdr);
   compare(rule, &SteeringKey::traffic_class, spec.val.traffic_class, spec.mask.traffic_class);
@@ -103,7 +101,7 @@ void read_spec(SteeringRule& rule, ibv_flow_spec_type type, const uint8_t* bytes
     case IBV_FLOW_SPEC_ETH:
       return read_ethernet(rule, spec_at<ibv_flow_spec_eth>(bytes));
     case IBV_FLOW_SPEC_IPV4:
-      return read_ipv4(rule, spec_at<ibv_flow_spec_ipv4>(bytes));
+      return read_addresses(rule, 4, spec_at<ibv_flow_spec_ipv4>(bytes));
     case IBV_FLOW_SPEC_IPV4_EXT:
       return read_ipv4(rule, spec_at<ibv_flow_spec_ipv4_ext>(bytes));
     case IBV_FLOW_SPEC_IPV6:

@@ -58,7 +58,6 @@ class SteeringTable {
 
   [[nodiscard]] bool empty() const { return rules_.empty(); }
   [[nodiscard]] bool has_sniffers() const { return sniffers_ > 0; }
-  [[nodiscard]] const std::vector<SteeringRule>& rules() const { return rules_; }
 
   // Calls deliver(AttachedQueuePair&) for each queue pair that receives the frame: that of the first matching rule, and
   // those of rules with the same priority and the same fields. Returns whether a rule matches; its frame may be dropped.
@@ -88,8 +87,8 @@ class SteeringTable {
     return a.kind == b.kind && a.priority == b.priority && a.value == b.value && a.mask == b.mask;
   }
 
-  std::vector<SteeringRule>
-      rules_;  // in the order of comparison; equal ones next to each other; sniffers last
+  // In the order of comparison; equal ones next to each other; sniffers last.
+  std::vector<SteeringRule> rules_;
   size_t sniffers_ = 0;
   uint32_t next_id_ = 1;
 };

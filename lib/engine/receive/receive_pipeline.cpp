@@ -321,15 +321,17 @@ bool ReceivePipeline::verify_deferred_icrc(const TransportContext& context, Rece
 
 ReceivePipeline::Verdict ReceivePipeline::classify_resolution(const FrameView& view, rte_mbuf* frame,
                                                               Nanos now, Origin origin) {
+  bool at_all_workers = false;
   if (may_hand_over(origin)) {
     const Scope scope = scope_of(view);
-    if (scope == Scope::kAll) parts_.handoff.copy_to_all(frame);
+    at_all_workers = scope == Scope::kAll;
+    if (at_all_workers) parts_.handoff.copy_to_all(frame);
     if (scope == Scope::kResponder && parts_.index != 0) return hand_over(0, frame);
   }
   const uint64_t claims = parts_.neighbors.stats().claims;
   const bool handled = parts_.neighbors.handle(view, frame, now);
   if (parts_.neighbors.stats().claims != claims) parts_.counters.add(Counter::kNeighborClaims);
-  return handled ? Verdict::kDone : refuse(Counter::kRxOtherProtocol);
+  return handled ? Verdict::kDone : refuse(Counter::kRxOtherProtocol, at_all_workers);
 }
 
 // Connected queue pairs check both addresses of a packet. A UD packet may come from any source, but must be sent to
@@ -356,11 +358,13 @@ void ReceivePipeline::deliver_multicast(TransportContext& context, const FrameVi
   }
 }
 
+// The other workers compare their copies with the rules themselves. There is at most one copy per frame and worker
+// (WorkerHandoff::pass).
 void ReceivePipeline::steer(TransportContext& context, const rte_mbuf& frame, Origin origin) {
   bool others = false;
   const bool matched = steering_.steer(read_steering_key(frame), [&](AttachedQueuePair& qp) {
     if (parts_.handoff.owns(qp.core.number())) return deliver_frame(context, qp, frame);
-    if (origin == Origin::kPort) others = true;
+    if (origin == Origin::kPort && !refused_at_all_workers_) others = true;
   });
   if (others) parts_.handoff.copy_to_all(&frame);
   if (!matched) parts_.counters.add(refused_as_);

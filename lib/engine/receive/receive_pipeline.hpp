@@ -83,10 +83,11 @@ class ReceivePipeline {
   Verdict classify_telemetry(Received& received, Nanos now, Origin origin);
   Verdict classify_roce(Received& received, Nanos now, Origin origin);
   Verdict classify_resolution(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin);
-  // The frame is for none of this host's protocols.
-  Verdict refuse(Counter reason) {
+  // The frame is for none of this host's protocols. `at_all_workers`: each other worker has a copy.
+  Verdict refuse(Counter reason, bool at_all_workers = false) {
     if (!steering_.empty()) [[unlikely]] {
       refused_as_ = reason;
+      refused_at_all_workers_ = at_all_workers;
       return Verdict::kForeign;
     }
     parts_.counters.add(reason);
@@ -125,11 +126,13 @@ class ReceivePipeline {
   FlowCount& flows_;      // of this worker
   const MacAddress mac_;  // of the port
   const bool header_only_;
-  const bool needs_icrc_;           // of the port
-  const bool place_early_;          // place payloads of middle packets while their ICRC is computed
-  const bool pausable_;             // the link partner may pause priorities
-  const bool watches_backlog_;      // of received frames
-  Counter refused_as_{};            // of the frame that is being classified
+  const bool needs_icrc_;       // of the port
+  const bool place_early_;      // place payloads of middle packets while their ICRC is computed
+  const bool pausable_;         // the link partner may pause priorities
+  const bool watches_backlog_;  // of received frames
+  // Of the frame that is being classified.
+  Counter refused_as_{};
+  bool refused_at_all_workers_ = false;
   uint32_t full_rounds_ = 0;        // number of consecutive rounds with a full receive burst
   uint32_t full_bursts_ = 0;        // consecutive
   std::vector<PortQueue*> queues_;  // of the port

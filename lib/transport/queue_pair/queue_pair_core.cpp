@@ -358,6 +358,18 @@ void QueuePairCore::flush_sends(TransportContext& context) {
     complete_send(context, send_queue.at(send_queue.head()), IBV_WC_WR_FLUSH_ERR);
 }
 
+bool QueuePairCore::begin_single_packets(TransportContext& context) {
+  if (state() == IBV_QPS_ERR) {
+    set_state(IBV_QPS_ERR, std::memory_order_seq_cst);
+    flush_sends(context);
+    flush_receives(context);
+    return false;
+  }
+  if (state() == IBV_QPS_SQE) flush_sends(context);
+  on_drained(context);  // between calls, no packet is in flight
+  return true;
+}
+
 RocePath QueuePairCore::sent_path() const {
   RocePath path = attributes.path;
   if (gates == nullptr) return path;

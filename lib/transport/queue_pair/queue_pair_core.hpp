@@ -262,6 +262,9 @@ class alignas(64) QueuePairCore {
   // 10.3.1.6). Later requests are flushed.
   void stop_sending(TransportContext& context, ibv_wc_status status);
   void flush_sends(TransportContext& context);
+  // Start of transmit() for services whose requests are one packet: flushes in the states ERR and SQE, and ends draining.
+  // Returns false in ERR.
+  bool begin_single_packets(TransportContext& context);
   // Whether a packet is a CNP or of `transport`, and has the partition key and addresses of the connection. Counted
   // when not.
   [[nodiscard]] bool is_from_peer(TransportContext& context, const FrameView& view,

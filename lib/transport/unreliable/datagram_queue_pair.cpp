@@ -24,15 +24,7 @@ bool scatter_network_header(const TransportContext& context, PdNumber pd, const 
 }  // namespace
 
 bool DatagramQueuePair::transmit(TransportContext& context, uint32_t budget) {
-  if (state() == IBV_QPS_ERR) {
-    set_state(IBV_QPS_ERR, std::memory_order_seq_cst);
-    flush_sends(context);
-    flush_receives(context);
-    return false;
-  }
-  if (state() == IBV_QPS_SQE) flush_sends(context);
-  // Between calls no datagram is in flight.
-  on_drained(context);
+  if (!begin_single_packets(context)) return false;
   for (; budget > 0 && state() == IBV_QPS_RTS && !send_queue.empty(); --budget) {
     const SendWqe& wqe = send_queue.at(send_queue.head());
     if (wqe.local_error != IBV_WC_SUCCESS) [[unlikely]] {

@@ -271,6 +271,20 @@ TEST_P(RawPacket, protocols_of_the_host_are_not_steered) {
   EXPECT_EQ(hosts_.b.counter("rx_steered"), 0U);
 }
 
+// ARP and ICMPv6 go to all workers. A frame that the host does not process reaches each queue pair once.
+TEST_P(RawPacket, refused_frame_that_all_workers_have_is_received_once) {
+  std::vector<std::unique_ptr<QueuePair>> receivers;
+  std::vector<std::unique_ptr<FlowRule>> rules;
+  for (unsigned number = 1; number <= 3; ++number) {
+    receivers.push_back(receiver(number));
+    rules.push_back(must(receivers.back()->create_flow(RuleAttr(IBV_FLOW_ATTR_ALL_DEFAULT).attr())));
+  }
+  sends(frame_of({.to = mac_of(hosts_.b), .ipv6 = true, .protocol = IPPROTO_ICMPV6, .source_port = 0xc800}));
+  Lines all = completion_lines(hosts_.b);
+  std::ranges::sort(all);
+  EXPECT_EQ(all, (Lines{"10 SUCCESS 102", "20 SUCCESS 102", "30 SUCCESS 102"}));
+}
+
 // The second device of a switch would not return a frame to the port on which it arrived.
 TEST_P(RawPacket, multicast_frames_are_looped_back_to_rules_of_the_sender) {
   const auto one = raw(hosts_.a);
