@@ -56,7 +56,8 @@ class Programs(unittest.TestCase):
 
     server = "10.77.0.1"  # address of the first process with a device
     run_program = None      # roci-run
-    net_options = ()  # for every roci-run
+    # For every roci-run. In networks with a switch: ROCI_TEST_NET_OPTIONS='--loss 0'.
+    net_options = tuple(os.environ.get("ROCI_TEST_NET_OPTIONS", "").split())
     environment_more = {}
 
     @classmethod

@@ -376,6 +376,10 @@ Nanos Host::deadline_if_known() const {
   return next;
 }
 
+bool Host::has_new_work() const {
+  return std::ranges::any_of(workers_, [](const auto& worker) { return worker->has_new_work(); });
+}
+
 bool Host::drive() {
   const bool worked = drive_as_helper();
   application_poll_.store(last_poll_.load(std::memory_order_relaxed), std::memory_order_relaxed);

@@ -73,6 +73,8 @@ class alignas(64) Host final : public Poller {
    private:
     const Host& host_;
   };
+  // Whether threads that do not hold a worker have given it work: posted requests, or frames of other workers.
+  [[nodiscard]] bool has_new_work() const;
   // As next_deadline(), but kNever while another thread holds a worker.
   [[nodiscard]] Nanos deadline_if_known() const;
   // Time of the application's last round.

@@ -128,7 +128,6 @@ void WaitingHelper::sleep() {
     wakeup_.disarm(Waiter::kHelper);
     sleep_if_blocked();
   } else {
-    blocked_since_ = Nanos{0};
     const Nanos deadline = host_.next_deadline(), now = monotonic_now();
     Nanos limit = kMaxSleep;
     if (deadline <= now) {
@@ -138,7 +137,13 @@ void WaitingHelper::sleep() {
     }
     armed_for_.store(what);
     wakes_at_.store((now + limit).count());
-    if (wanted() == what) wakeup_.wait(Waiter::kHelper, seen, limit);
+    // A thread that has posted while next_deadline() held a worker could not compare its deadline with `limit`.
+    if (host_.has_new_work()) {
+      sleep_if_blocked();
+    } else {
+      blocked_since_ = Nanos{0};
+      if (wanted() == what) wakeup_.wait(Waiter::kHelper, seen, limit);
+    }
   }
   wakes_at_.store(0);
 }

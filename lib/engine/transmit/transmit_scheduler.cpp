@@ -103,7 +103,7 @@ void TransmitScheduler::ring(AttachedQueuePair& qp) {
   if (qp.rung.exchange(true, std::memory_order_seq_cst)) return;
   qp.next_rung = rung_.load(std::memory_order_relaxed);
   while (
-      !rung_.compare_exchange_weak(qp.next_rung, &qp, std::memory_order_release, std::memory_order_relaxed)) {
+      !rung_.compare_exchange_weak(qp.next_rung, &qp, std::memory_order_seq_cst, std::memory_order_relaxed)) {
   }
 }
 

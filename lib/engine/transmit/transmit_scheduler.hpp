@@ -68,6 +68,8 @@ class TransmitScheduler final : public PathSource {
     if (std::exchange(qp.core.granted, false)) placement_->revoke();
   }
 
+  // Any thread: whether a queue pair is rung. Ordered after the caller's earlier stores.
+  [[nodiscard]] bool has_doorbells() const { return rung_.load(std::memory_order_seq_cst) != nullptr; }
   // Whether a queue pair is ready or rung.
   [[nodiscard]] bool has_work() const {
     return ready_.count > 0 || rung_.load(std::memory_order_relaxed) != nullptr;

@@ -29,7 +29,7 @@
 
 namespace roci {
 
-// Owned by the holder of token(), except for ring(), waiting_to_send() and counters().
+// Owned by the holder of token(), except for ring(), has_new_work(), waiting_to_send() and counters().
 class alignas(64) Worker final : public Poller {
  public:
   // `index`: number of the worker in the handoff. Worker 0 answers ARP, ND and echo requests.
@@ -55,6 +55,8 @@ class alignas(64) Worker final : public Poller {
     return has_staged() || loopback_.has_frames() || scheduler_->has_work() ||
            (management_ != nullptr && management_->has_waiting());
   }
+  // Any thread: whether a doorbell or a frame of another worker waits.
+  [[nodiscard]] bool has_new_work() const { return scheduler_->has_doorbells() || handoff_.has_waiting(); }
   // Number of queue pairs that can send more after an acknowledgment of their peer.
   [[nodiscard]] uint32_t waiting_to_send() const { return scheduler_->waiting_to_send(); }
   // Number of buffers allocated from the pool for future frames.
