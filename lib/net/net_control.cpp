@@ -1,6 +1,7 @@
 #include "net/net_control.hpp"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -38,8 +39,19 @@ bool has_description(const PrivateFolder& folder, const NetConfig& net) {
   return text && *text == net_text(net);
 }
 
+// The switch has a process group of its own and no terminal, but stays in the session of the program that starts it. Alone
+// in a session, it would be alone in its scheduling group where autogroup scheduling is enabled (sched(7)). Linux 6.18 let
+// such a process wait for more than 20 s beside busy processes.
+void leave_terminal() {
+  const int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (terminal < 0) return;
+  ioctl(terminal, TIOCNOTTY);
+  close(terminal);
+}
+
 // Called between fork() and exec(): async-signal-safe calls only.
 [[noreturn]] void become_switch(int lock, int log, const std::vector<const char*>& arguments) {
+  leave_terminal();
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   // A duplicate above the standard descriptors, without FD_CLOEXEC.
   const int kept = fcntl(lock, F_DUPFD, 3);
@@ -80,7 +92,7 @@ Status spawn(const PrivateFolder& folder, const SwitchStart& start, int lock) {
   if (!log) return fail(log.error());
   const pid_t child = fork();
   if (child == 0) {
-    setsid();
+    setpgid(0, 0);
     if (fork() == 0) become_switch(lock, log->get(), arguments);
     _exit(0);
   }

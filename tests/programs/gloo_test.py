@@ -44,5 +44,16 @@ class GlooWithBusyLoops(AllreduceRing, Programs):
         cls.enterClassContext(BusyLoops(os.cpu_count()))
 
 
+class GlooWithSwitchAndBusyLoops(AllreduceRing, Programs):
+    """Networks with a switch, beside busy loops of the same and of other sessions."""
+
+    net_options = ("--loss", "0")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.enterClassContext(BusyLoops(2 * os.cpu_count(), alone=os.cpu_count()))
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -59,6 +59,17 @@ class PollersWithBusyLoops(PollerModes, Programs):
         cls.enterClassContext(BusyLoops(os.cpu_count()))
 
 
+class PollersWithSwitchAndBusyLoops(PollerModes, Programs):
+    """Networks with a switch, beside busy loops of the same and of other sessions."""
+
+    net_options = ("--loss", "0")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.enterClassContext(BusyLoops(2 * os.cpu_count(), alone=os.cpu_count()))
+
+
 class PollersWithFaults(PollerModes, Faulty):
     """A switch loses, duplicates and reorders frames. The client retransmits datagrams, the devices retransmit on RC.
     """

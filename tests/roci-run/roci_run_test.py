@@ -186,6 +186,26 @@ class RociRun(unittest.TestCase):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, out)
         self.assertRegex(out, rb"(\n|\^C)1\r\n", "one, behind what the terminal echoes")
 
+    def test_switch_is_in_session_of_program_without_signals_of_terminal(self):
+        pid, terminal = os.forkpty()
+        if pid == 0:
+            os.execve(RUN, [str(RUN), "--config", str(self.config), SHELL, "-c", "echo ready; sleep 60"], self.environment)
+        out = b""
+        while b"ready" not in out:
+            out += os.read(terminal, 1024)
+        switch = self.switch_pid()
+        # Alone in a session, it would be alone in its scheduling group (autogroup).
+        self.assertEqual(os.getsid(switch), pid)
+        self.assertNotEqual(os.getpgid(switch), os.getpgid(pid))
+        terminal_of = pathlib.Path(f"/proc/{switch}/stat").read_text().rpartition(")")[2].split()[4]
+        self.assertEqual(terminal_of, "0")
+        os.write(terminal, b"\x03")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), -signal.SIGINT)
+        os.close(terminal)
+        self.assertTrue(is_alive(switch))
+        self.assertEqual(self.small("true").returncode, 0)
+        self.assertEqual(self.switch_pid(), switch)
+
     def test_stops_and_continues_with_program(self):
         process = self.start("--config", self.config, "--stats", SHELL, "-c", "kill -STOP $$; echo on; exit 4")
         state = lambda: pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
