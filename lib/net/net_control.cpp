@@ -40,8 +40,8 @@ bool has_description(const PrivateFolder& folder, const NetConfig& net) {
 }
 
 // The switch has a process group of its own and no terminal, but stays in the session of the program that starts it. Alone
-// in a session, it would be alone in its scheduling group where autogroup scheduling is enabled (sched(7)). Linux 6.18 let
-// such a process wait for more than 20 s beside busy processes.
+// in a session, it would be alone in its scheduling group where autogroup scheduling is enabled (sched(7)). On a busy
+// machine, Linux 6.18 let such a process wait for more than 20 s.
 void leave_terminal() {
   const int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (terminal < 0) return;

@@ -45,7 +45,7 @@ class GlooWithBusyLoops(AllreduceRing, Programs):
 
 
 class GlooWithSwitchAndBusyLoops(AllreduceRing, Programs):
-    """Networks with a switch, beside busy loops of the same and of other sessions."""
+    """Networks with a switch, together with busy loops of the same and of other sessions."""
 
     net_options = ("--loss", "0")
 

@@ -60,7 +60,7 @@ class PollersWithBusyLoops(PollerModes, Programs):
 
 
 class PollersWithSwitchAndBusyLoops(PollerModes, Programs):
-    """Networks with a switch, beside busy loops of the same and of other sessions."""
+    """Networks with a switch, together with busy loops of the same and of other sessions."""
 
     net_options = ("--loss", "0")
 
