@@ -82,6 +82,7 @@ std::string extended_text(const Packet& p) {
   if (p.deth)
     add(fmt::format("DETH qkey 0x{:08x} from qp 0x{:06x}", p.deth->qkey.value(), p.deth->source_qp.value()));
   if (p.xrc_eth) add(fmt::format("XRCETH srq 0x{:06x}", p.xrc_eth->srq.value()));
+  if (p.feth) add(fmt::format("FETH type {} level {}", p.feth->type, p.feth->level));
   if (p.reth) {
     add(fmt::format("RETH va 0x{:x} rkey 0x{:08x} length {}", p.reth->va, p.reth->rkey.value(),
                     p.reth->length));

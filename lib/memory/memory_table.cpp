@@ -1,5 +1,7 @@
 #include "memory/memory_table.hpp"
 
+#include "memory/flush_verbs.hpp"
+
 #include <infiniband/verbs.h>
 
 #include <string>
@@ -12,13 +14,14 @@ static_assert(static_cast<int>(Access::kLocalWrite) == IBV_ACCESS_LOCAL_WRITE);
 static_assert(static_cast<int>(Access::kRemoteWrite) == IBV_ACCESS_REMOTE_WRITE);
 static_assert(static_cast<int>(Access::kRemoteRead) == IBV_ACCESS_REMOTE_READ);
 static_assert(static_cast<int>(Access::kRemoteAtomic) == IBV_ACCESS_REMOTE_ATOMIC);
+static_assert(static_cast<int>(Access::kFlushGlobal) == kAccessFlushGlobal);
 
 namespace {
 // Flags of the optional range are hints and may be ignored. The processor copies the data, so every region supports
 // on-demand paging, and pages of any size.
 constexpr int kSupportedAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
-                                 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |
+                                 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | kAccessFlushGlobal |
                                  static_cast<int>(IBV_ACCESS_OPTIONAL_RANGE);
 
 MemoryArea area_of(MemoryKey key, PdNumber pd, void* address, uint64_t length, uint64_t iova, int access) {
@@ -36,7 +39,7 @@ Status MemoryTable::check_region(const void* address, uint64_t iova, uint64_t le
   if ((access & ~kSupportedAccess) != 0) {
     return fail("memory region: access flags " + std::to_string(access) +
                 " contain unsupported flags; local write, remote write, remote read, remote atomic, window "
-                "bind, zero based, on demand, huge pages and optional flags are allowed");
+                "bind, zero based, on demand, huge pages, flush global and optional flags are allowed");
   }
   if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&
       (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
@@ -167,6 +170,16 @@ AccessOutcome MemoryTable::check_remote(MemoryKey key, const Accessor& accessor,
   if (entry->kind == EntryKind::kWindowType2 && area.key == key && area.qp != accessor.qp)
     return AccessOutcome::kWrongQueuePair;
   return check_area(area, key, accessor.pd, va, length, needed, where);
+}
+
+AccessOutcome MemoryTable::check_remote_key(MemoryKey key, const Accessor& accessor, Access needed) const {
+  const MemoryEntry* entry = table_.find(key_index(key));
+  if (entry == nullptr) return AccessOutcome::kUnknownKey;
+  const MemoryArea area = entry->is_window() ? entry->read() : entry->region();
+  if (entry->kind == EntryKind::kWindowType2 && area.key == key && area.qp != accessor.qp)
+    return AccessOutcome::kWrongQueuePair;
+  uint8_t* where = nullptr;
+  return check_area(area, key, accessor.pd, area.start, 0, needed, &where);
 }
 
 const MemoryArea* MemoryTable::find_region(MemoryKey key) const {

@@ -16,12 +16,13 @@
 namespace roci {
 
 // Access right that an access requires; the values are those of ibv_access_flags.
-enum class Access : uint8_t {
+enum class Access : uint16_t {
   kLocalRead = 0,
   kLocalWrite = 1,
   kRemoteWrite = 2,
   kRemoteRead = 4,
-  kRemoteAtomic = 8
+  kRemoteAtomic = 8,
+  kFlushGlobal = 256,
 };
 
 enum class AccessOutcome : uint8_t {
@@ -115,6 +116,9 @@ class MemoryTable {
                       uint8_t** where) const;
   AccessOutcome check_remote(MemoryKey key, const Accessor& accessor, uint64_t va, uint64_t length,
                              Access needed, uint8_t** where) const;
+
+  // Checks whether `accessor` may use the key of a region or window at all, whichever its range is.
+  AccessOutcome check_remote_key(MemoryKey key, const Accessor& accessor, Access needed) const;
 
   // Region of a key; null if the key is unknown or belongs to a window.
   [[nodiscard]] const MemoryArea* find_region(MemoryKey key) const;

@@ -156,8 +156,19 @@ struct Flow {
   Qp* qp = nullptr;
 };
 
+// The member with which newer headers end ibv_qp_ex, for programs that were compiled with them.
+struct FlushCall {
+  void (*wr_flush)(ibv_qp_ex*, uint32_t rkey, uint64_t address, size_t length, uint8_t type,
+                   uint8_t level) = nullptr;
+};
+template <class QpEx>
+struct WithFlush : QpEx, FlushCall {};
+template <class QpEx>
+requires requires(QpEx qp) { qp.wr_flush; }
+struct WithFlush<QpEx> : QpEx {};
+
 struct Qp {
-  ibv_qp_ex verbs{};  // starts like ibv_qp
+  WithFlush<ibv_qp_ex> verbs{};  // starts like ibv_qp
   std::unique_ptr<QueuePair> queue_pair;
   UnackedEvents async_events{verbs.qp_base.mutex, verbs.qp_base.cond, verbs.qp_base.events_completed};
   // Null if the queue pair's type has none.

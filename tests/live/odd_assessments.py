@@ -60,11 +60,16 @@ MEANS_NOTHING = "an RC responder does not send this syndrome. The packet acknowl
 
 GHOST = "no request has that PSN, so the packet is dropped. Linux completes the request with success"
 
+NO_FLUSH = "the operation is optional. A device that does not support it drops the opcode as a reserved one, and so do both kernels"
+
 ASSESSMENTS = {
     "RC responder: WRITE LAST within a SEND": [Assessment(BOTH, PARTIAL, "9.9.3")],
     "RC responder: ADD within a SEND": [Assessment(BOTH, PARTIAL, "9.9.3")],
+    "RC responder: opcode 1c (FLUSH) of no placement type": [Assessment(BOTH, NO_FLUSH)],
+    "RC responder: opcode 1c (FLUSH), not permitted": [Assessment(BOTH, NO_FLUSH)],
     "RC responder: opcode 1d (ATOMIC WRITE)": [
-        Assessment(BOTH, "the operation is optional. A device that does not support it drops the opcode as a reserved one", kernels=("6.12",))],
+        Assessment(BOTH, "the duplicate is acknowledged with the PSN before that of the atomic write, whose response is a READ response", kernels=("6.12",)),
+        Assessment(BOTH, "the operation is optional. A device that does not support it drops the opcode as a reserved one", kernels=("6.1",))],
     "RC responder: WRITE in RTR": [Assessment(ROCINANTE, "the first packet in RTR raises Communication Established", "11.6.3.1")],
     "RC responder: duplicate before anything was executed": [
         Assessment(ROCINANTE, "Linux acknowledges PSN ffffff, which is not the PSN before the expected one")],

@@ -75,8 +75,10 @@ def responder_opcodes():
             t.request("ATOMIC_ACK", 0, struct.pack(">IQ", 0x1f000001, 5), ack=False), t.good(0)]),
         rc("reserved opcode 15", "9.6.1.1", lambda t: [t.raw(0x15, 0, payload=data_of(16), ack=True), t.good(0)]),
         rc("reserved opcode 18", "9.6.1.1", lambda t: [t.raw(0x18, 0, payload=data_of(16), ack=True), t.good(0)]),
-        rc("opcode 1c (FLUSH)", "A19.4.2", lambda t: [
+        rc("opcode 1c (FLUSH) of no placement type", "A19.4.2", lambda t: [
             t.raw(0x1c, 0, headers=struct.pack(">I", 0) + t.reth(0, 16), ack=True), t.good(0)]),
+        rc("opcode 1c (FLUSH), not permitted", "A19.4.2", lambda t: [
+            t.raw(0x1c, 0, headers=struct.pack(">I", 1) + t.reth(0, 16), ack=True), t.good(0)]),
         rc("opcode 1d (ATOMIC WRITE)", "A19.4.1", lambda t: [t.raw(0x1d, 0, headers=t.reth(0, 8), payload=data_of(8), ack=True), t.good(0)]),
         rc("reserved opcode 1f", "9.6.1.1", lambda t: [t.raw(0x1f, 0, payload=data_of(16), ack=True), t.good(0)]),
         rc("opcode of UC", "9.6.1.1", lambda t: [t.raw(UC | 0x0a, 0, headers=t.reth(0, 16), payload=data_of(16), ack=True), t.good(0)]),

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/rng.hpp"
+#include "memory/flush_verbs.hpp"
 
 namespace roci::test {
 namespace {
@@ -95,7 +96,7 @@ TEST_F(Memory, regions_are_addressed_by_offset_or_iova) {
 TEST_F(Memory, inconsistent_or_unknown_access_flags_are_rejected) {
   EXPECT_FALSE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_REMOTE_WRITE));
   EXPECT_FALSE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_REMOTE_ATOMIC));
-  EXPECT_FALSE(table.add(kPd, bytes.data(), 8, 1 << 8));  // IBV_ACCESS_FLUSH_GLOBAL
+  EXPECT_FALSE(table.add(kPd, bytes.data(), 8, kAccessFlushPersistent));
   EXPECT_TRUE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB));
   EXPECT_TRUE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_REMOTE_READ));
   EXPECT_TRUE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_RELAXED_ORDERING | 1 << 25));  // hints are ignored

@@ -22,8 +22,7 @@ EXCLUDED = re.compile(r"test_(mlx[45]|efa|mana|cuda|hns|rxe|irdma)")
 SKIPS = (
     ("", "dmabuf|/dev/dri", "memory of other devices: docs/drop-in.md, not implemented"),
     ("test_tag_matching", "Extended CQ is not supported|Tag matching", "tag matching: docs/verbs.md, not implemented"),
-    ("atomic_write", "not supported", "atomic write: docs/verbs.md, not implemented"),
-    ("flush", "not supported|[Nn]o flush|unsupported", "flush: docs/verbs.md, not implemented"),
+    ("flush", "[Pp]ersist", "flush to persistence: docs/verbs.md, no memory is persistent"),
     ("", "huge pages", "the machine has no huge pages"),
     ("query_gid_ex_bad_flow", "All gid indices populated", "the table has exactly the entries that are in use"),
     ("rdmacm", "doesn't have net interface", "the device of a process is not a kernel interface: docs/drop-in.md"),

@@ -118,7 +118,7 @@ class Check(Case):
             (first, IP + 3, 0, "ip.total_length|ip.checksum"),
             (first, UDP + 5, first[UDP + 5] ^ 4, "udp.length"),
             (first, UDP + 7, 1, "udp.checksum"),
-            (first, BTH, 0x1D, "bth.opcode: 0x1d is not a known opcode"),
+            (first, BTH, 0x1E, "bth.opcode: 0x1e is not a known opcode"),
             (first, BTH + 1, 0x03, "bth.version: 3"),
             (ack, BTH + 1, 0x10, "bth.pad_count: 1 exceeds the payload"),
             (first, BTH + 1, 0x10, "data.icrc"),  # The pad count is possible; the ICRC is wrong.
@@ -342,9 +342,9 @@ class Show(Case):
         self.assertRegex(out.splitlines()[1], r"RC_WRITE_FIRST .* \? .*cut at 100 of \d+ bytes$")
 
     def test_prints_invalid_field_of_malformed_packet(self):
-        frame = changed(read_pcap("write.pcap")[0], BTH, 0x1D)
+        frame = changed(read_pcap("write.pcap")[0], BTH, 0x1E)
         _, out, _ = self.run_program("show", self.write("odd.pcap", pcap_bytes([frame])))
-        self.assertIn("RoCEv2, malformed: bth.opcode: 0x1d is not a known opcode", out)
+        self.assertIn("RoCEv2, malformed: bth.opcode: 0x1e is not a known opcode", out)
 
 
 class CompareTshark(Case):

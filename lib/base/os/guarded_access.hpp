@@ -223,6 +223,16 @@ using ByteRun = uint8_t[kBytes];
 #endif
 }
 
+// Stores 8 aligned bytes at once, after all earlier stores.
+inline void guarded_atomic_store(uint64_t* at, uint64_t value) {
+#if ROCI_GUARDS_MEMORY
+  std::atomic_thread_fence(std::memory_order_release);
+  guarded_store(reinterpret_cast<uint8_t*>(at), value);
+#else
+  std::atomic_ref<uint64_t>(*at).store(value, std::memory_order_release);
+#endif
+}
+
 // Atomic operations; both return the previous value.
 inline uint64_t guarded_fetch_add(uint64_t* at, uint64_t add) {
 #if !ROCI_GUARDS_MEMORY

@@ -22,7 +22,12 @@ constexpr OpcodesOfMessage kWrite = {Opcode::kRcWriteOnly, Opcode::kRcWriteFirst
 constexpr OpcodesOfMessage kWriteImm = {Opcode::kRcWriteOnlyImm, Opcode::kRcWriteFirst,
                                         Opcode::kRcWriteMiddle, Opcode::kRcWriteLastImm};
 
+// One packet each.
+constexpr OpcodesOfMessage kAtomicWrite = {Opcode::kRcAtomicWrite};
+constexpr OpcodesOfMessage kFlush = {Opcode::kRcFlush};
+
 const OpcodesOfMessage& reliable_opcodes(ibv_wr_opcode request) {
+  if (request == kWrFlush) return kFlush;
   switch (request) {
     case IBV_WR_RDMA_WRITE:
       return kWrite;
@@ -32,13 +37,15 @@ const OpcodesOfMessage& reliable_opcodes(ibv_wr_opcode request) {
       return kSendImm;
     case IBV_WR_SEND_WITH_INV:
       return kSendInv;
+    case IBV_WR_ATOMIC_WRITE:
+      return kAtomicWrite;
     default:
       return kSend;
   }
 }
 
 // Extended headers that most packets of messages lack.
-constexpr HeaderSet kSeldom{Header::kXrcEth, Header::kImmDt, Header::kIeth};
+constexpr HeaderSet kSeldom{Header::kXrcEth, Header::kFeth, Header::kImmDt, Header::kIeth};
 
 }  // namespace
 
@@ -51,7 +58,8 @@ MessagePacket cut_message(const SendWqe& wqe, TransportClass service, uint32_t p
           .offset = offset,
           .length = length,
           .last = last,
-          .solicited = last && (wqe.send_flags & IBV_SEND_SOLICITED) != 0 && wqe.opcode != IBV_WR_RDMA_WRITE};
+          .solicited = last && (wqe.send_flags & IBV_SEND_SOLICITED) != 0 &&
+                       wqe.opcode != IBV_WR_RDMA_WRITE && !wqe.is_placement()};
 }
 
 bool fill_payload(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe, uint64_t offset,
@@ -77,9 +85,10 @@ bool fill_message_packet(const MemoryTable& memory, PdNumber pd, const SendWqe& 
                          const MessagePacket& packet, RoceWriter::Open& open) {
   const OpcodeInfo& info = *open.view.opcode;
   if (info.has(Header::kReth))
-    RoceWriter::put_reth(open, wqe.remote_address, MemoryKey{wqe.rkey}, wqe.length);
+    RoceWriter::put_reth(open, wqe.remote_address, MemoryKey{wqe.rkey}, wqe.range());
   if (info.headers.has_any_of(kSeldom)) [[unlikely]] {
     if (info.has(Header::kXrcEth)) put_xrc_eth(wqe, open);
+    if (info.has(Header::kFeth)) open.header<Feth>(Header::kFeth).value.set(wqe.immediate);
     if (info.has(Header::kImmDt))
       open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
     if (info.has(Header::kIeth)) open.header<Ieth>(Header::kIeth).rkey.set(wqe.immediate);
@@ -88,8 +97,7 @@ bool fill_message_packet(const MemoryTable& memory, PdNumber pd, const SendWqe& 
 }
 
 bool has_memory(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe) {
-  return wqe.is_inline() || for_each_sge(memory, pd, wqe.pieces(), 0, wqe.length,
-                                         wqe.needs_response() ? Access::kLocalWrite : Access::kLocalRead,
+  return wqe.is_inline() || for_each_sge(memory, pd, wqe.pieces(), 0, wqe.length, Access::kLocalRead,
                                          [](uint8_t*, uint32_t, uint32_t) {});
 }
 

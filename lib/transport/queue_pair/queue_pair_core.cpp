@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/trace_points.hpp"
+#include "memory/flush_verbs.hpp"
 #include "transport/address_path.hpp"
 #include "transport/messages/datagram.hpp"
 #include "transport/messages/local_operations.hpp"
@@ -13,6 +14,7 @@ namespace roci {
 namespace {
 
 ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
+  if (opcode == kWrFlush) return kWcFlush;
   switch (opcode) {
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
@@ -23,6 +25,8 @@ ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
       return IBV_WC_COMP_SWAP;
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
       return IBV_WC_FETCH_ADD;
+    case IBV_WR_ATOMIC_WRITE:
+      return IBV_WC_ATOMIC_WRITE;
     case IBV_WR_BIND_MW:
       return IBV_WC_BIND_MW;
     case IBV_WR_LOCAL_INV:
@@ -39,9 +43,10 @@ bool is_atomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-// Whether a service supports a work request (IBTA 9.1, table 36). Others are rejected as invalid.
+// Whether a service supports a work request (IBTA 9.1, table 36; annex A19). Others are rejected as invalid.
 bool service_has(ibv_qp_type service, ibv_wr_opcode opcode) {
   if (service == IBV_QPT_XRC_RECV) return false;  // it sends no requests
+  if (opcode == kWrFlush) return service == IBV_QPT_RC;
   switch (opcode) {
     case IBV_WR_SEND:
       return true;
@@ -52,6 +57,8 @@ bool service_has(ibv_qp_type service, ibv_wr_opcode opcode) {
     case IBV_WR_BIND_MW:
     case IBV_WR_LOCAL_INV:
       return is_connected(service);
+    case IBV_WR_ATOMIC_WRITE:
+      return service == IBV_QPT_RC;
     default:
       return service == IBV_QPT_RC || service == IBV_QPT_XRC_SEND;
   }
@@ -72,8 +79,11 @@ TransportClass service_of(ibv_qp_type type) {
   }
 }
 
+constexpr uint32_t kAtomicWriteBytes = 8;
+
 uint32_t send_trailer(const QueuePairConfig& config) {
-  return std::max(config.max_send_sge * static_cast<uint32_t>(sizeof(ibv_sge)), uint32_t{config.max_inline});
+  return std::max({config.max_send_sge * static_cast<uint32_t>(sizeof(ibv_sge)), uint32_t{config.max_inline},
+                   kAtomicWriteBytes});
 }
 
 uint32_t send_capacity(const QueuePairConfig& config) { return std::bit_ceil(config.max_send_wr); }
@@ -120,6 +130,12 @@ Qpn qpn_of(const ibv_send_wr& datagram) { return Qpn{datagram.wr.ud.remote_qpn &
 
 // 0, or the errno with which the request is rejected.
 int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
+  if (wr.opcode == kWrFlush) {
+    *length = 0;
+    if (config.type == IBV_QPT_XRC_RECV || (wr.send_flags & ~(kSendFlags & ~IBV_SEND_INLINE)) != 0)
+      return EINVAL;
+    return wr.num_sge == 0 && wr.wr.atomic.compare_add <= kMaxMessage ? 0 : EINVAL;
+  }
   switch (wr.opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
@@ -129,6 +145,7 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
     case IBV_WR_RDMA_READ:
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
+    case IBV_WR_ATOMIC_WRITE:
       break;
     case IBV_WR_BIND_MW:
     case IBV_WR_LOCAL_INV:
@@ -143,8 +160,9 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
   *length = 0;
   for (int i = 0; i < wr.num_sge; ++i) *length += wr.sg_list[i].length;
   if (*length > kMaxMessage) return EINVAL;
+  const uint32_t max_inline = wr.opcode == IBV_WR_ATOMIC_WRITE ? kAtomicWriteBytes : config.max_inline;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 &&
-      (*length > config.max_inline || is_atomic(wr.opcode) || wr.opcode == IBV_WR_RDMA_READ)) {
+      (*length > max_inline || is_atomic(wr.opcode) || wr.opcode == IBV_WR_RDMA_READ)) {
     return EINVAL;
   }
   return config.type == IBV_QPT_UD && service_has(IBV_QPT_UD, wr.opcode) ? check_datagram(wr) : 0;
@@ -153,7 +171,8 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
 // The error with which a request that was accepted completes when its turn comes, as with Linux's soft-RoCE and NICs.
 ibv_wc_status QueuePairCore::local_error_of(const ibv_send_wr& wr, uint64_t length) const {
   if (!service_has(config.type, wr.opcode)) return IBV_WC_LOC_QP_OP_ERR;
-  if (is_atomic(wr.opcode)) return length == sizeof(uint64_t) ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR;
+  if (is_atomic(wr.opcode) || wr.opcode == IBV_WR_ATOMIC_WRITE)
+    return length == sizeof(uint64_t) ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR;
   return is_connected(config.type) || fits_a_packet(wr, length) ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR;
 }
 
@@ -220,7 +239,7 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad, Posting posti
       wqe.address->uses.fetch_add(1, std::memory_order_relaxed);
       wqe.remote_qp = qpn_of(*wr);
       wqe.qkey = QKey{wr->wr.ud.remote_qkey};
-    } else if (is_atomic(wr->opcode)) {
+    } else if (is_atomic(wr->opcode) || wr->opcode == kWrFlush) {
       wqe.remote_address = wr->wr.atomic.remote_addr;
       wqe.rkey = wr->wr.atomic.rkey;
       wqe.compare_add = wr->wr.atomic.compare_add;

@@ -13,6 +13,7 @@
 #include "base/os/spinlock.hpp"
 #include "base/sequence.hpp"
 #include "base/types.hpp"
+#include "memory/flush_verbs.hpp"
 #include "wire/headers/opcodes.hpp"
 
 namespace roci {
@@ -26,11 +27,12 @@ struct SendWqe {
   // As posted.
   uint64_t wr_id = 0;
   uint64_t remote_address = 0;
-  uint64_t compare_add = 0;  // atomics, in host byte order
+  uint64_t compare_add = 0;  // atomics, in host byte order; flush: bytes of the range
   uint64_t swap = 0;
   uint32_t rkey = 0;
-  uint32_t length = 0;      // bytes of the whole message
-  uint32_t immediate = 0;   // big-endian, as in verbs; or the R_Key to be invalidated, in host byte order
+  uint32_t length = 0;  // bytes of the whole message
+  uint32_t immediate =
+      0;  // big-endian, as in verbs; or in host byte order the R_Key to be invalidated, or FETH
   uint32_t send_flags = 0;  // ibv_send_flags
   ibv_wr_opcode opcode = IBV_WR_SEND;
   uint16_t sge_count = 0;  // 0 for inline data
@@ -55,8 +57,14 @@ struct SendWqe {
   }
   // Sends no packet (local_operations.hpp).
   [[nodiscard]] bool is_local() const { return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV; }
+  // The response has no data (IBTA annex A19).
+  [[nodiscard]] bool is_placement() const { return opcode == IBV_WR_ATOMIC_WRITE || opcode == kWrFlush; }
   // Completes on its own responses, not on an acknowledgment.
-  [[nodiscard]] bool needs_response() const { return is_read() || is_atomic(); }
+  [[nodiscard]] bool needs_response() const { return is_read() || is_atomic() || is_placement(); }
+  // Bytes of the peer's memory that a request with RETH names.
+  [[nodiscard]] uint32_t range() const {
+    return opcode == kWrFlush ? static_cast<uint32_t>(compare_add) : length;
+  }
   [[nodiscard]] bool is_inline() const { return (send_flags & IBV_SEND_INLINE) != 0; }
   [[nodiscard]] Psn last_psn() const { return first_psn + (packets - 1); }
   [[nodiscard]] const ibv_sge* sges() const { return reinterpret_cast<const ibv_sge*>(this + 1); }

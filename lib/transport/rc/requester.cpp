@@ -16,13 +16,13 @@ namespace {
 
 constexpr size_t kMaxPieces = 32;  // elements of a request's scatter list
 
-// LSNs of a request. A request without payload counts with its extended header: draft-dai… §3.1 lets READ requests
-// share the LSN space of SENDs and WRITEs and does not specify their size. The data has LSNs in the other direction.
-uint64_t lsn_bytes(const SendWqe& wqe) {
+}  // namespace
+
+// A request without payload counts with its extended header: draft-dai… §3.1 lets READ requests share the LSN space of
+// SENDs and WRITEs and does not specify their size. The data has LSNs in the other direction.
+uint64_t Requester::lsn_bytes(const SendWqe& wqe) {
   return wqe.is_read() ? sizeof(Reth) : wqe.is_atomic() ? sizeof(AtomicEth) : wqe.length;
 }
-
-}  // namespace
 
 SendGate* Requester::gate() const { return qp_.gates == nullptr ? nullptr : &qp_.gates->requests; }
 
@@ -148,8 +148,9 @@ Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
     return Step::kWait;
   Step step = Step::kSent;
   bool last = true;
-  if (wqe.needs_response() && held(context.now, {wqe.first_lsn, static_cast<uint32_t>(lsn_bytes(wqe))},
-                                   wqe.first_psn + cursor.packet)) {
+  const bool has_payload = !wqe.is_read() && !wqe.is_atomic();
+  if (!has_payload && held(context.now, {wqe.first_lsn, static_cast<uint32_t>(lsn_bytes(wqe))},
+                           wqe.first_psn + cursor.packet)) {
     return Step::kHeld;
   }
   if (wqe.is_read()) {

@@ -198,6 +198,8 @@ class Requester {
     Lsn at;
     uint32_t bytes;
   };
+  // LSNs of a request.
+  static uint64_t lsn_bytes(const SendWqe& wqe);
   void record_sent(TransportContext& context, Psn psn, uint32_t count, Span span, bool again);
   // Congestion control's gate; null without congestion control.
   [[nodiscard]] SendGate* gate() const;

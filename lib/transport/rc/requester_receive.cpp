@@ -318,15 +318,16 @@ uint8_t* Requester::payload_target(const MemoryTable& memory, const FrameView& v
 void Requester::on_read_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
   SendWqe* request = due_request(context, view);
   if (request == nullptr) return;
-  SendWqe& read = *request;
-  if (!read.is_read()) {
+  SendWqe& read = *request;  // or a flush or an atomic write
+  if (read.is_atomic()) {
     fail_oldest(context, IBV_WC_BAD_RESP_ERR);
     return;
   }
 
   const uint32_t mtu = qp_.attributes.path_mtu;
   const uint64_t offset = static_cast<uint64_t>(read.responses) * mtu;
-  const auto due = static_cast<uint32_t>(std::min<uint64_t>(mtu, read.length - offset));
+  const auto due =
+      read.is_read() ? static_cast<uint32_t>(std::min<uint64_t>(mtu, read.length - offset)) : uint32_t{0};
   const bool last = read.responses + 1 == read.packets;
   // The first packet of the data has a FIRST or ONLY opcode. A later one may have it too: in the response to a repeated
   // request.
@@ -337,7 +338,7 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
     fail_oldest(context, IBV_WC_BAD_RESP_ERR);
     return;
   }
-  if (!view.placed &&
+  if (due > 0 && !view.placed &&
       !scatter(context.memory, qp_.config.pd, read.pieces(), offset, frame, view.payload_offset, due)) {
     fail_oldest(context, IBV_WC_LOC_PROT_ERR);
     return;
@@ -345,7 +346,7 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
   context.counters.add(Counter::kResponsesReceived);
   ++read.responses;
   responses_.received += due;
-  advance_una(view.psn() + 1, read.first_lsn + sizeof(Reth));
+  advance_una(view.psn() + 1, read.first_lsn + lsn_bytes(read));
   acknowledge_response(view.psn());
   if (last) complete_oldest(context);
   record_progress(context);

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 
+#include "base/os/guarded_access.hpp"
 #include "base/trace_points.hpp"
+#include "memory/flush_verbs.hpp"
 #include "transport/messages/receive_completion.hpp"
 #include "transport/messages/scatter.hpp"
 #include "transport/queue_pair/queue_pair_core.hpp"
@@ -37,6 +40,19 @@ bool is_same_request(const FrameView& a, const rte_mbuf& frame_a, const FrameVie
          a.payload_length == b.payload_length &&
          has_same_bytes(frame_a, headers(a), frame_b, headers(b), extended) &&
          has_same_bytes(frame_a, a.payload_offset, frame_b, b.payload_offset, a.payload_length);
+}
+
+// LSNs of a request that has a response of its own; as Requester::lsn_bytes().
+uint64_t lsn_bytes(const FrameView& view) {
+  switch (view.opcode->operation) {
+    case Operation::kReadRequest:
+      return sizeof(Reth);
+    case Operation::kCompareSwap:
+    case Operation::kFetchAdd:
+      return sizeof(AtomicEth);
+    default:
+      return view.payload_length;
+  }
 }
 
 }  // namespace
@@ -229,6 +245,10 @@ Responder::Verdict Responder::execute(TransportContext& context, const FrameView
     case Operation::kCompareSwap:
     case Operation::kFetchAdd:
       return execute_atomic(context, view);
+    case Operation::kFlush:
+      return execute_flush(context, view);
+    case Operation::kAtomicWrite:
+      return execute_atomic_write(context, view, frame);
     default:
       return Verdict::kInvalidRequest;  // not supported by this queue pair (IBTA 9.7.4.1.5)
   }
@@ -364,6 +384,61 @@ Responder::Verdict Responder::execute_atomic(TransportContext& context, const Fr
   return Verdict::kExecuted;
 }
 
+// All WRITEs before it have been executed by the CPU, whose caches are coherent: they are globally visible after a fence.
+// No memory is persistent.
+Responder::Verdict Responder::execute_flush(TransportContext& context, const FrameView& view) {
+  const Feth& feth = view.feth();
+  if ((feth.type() & ~kFlushGlobal) != 0 || feth.level() > kFlushRegion) return Verdict::kInvalidRequest;
+  if ((qp_.attributes.access & kAccessFlushGlobal) == 0) return Verdict::kInvalidRequest;
+  if (!resource_free()) return Verdict::kInvalidRequest;
+  const Reth& reth = view.reth();
+  const MemoryKey key{reth.rkey.get()};
+  const uint32_t length = feth.level() == kFlushRange ? reth.length.get() : 0;
+  if (length > kMaxMessage) return Verdict::kInvalidRequest;
+  AccessOutcome outcome = context.memory.check_remote_key(key, qp_.accessor(), Access::kFlushGlobal);
+  if (outcome == AccessOutcome::kAllowed) {
+    uint8_t* where = nullptr;
+    outcome =
+        context.memory.check_remote(key, qp_.accessor(), reth.va.get(), length, Access::kFlushGlobal, &where);
+  }
+  if (outcome != AccessOutcome::kAllowed) return Verdict::kAccessError;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  answer_without_data(view);
+  return Verdict::kExecuted;
+}
+
+Responder::Verdict Responder::execute_atomic_write(TransportContext& context, const FrameView& view,
+                                                   const rte_mbuf* frame) {
+  if ((qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) == 0) return Verdict::kInvalidRequest;
+  if (!resource_free()) return Verdict::kInvalidRequest;
+  const Reth& reth = view.reth();
+  uint64_t value = 0;
+  if (reth.length.get() != sizeof value || view.payload_length != sizeof value)
+    return Verdict::kInvalidRequest;
+  if (reth.va.get() % sizeof value != 0) return Verdict::kInvalidRequest;
+  uint8_t* where = nullptr;
+  if (context.memory.check_remote(MemoryKey{reth.rkey.get()}, qp_.accessor(), reth.va.get(), sizeof value,
+                                  Access::kRemoteWrite, &where) != AccessOutcome::kAllowed) {
+    return Verdict::kAccessError;
+  }
+  if (reinterpret_cast<uintptr_t>(where) % sizeof value != 0) return Verdict::kOperationError;
+  uint64_t buffer = 0;
+  std::memcpy(&value, rte_pktmbuf_read(frame, view.payload_offset, sizeof value, &buffer), sizeof value);
+  guarded_atomic_store(reinterpret_cast<uint64_t*>(where), value);
+  if (take_memory_fault()) return Verdict::kAccessError;
+  answer_without_data(view);
+  return Verdict::kExecuted;
+}
+
+// Flushes and atomic writes are answered by a READ response without data (IBTA annex A19).
+void Responder::answer_without_data(const FrameView& view) {
+  trace::request_executed(qp_.number().value(), expected_.value(), view.bth().opcode);
+  Resource& request = take_resource();
+  request.operation = view.opcode->operation;
+  request.packets = 1;
+  start_response(request);
+}
+
 // The receive completion of a SEND or of a WRITE with immediate.
 void Responder::complete_message(TransportContext& context, const FrameView& view) {
   ibv_wc wc = receive_completion(view, received_);
@@ -379,7 +454,7 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
       executed_any_ = true;
       if (info.operation != Operation::kSend && info.operation != Operation::kWrite) {
         pending_ = Pending::kNone;  // its response acknowledges everything before it
-        flow_.received += info.operation == Operation::kReadRequest ? sizeof(Reth) : sizeof(AtomicEth);
+        flow_.received += lsn_bytes(view);
         return;
       }
       trace::request_executed(qp_.number().value(), expected_.value(), view.bth().opcode);

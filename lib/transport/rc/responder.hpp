@@ -77,7 +77,7 @@ class Responder {
   };
   // Acknowledgment to be sent after the READ responses.
   enum class Pending : uint8_t { kNone, kAck, kRetry /* NAK 0 or RNR */, kFatal /* NAK 1, 2 or 3 */ };
-  // An executed READ or atomic request, stored for duplicates until max_dest_rd_atomic later ones have arrived
+  // An executed READ, atomic, flush or atomic write request, stored for duplicates until max_dest_rd_atomic later ones have arrived
   // (responder resources of IBTA 9.7.4.1.4).
   struct Resource {
     Operation operation = Operation::kReadRequest;
@@ -97,7 +97,10 @@ class Responder {
     uint32_t end = 0;     // one past the last packet of the current response
     [[nodiscard]] bool active() const { return next < end; }
     [[nodiscard]] uint32_t bytes() const {  // of the response
-      return operation == Operation::kReadRequest ? length : static_cast<uint32_t>(sizeof original);
+      return is_atomic() ? static_cast<uint32_t>(sizeof original) : length;
+    }
+    [[nodiscard]] bool is_atomic() const {
+      return operation == Operation::kCompareSwap || operation == Operation::kFetchAdd;
     }
   };
 
@@ -138,6 +141,9 @@ class Responder {
   Verdict execute_write(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   Verdict execute_read(TransportContext& context, const FrameView& view);
   Verdict execute_atomic(TransportContext& context, const FrameView& view);
+  Verdict execute_flush(TransportContext& context, const FrameView& view);
+  Verdict execute_atomic_write(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
+  void answer_without_data(const FrameView& view);
   void complete_message(TransportContext& context, const FrameView& view);
   // Records the response to the packet.
   void answer(TransportContext& context, const FrameView& view, Verdict verdict);
@@ -160,7 +166,7 @@ class Responder {
   [[nodiscard]] uint32_t packet_bytes(const Resource& resource, uint32_t packet) const;
   void on_duplicate(TransportContext& context, const FrameView& view);
   void replay_read(TransportContext& context, const FrameView& view);
-  void replay_atomic(TransportContext& context, const FrameView& view);
+  void replay_result(TransportContext& context, const FrameView& view);
   void replay(Resource& resource, uint32_t from, uint32_t end);
   void note_acknowledged(const Resource& resource, uint32_t packets);
   [[nodiscard]] bool has_window_for(const Resource& resource) const;

@@ -106,7 +106,9 @@ void Responder::on_duplicate(TransportContext& context, const FrameView& view) {
       return;
     case Operation::kCompareSwap:
     case Operation::kFetchAdd:
-      replay_atomic(context, view);
+    case Operation::kFlush:
+    case Operation::kAtomicWrite:
+      replay_result(context, view);
       return;
     default:
       return;
@@ -138,12 +140,12 @@ void Responder::replay_read(TransportContext& context, const FrameView& view) {
 }
 
 // Sends the stored result again. The operation is not executed again (IBTA 9.7.5.1.3).
-void Responder::replay_atomic(TransportContext& context, const FrameView& view) {
-  for (Resource& atomic : resources()) {
-    if (atomic.operation != view.opcode->operation || atomic.packets == 0 || !(atomic.first == view.psn()))
+void Responder::replay_result(TransportContext& context, const FrameView& view) {
+  for (Resource& request : resources()) {
+    if (request.operation != view.opcode->operation || request.packets == 0 || !(request.first == view.psn()))
       continue;
     context.counters.add(Counter::kAtomicReplays);
-    replay(atomic, 0, 1);
+    replay(request, 0, 1);
     return;
   }
   context.counters.add(Counter::kReplaysRefused);
@@ -364,9 +366,8 @@ void Responder::acknowledge(TransportContext& context) {
 
 // Sends the next packet of a response. False when there was no buffer.
 bool Responder::send_response(TransportContext& context, Resource& resource) {
-  const SendOutcome outcome = resource.operation == Operation::kReadRequest
-                                  ? send_read_response(context, resource)
-                                  : send_atomic_response(context, resource);
+  const SendOutcome outcome =
+      resource.is_atomic() ? send_atomic_response(context, resource) : send_read_response(context, resource);
   switch (outcome) {
     case SendOutcome::kBackpressure:
       return false;

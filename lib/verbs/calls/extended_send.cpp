@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "memory/flush_verbs.hpp"
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
 #include "verbs/process/fork_guard.hpp"
@@ -12,11 +13,11 @@ namespace roci::verbs {
 namespace {
 
 // Operations that programs may request when they create a queue pair.
-constexpr uint64_t kOperations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-                                 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-                                 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
-                                 IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
+constexpr uint64_t kOperations =
+    IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
+    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
+    IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE | kQpExWithFlush;
 
 SendList& list_of(ibv_qp_ex* qp) { return *of<Qp>(qp).list; }
 
@@ -141,7 +142,7 @@ Status fill_sending(Qp& qp, uint64_t operations) {
                 EOPNOTSUPP);
   }
   qp.list = std::make_unique<SendList>();
-  ibv_qp_ex& verbs = qp.verbs;
+  WithFlush<ibv_qp_ex>& verbs = qp.verbs;
   verbs.wr_start = start;
   verbs.wr_complete = complete;
   verbs.wr_abort = abort;
@@ -168,6 +169,17 @@ Status fill_sending(Qp& qp, uint64_t operations) {
   verbs.wr_atomic_fetch_add = [](ibv_qp_ex* to, uint32_t rkey, uint64_t address, uint64_t add) {
     ibv_send_wr& wr = begin(to, IBV_WR_ATOMIC_FETCH_AND_ADD);
     wr.wr.atomic = {.remote_addr = address, .compare_add = add, .swap = 0, .rkey = rkey};
+  };
+  verbs.wr_atomic_write = [](ibv_qp_ex* to, uint32_t rkey, uint64_t address, const void* value) {
+    begin_rdma(to, IBV_WR_ATOMIC_WRITE, rkey, address);
+    SendList& list = list_of(to);
+    set_inline(list, list.requests.back(), value, sizeof(uint64_t));
+  };
+  verbs.wr_flush = [](ibv_qp_ex* to, uint32_t rkey, uint64_t address, size_t length, uint8_t type,
+                      uint8_t level) {
+    ibv_send_wr& wr = begin(to, kWrFlush);
+    wr.imm_data = flush_header(type, level);
+    wr.wr.atomic = {.remote_addr = address, .compare_add = length, .swap = 0, .rkey = rkey};
   };
   verbs.wr_bind_mw = [](ibv_qp_ex* to, ibv_mw* window, uint32_t rkey, const ibv_mw_bind_info* info) {
     ibv_send_wr& wr = begin(to, IBV_WR_BIND_MW);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "memory/flush_verbs.hpp"
 #include "verbs/calls/calls.hpp"
 #include "verbs/compatibility/gid_type.hpp"
 #include "verbs/error.hpp"
@@ -63,7 +64,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   all.xrc_odp_caps = kReliable;
   all.completion_timestamp_mask = UINT64_MAX;
   all.hca_core_clock = 1'000'000 / kNanosPerTick;  // kHz
-  all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+  all.device_cap_flags_ex = all.orig_attr.device_cap_flags | kDeviceFlushGlobal | kDeviceAtomicWrite;
   all.max_dm_size = kMaxDm;
   all.rss_caps.supported_qpts = 1U << IBV_QPT_RAW_PACKET;
   all.rss_caps.max_rwq_indirection_tables = static_cast<uint32_t>(all.orig_attr.max_qp);

@@ -116,6 +116,12 @@ struct XrcEth {  // annex A14
   uint8_t reserved = 0;
   Be24 srq;  // number of the destination XRC SRQ
 };
+struct Feth {  // annex A19
+  Be32 value;  // reserved 26 | selectivity level 2 | placement type 4
+
+  [[nodiscard]] uint8_t type() const { return value.get() & 0xf; }
+  [[nodiscard]] uint8_t level() const { return value.get() >> 4 & 3; }
+};
 struct Reth {
   Be64 va;
   Be32 rkey;
@@ -175,6 +181,7 @@ static_assert(sizeof(IntReport) == header_size(Header::kIntReport));
 
 static_assert(sizeof(Deth) == header_size(Header::kDeth));
 static_assert(sizeof(XrcEth) == header_size(Header::kXrcEth));
+static_assert(sizeof(Feth) == header_size(Header::kFeth));
 static_assert(sizeof(Reth) == header_size(Header::kReth));
 static_assert(sizeof(AtomicEth) == header_size(Header::kAtomicEth));
 static_assert(sizeof(Aeth) == header_size(Header::kAeth));

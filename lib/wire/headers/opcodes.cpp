@@ -51,6 +51,8 @@ constexpr std::array kTable = {
     entry(Opcode::kRcFetchAdd, "RC_FETCH_ADD", kFetchAdd, kOnly, kNone, kAtomicEth),
     entry(Opcode::kRcSendLastInv, "RC_SEND_LAST_INV", kSend, kLast, kOneToMtu, kIeth),
     entry(Opcode::kRcSendOnlyInv, "RC_SEND_ONLY_INV", kSend, kOnly, kUpToMtu, kIeth),
+    entry(Opcode::kRcFlush, "RC_FLUSH", kFlush, kOnly, kNone, kFeth, kReth),
+    entry(Opcode::kRcAtomicWrite, "RC_ATOMIC_WRITE", kAtomicWrite, kOnly, kUpToMtu, kReth),
     entry(Opcode::kUcSendFirst, "UC_SEND_FIRST", kSend, kFirst, kFullMtu),
     entry(Opcode::kUcSendMiddle, "UC_SEND_MIDDLE", kSend, kMiddle, kFullMtu),
     entry(Opcode::kUcSendLast, "UC_SEND_LAST", kSend, kLast, kOneToMtu),
@@ -110,8 +112,8 @@ constexpr auto kIndex = [] {
 
 std::string_view header_name(Header h) {
   constexpr std::string_view kNames[kHeaderCount] = {
-      "DETH",  "XRCETH", "RETH",         "AtomicETH", "AETH",        "AtomicAckETH",
-      "ImmDt", "IETH",   "CNP reserved", "probe",     "probe times", "INT report"};
+      "DETH",  "XRCETH", "FETH",         "RETH",  "AtomicETH",   "AETH",      "AtomicAckETH",
+      "ImmDt", "IETH",   "CNP reserved", "probe", "probe times", "INT report"};
   return kNames[static_cast<unsigned>(h)];
 }
 

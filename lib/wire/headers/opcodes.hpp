@@ -8,7 +8,7 @@
 
 namespace roci {
 
-// BTH opcode (IBTA table 35; XRC: annex A14; CNP: RoCEv2 annex A17.9.3). Opcodes from 0xe0 on are manufacturer-defined.
+// BTH opcode (IBTA table 35; XRC: annex A14; flush and atomic write: annex A19; CNP: RoCEv2 annex A17.9.3). Opcodes from 0xe0 on are manufacturer-defined.
 // Those below are private opcodes of this project, used only between hosts that negotiated them
 // (docs/wire-extensions.md).
 enum class Opcode : uint8_t {
@@ -35,6 +35,8 @@ enum class Opcode : uint8_t {
   kRcFetchAdd = 0x14,
   kRcSendLastInv = 0x16,
   kRcSendOnlyInv = 0x17,
+  kRcFlush = 0x1c,
+  kRcAtomicWrite = 0x1d,
   kUcSendFirst = 0x20,
   kUcSendMiddle = 0x21,
   kUcSendLast = 0x22,
@@ -92,6 +94,8 @@ enum class Operation : uint8_t {
   kAtomicAcknowledge,
   kCompareSwap,
   kFetchAdd,
+  kFlush,
+  kAtomicWrite,
   kCongestionNotification,
   kProbeRequest,     // requests the time of arrival and the telemetry of the probe
   kProbeResponse,    // response to a probe
@@ -115,6 +119,7 @@ enum class Position : uint8_t { kFirst, kMiddle, kLast, kOnly };
 enum class Header : uint8_t {
   kDeth,
   kXrcEth,
+  kFeth,
   kReth,
   kAtomicEth,
   kAeth,
@@ -126,7 +131,7 @@ enum class Header : uint8_t {
   kProbeTimes,
   kIntReport,
 };
-inline constexpr unsigned kHeaderCount = 12;
+inline constexpr unsigned kHeaderCount = 13;
 
 class HeaderSet {
  public:
@@ -189,7 +194,8 @@ struct OpcodeInfo {
   [[nodiscard]] constexpr bool is_request() const {
     return operation == Operation::kSend || operation == Operation::kWrite ||
            operation == Operation::kReadRequest || operation == Operation::kCompareSwap ||
-           operation == Operation::kFetchAdd;
+           operation == Operation::kFetchAdd || operation == Operation::kFlush ||
+           operation == Operation::kAtomicWrite;
   }
   // Sent by a responder to a requester.
   [[nodiscard]] constexpr bool is_response() const {
@@ -208,7 +214,7 @@ struct OpcodeInfo {
 
 // Length of an extended header in bytes.
 constexpr uint8_t header_size(Header h) {
-  constexpr uint8_t kSizes[kHeaderCount] = {8, 4, 16, 28, 4, 8, 4, 4, 16, 24, 28, 40};
+  constexpr uint8_t kSizes[kHeaderCount] = {8, 4, 4, 16, 28, 4, 8, 4, 4, 16, 24, 28, 40};
   return kSizes[static_cast<unsigned>(h)];
 }
 std::string_view header_name(Header h);

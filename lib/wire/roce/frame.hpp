@@ -65,6 +65,7 @@ struct FrameView {
   [[nodiscard]] const T& extended(Header h) const {
     return at<T>(static_cast<uint32_t>(bth_offset) + opcode->offset[static_cast<unsigned>(h)]);
   }
+  [[nodiscard]] const Feth& feth() const { return extended<Feth>(Header::kFeth); }
   [[nodiscard]] const Reth& reth() const { return extended<Reth>(Header::kReth); }
   [[nodiscard]] const Aeth& aeth() const { return extended<Aeth>(Header::kAeth); }
   [[nodiscard]] const AtomicEth& atomic_eth() const { return extended<AtomicEth>(Header::kAtomicEth); }

@@ -91,6 +91,8 @@ void append_extended(ByteVector& out, const Packet& p) {
     append(out, Deth{Be32{p.deth->qkey.value()}, p.deth->reserved, Be24{p.deth->source_qp.value()}});
   }
   if (p.xrc_eth) append(out, XrcEth{p.xrc_eth->reserved, Be24{p.xrc_eth->srq.value()}});
+  if (p.feth)
+    append(out, Feth{Be32{p.feth->reserved << 6 | (p.feth->level & 3U) << 4 | (p.feth->type & 0xfU)}});
   if (p.reth) append(out, Reth{Be64{p.reth->va}, Be32{p.reth->rkey.value()}, Be32{p.reth->length}});
   if (p.atomic_eth) {
     append(out, AtomicEth{Be64{p.atomic_eth->va}, Be32{p.atomic_eth->rkey.value()},
@@ -173,6 +175,10 @@ void decode_extended(Packet& p, const FrameView& view) {
   }
   if (info.has(Header::kXrcEth)) {
     p.xrc_eth = XrcEthValues{view.extended<XrcEth>(Header::kXrcEth).reserved, view.xrc_srq()};
+  }
+  if (info.has(Header::kFeth)) {
+    const Feth& h = view.feth();
+    p.feth = FethValues{h.type(), h.level(), h.value.get() >> 6};
   }
   if (info.has(Header::kReth)) {
     const Reth& h = view.reth();
@@ -305,6 +311,7 @@ Packet make_packet(Opcode opcode, bool ipv6) {
   if (info == nullptr) return p;
   if (info->has(Header::kDeth)) p.deth.emplace();
   if (info->has(Header::kXrcEth)) p.xrc_eth.emplace();
+  if (info->has(Header::kFeth)) p.feth.emplace();
   if (info->has(Header::kReth)) p.reth.emplace();
   if (info->has(Header::kAtomicEth)) p.atomic_eth.emplace();
   if (info->has(Header::kAeth)) p.aeth = AethValues{kSyndromeAck, Msn{}};

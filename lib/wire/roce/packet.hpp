@@ -70,6 +70,12 @@ struct XrcEthValues {
   Srqn srq;
   friend bool operator==(const XrcEthValues&, const XrcEthValues&) = default;
 };
+struct FethValues {
+  uint8_t type = 0;       // placement type
+  uint8_t level = 0;      // selectivity level
+  uint32_t reserved = 0;  // 26 bits
+  friend bool operator==(const FethValues&, const FethValues&) = default;
+};
 struct RethValues {
   uint64_t va = 0;
   MemoryKey rkey;
@@ -126,6 +132,7 @@ struct Packet {
   // Extended headers. encode_packet() writes those present in this order and ignores the opcode table.
   std::optional<DethValues> deth;
   std::optional<XrcEthValues> xrc_eth;
+  std::optional<FethValues> feth;
   std::optional<RethValues> reth;
   std::optional<AtomicEthValues> atomic_eth;
   std::optional<AethValues> aeth;

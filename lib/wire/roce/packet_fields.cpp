@@ -159,6 +159,11 @@ void add_extended(FieldList& list, const Packet& p) {
     list.next(1).hex("reserved", p.xrc_eth->reserved, 2);
     list.next(3).hex("srq", p.xrc_eth->srq.value(), 6);
   }
+  if (p.feth) {
+    list.header("feth");
+    list.next(4).hex("reserved", p.feth->reserved, 7);
+    list.number("level", p.feth->level).number("type", p.feth->type);
+  }
   if (p.reth) {
     list.header("reth");
     list.next(8).hex("va", p.reth->va, 16);

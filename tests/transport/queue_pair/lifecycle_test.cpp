@@ -205,7 +205,7 @@ TEST(Lifecycle, creation_with_invalid_parameters_is_rejected) {
   EXPECT_FALSE(host.side.device->query_gid(-1));
   EXPECT_FALSE(host.side.device->query_gid(2));
   EXPECT_FALSE(host.side.pd->register_memory(host.side.memory.data(), 8, IBV_ACCESS_REMOTE_WRITE));
-  EXPECT_FALSE(host.side.pd->register_memory(host.side.memory.data(), 8, 1 << 8));
+  EXPECT_FALSE(host.side.pd->register_memory(host.side.memory.data(), 8, 1 << 9));
   EXPECT_FALSE(host.side.pd->register_memory(host.side.memory.data(), SIZE_MAX, 0));
 }
 

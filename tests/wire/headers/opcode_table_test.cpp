@@ -31,7 +31,8 @@ constexpr Row kRows[] = {
     {0x10, "RC_READ_RESP_ONLY", 16, 'A', kAny},     {0x11, "RC_ACK", 16, 'A', kNone},
     {0x12, "RC_ATOMIC_ACK", 24, 'A', kNone},        {0x13, "RC_CMP_SWAP", 40, 'R', kNone},
     {0x14, "RC_FETCH_ADD", 40, 'R', kNone},         {0x16, "RC_SEND_LAST_INV", 16, 'R', kSome},
-    {0x17, "RC_SEND_ONLY_INV", 16, 'R', kAny},      {0x20, "UC_SEND_FIRST", 12, 'R', kFull},
+    {0x17, "RC_SEND_ONLY_INV", 16, 'R', kAny},      {0x1c, "RC_FLUSH", 32, 'R', kNone},
+    {0x1d, "RC_ATOMIC_WRITE", 28, 'R', kAny},       {0x20, "UC_SEND_FIRST", 12, 'R', kFull},
     {0x21, "UC_SEND_MIDDLE", 12, 'R', kFull},       {0x22, "UC_SEND_LAST", 12, 'R', kSome},
     {0x23, "UC_SEND_LAST_IMM", 16, 'R', kSome},     {0x24, "UC_SEND_ONLY", 12, 'R', kAny},
     {0x25, "UC_SEND_ONLY_IMM", 16, 'R', kAny},      {0x26, "UC_WRITE_FIRST", 28, 'R', kFull},
@@ -116,8 +117,10 @@ TEST(OpcodeTable, headers_and_positions_match_opcode_names) {
     EXPECT_EQ(info.has(Header::kIeth), named("_INV")) << info.name;
     EXPECT_EQ(info.has(Header::kDeth), named("UD_")) << info.name;
     EXPECT_EQ(info.has(Header::kXrcEth), named("XRC_") && info.is_request()) << info.name;
-    EXPECT_EQ(info.has(Header::kReth), named("WRITE_FIRST") || named("WRITE_ONLY") || named("READ_REQUEST"))
+    EXPECT_EQ(info.has(Header::kReth), named("WRITE_FIRST") || named("WRITE_ONLY") || named("READ_REQUEST") ||
+                                           named("FLUSH") || named("ATOMIC_WRITE"))
         << info.name;
+    EXPECT_EQ(info.has(Header::kFeth), named("FLUSH")) << info.name;
     EXPECT_EQ(info.has(Header::kAeth), named("ACK") || (named("READ_RESP") && !named("MIDDLE"))) << info.name;
     EXPECT_EQ(info.has(Header::kProbe), named("PROBE")) << info.name;
     EXPECT_EQ(info.has(Header::kProbeTimes), named("PROBE_RESP")) << info.name;

@@ -143,7 +143,7 @@ TEST(Packet, computed_udp_checksum_is_never_zero) {
 
 TEST(Packet, invalid_packets_can_be_built_and_are_rejected_by_reason) {
   const auto refused_as = [](const Packet& packet) { return parse(encode_packet(packet)).kind; };
-  Packet unknown = make_packet(static_cast<Opcode>(0x1d));
+  Packet unknown = make_packet(static_cast<Opcode>(0x1e));
   EXPECT_EQ(refused_as(unknown.finish()), FrameKind::kUnknownOpcode);
   Packet version = make_packet(Opcode::kRcSendOnly);
   version.bth.version = 1;
