@@ -27,7 +27,6 @@ constexpr OpcodesOfMessage kAtomicWrite = {Opcode::kRcAtomicWrite};
 constexpr OpcodesOfMessage kFlush = {Opcode::kRcFlush};
 
 const OpcodesOfMessage& reliable_opcodes(ibv_wr_opcode request) {
-  if (request == kWrFlush) return kFlush;
   switch (request) {
     case IBV_WR_RDMA_WRITE:
       return kWrite;
@@ -37,10 +36,10 @@ const OpcodesOfMessage& reliable_opcodes(ibv_wr_opcode request) {
       return kSendImm;
     case IBV_WR_SEND_WITH_INV:
       return kSendInv;
-    case IBV_WR_ATOMIC_WRITE:
-      return kAtomicWrite;
-    default:
+    case IBV_WR_SEND:
       return kSend;
+    default:
+      return request == kWrFlush ? kFlush : kAtomicWrite;
   }
 }
 
@@ -85,10 +84,14 @@ bool fill_message_packet(const MemoryTable& memory, PdNumber pd, const SendWqe& 
                          const MessagePacket& packet, RoceWriter::Open& open) {
   const OpcodeInfo& info = *open.view.opcode;
   if (info.has(Header::kReth))
-    RoceWriter::put_reth(open, wqe.remote_address, MemoryKey{wqe.rkey}, wqe.range());
+    RoceWriter::put_reth(open, wqe.remote_address, MemoryKey{wqe.rkey}, wqe.length);
   if (info.headers.has_any_of(kSeldom)) [[unlikely]] {
     if (info.has(Header::kXrcEth)) put_xrc_eth(wqe, open);
-    if (info.has(Header::kFeth)) open.header<Feth>(Header::kFeth).value.set(wqe.immediate);
+    if (info.has(Header::kFeth)) {
+      open.header<Feth>(Header::kFeth).value.set(wqe.immediate);
+      RoceWriter::put_reth(open, wqe.remote_address, MemoryKey{wqe.rkey},
+                           static_cast<uint32_t>(wqe.compare_add));
+    }
     if (info.has(Header::kImmDt))
       open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
     if (info.has(Header::kIeth)) open.header<Ieth>(Header::kIeth).rkey.set(wqe.immediate);

@@ -14,7 +14,6 @@ namespace roci {
 namespace {
 
 ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
-  if (opcode == kWrFlush) return kWcFlush;
   switch (opcode) {
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
@@ -32,7 +31,7 @@ ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
     case IBV_WR_LOCAL_INV:
       return IBV_WC_LOCAL_INV;
     default:
-      return IBV_WC_SEND;
+      return opcode == kWrFlush ? kWcFlush : IBV_WC_SEND;
   }
 }
 
@@ -43,10 +42,18 @@ bool is_atomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+bool has_8_bytes(ibv_wr_opcode opcode) { return is_atomic(opcode) || opcode == IBV_WR_ATOMIC_WRITE; }
+
+// Whether a work request uses ibv_send_wr.wr.atomic. A flush has the bytes of its range in compare_add.
+bool has_atomic_fields(ibv_wr_opcode opcode) {
+  constexpr unsigned kWithFields =
+      1U << IBV_WR_ATOMIC_CMP_AND_SWP | 1U << IBV_WR_ATOMIC_FETCH_AND_ADD | 1U << kWrFlush;
+  return (kWithFields >> opcode & 1U) != 0;
+}
+
 // Whether a service supports a work request (IBTA 9.1, table 36; annex A19). Others are rejected as invalid.
 bool service_has(ibv_qp_type service, ibv_wr_opcode opcode) {
   if (service == IBV_QPT_XRC_RECV) return false;  // it sends no requests
-  if (opcode == kWrFlush) return service == IBV_QPT_RC;
   switch (opcode) {
     case IBV_WR_SEND:
       return true;
@@ -60,7 +67,7 @@ bool service_has(ibv_qp_type service, ibv_wr_opcode opcode) {
     case IBV_WR_ATOMIC_WRITE:
       return service == IBV_QPT_RC;
     default:
-      return service == IBV_QPT_RC || service == IBV_QPT_XRC_SEND;
+      return service == IBV_QPT_RC || (service == IBV_QPT_XRC_SEND && opcode != kWrFlush);
   }
 }
 
@@ -130,12 +137,6 @@ Qpn qpn_of(const ibv_send_wr& datagram) { return Qpn{datagram.wr.ud.remote_qpn &
 
 // 0, or the errno with which the request is rejected.
 int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
-  if (wr.opcode == kWrFlush) {
-    *length = 0;
-    if (config.type == IBV_QPT_XRC_RECV || (wr.send_flags & ~(kSendFlags & ~IBV_SEND_INLINE)) != 0)
-      return EINVAL;
-    return wr.num_sge == 0 && wr.wr.atomic.compare_add <= kMaxMessage ? 0 : EINVAL;
-  }
   switch (wr.opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
@@ -152,7 +153,9 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
       *length = 0;
       return service_has(config.type, wr.opcode) ? 0 : EINVAL;
     default:
-      return EOPNOTSUPP;
+      if (wr.opcode != kWrFlush) return EOPNOTSUPP;
+      if (wr.num_sge != 0 || (wr.send_flags & IBV_SEND_INLINE) != 0 || wr.wr.atomic.compare_add > kMaxMessage)
+        return EINVAL;
   }
   if (config.type == IBV_QPT_XRC_RECV) return EINVAL;  // has no send queue
   if ((wr.send_flags & ~kSendFlags) != 0) return EINVAL;
@@ -160,9 +163,9 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
   *length = 0;
   for (int i = 0; i < wr.num_sge; ++i) *length += wr.sg_list[i].length;
   if (*length > kMaxMessage) return EINVAL;
-  const uint32_t max_inline = wr.opcode == IBV_WR_ATOMIC_WRITE ? kAtomicWriteBytes : config.max_inline;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 &&
-      (*length > max_inline || is_atomic(wr.opcode) || wr.opcode == IBV_WR_RDMA_READ)) {
+      (*length > (wr.opcode == IBV_WR_ATOMIC_WRITE ? kAtomicWriteBytes : config.max_inline) ||
+       is_atomic(wr.opcode) || wr.opcode == IBV_WR_RDMA_READ)) {
     return EINVAL;
   }
   return config.type == IBV_QPT_UD && service_has(IBV_QPT_UD, wr.opcode) ? check_datagram(wr) : 0;
@@ -171,8 +174,7 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
 // The error with which a request that was accepted completes when its turn comes, as with Linux's soft-RoCE and NICs.
 ibv_wc_status QueuePairCore::local_error_of(const ibv_send_wr& wr, uint64_t length) const {
   if (!service_has(config.type, wr.opcode)) return IBV_WC_LOC_QP_OP_ERR;
-  if (is_atomic(wr.opcode) || wr.opcode == IBV_WR_ATOMIC_WRITE)
-    return length == sizeof(uint64_t) ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR;
+  if (has_8_bytes(wr.opcode)) return length == sizeof(uint64_t) ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR;
   return is_connected(config.type) || fits_a_packet(wr, length) ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR;
 }
 
@@ -239,7 +241,7 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad, Posting posti
       wqe.address->uses.fetch_add(1, std::memory_order_relaxed);
       wqe.remote_qp = qpn_of(*wr);
       wqe.qkey = QKey{wr->wr.ud.remote_qkey};
-    } else if (is_atomic(wr->opcode) || wr->opcode == kWrFlush) {
+    } else if (has_atomic_fields(wr->opcode)) {
       wqe.remote_address = wr->wr.atomic.remote_addr;
       wqe.rkey = wr->wr.atomic.rkey;
       wqe.compare_add = wr->wr.atomic.compare_add;

@@ -60,10 +60,11 @@ struct SendWqe {
   // The response has no data (IBTA annex A19).
   [[nodiscard]] bool is_placement() const { return opcode == IBV_WR_ATOMIC_WRITE || opcode == kWrFlush; }
   // Completes on its own responses, not on an acknowledgment.
-  [[nodiscard]] bool needs_response() const { return is_read() || is_atomic() || is_placement(); }
-  // Bytes of the peer's memory that a request with RETH names.
-  [[nodiscard]] uint32_t range() const {
-    return opcode == kWrFlush ? static_cast<uint32_t>(compare_add) : length;
+  [[nodiscard]] bool needs_response() const {
+    constexpr unsigned kAnswered = 1U << IBV_WR_RDMA_READ | 1U << IBV_WR_ATOMIC_CMP_AND_SWP |
+                                   1U << IBV_WR_ATOMIC_FETCH_AND_ADD | 1U << IBV_WR_ATOMIC_WRITE |
+                                   1U << kWrFlush;
+    return (kAnswered >> opcode & 1U) != 0;
   }
   [[nodiscard]] bool is_inline() const { return (send_flags & IBV_SEND_INLINE) != 0; }
   [[nodiscard]] Psn last_psn() const { return first_psn + (packets - 1); }

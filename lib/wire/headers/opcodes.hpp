@@ -170,6 +170,8 @@ std::string_view payload_check_name(PayloadCheck check);
 // Number of pad bytes after a payload of this length, to a multiple of 4 (IBTA 9.2.4).
 constexpr uint8_t pad_for(uint32_t payload_length) { return static_cast<uint8_t>((0 - payload_length) & 3U); }
 
+constexpr unsigned bit_of(Operation operation) { return 1U << static_cast<unsigned>(operation); }
+
 struct OpcodeInfo {
   Opcode opcode;
   std::string_view name;  // name in captures and documents: "RC_SEND_FIRST"
@@ -192,10 +194,11 @@ struct OpcodeInfo {
   [[nodiscard]] constexpr bool is_private() const { return transport == TransportClass::kPrivate; }
   // Sent by a requester to a responder.
   [[nodiscard]] constexpr bool is_request() const {
-    return operation == Operation::kSend || operation == Operation::kWrite ||
-           operation == Operation::kReadRequest || operation == Operation::kCompareSwap ||
-           operation == Operation::kFetchAdd || operation == Operation::kFlush ||
-           operation == Operation::kAtomicWrite;
+    constexpr unsigned kRequests = bit_of(Operation::kSend) | bit_of(Operation::kWrite) |
+                                   bit_of(Operation::kReadRequest) | bit_of(Operation::kCompareSwap) |
+                                   bit_of(Operation::kFetchAdd) | bit_of(Operation::kFlush) |
+                                   bit_of(Operation::kAtomicWrite);
+    return (kRequests & bit_of(operation)) != 0;
   }
   // Sent by a responder to a requester.
   [[nodiscard]] constexpr bool is_response() const {
