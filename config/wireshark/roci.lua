@@ -423,6 +423,7 @@ for class, first in pairs({ RC = 0x00, UC = 0x20, XRC = 0xa0 }) do
     opcodes(first + 0x16, { { "payload", x + 4, class .. "_SEND_LAST_INV" }, { "payload", x + 4, class .. "_SEND_ONLY_INV" } })
   end
 end
+opcodes(0x1c, { { "nothing", 20, "RC_FLUSH" }, { "payload", 16, "RC_ATOMIC_WRITE" } })
 opcodes(0x64, { { "payload", 8, "UD_SEND_ONLY" }, { "payload", 12, "UD_SEND_ONLY_IMM" } })
 opcodes(0x81, { { "nothing", 16, "CNP" } })
 opcodes(0xe0, {

@@ -68,7 +68,9 @@ void add_infiniband(Fields& out, const Packet& p) {
   out.number("infiniband.bth.psn", bth.psn.value());
   const OpcodeInfo& info = opcode_info(bth.opcode);
   // For these tshark decodes only the BTH. tshark 4.0 knows the names of XRC opcodes, but not their headers.
-  if (info.is_private() || info.transport == TransportClass::kXrc || bth.opcode == Opcode::kCnp) return;
+  if (info.is_private() || info.transport == TransportClass::kXrc || bth.opcode == Opcode::kCnp ||
+      bth.opcode == Opcode::kRcFlush || bth.opcode == Opcode::kRcAtomicWrite)
+    return;
   if (p.deth) {
     out.number("infiniband.deth.q_key", p.deth->qkey.value());
     out.number("infiniband.deth.srcqp", p.deth->source_qp.value());
