@@ -7,7 +7,7 @@ namespace roci {
 namespace {
 
 // Limits of EthdevPort: the packet size that every IPv4 host accepts (RFC 791), and the jumbo frames of common NICs.
-constexpr uint16_t kMinMtu = 576;
+constexpr uint16_t kMinConfiguredMtu = 576;
 constexpr uint16_t kLargestMtu = 9600;
 
 // EAL counts memory in MiB.
@@ -56,7 +56,7 @@ Status read_eal(ConfigNode& root, EalConfig& config) {
 Status read_device(ConfigNode& node, EthdevConfig& config) {
   const auto descriptors = integer_in<uint16_t>(32, 32768);
   ROCI_TRY(node.required("device", config.device, parse_device));
-  ROCI_TRY(node.optional("mtu", config.mtu, integer_in<uint16_t>(kMinMtu, kLargestMtu)));
+  ROCI_TRY(node.optional("mtu", config.mtu, integer_in<uint16_t>(kMinConfiguredMtu, kLargestMtu)));
   ROCI_TRY(node.optional("rx_descriptors", config.rx_descriptors, descriptors));
   ROCI_TRY(node.optional("tx_descriptors", config.tx_descriptors, descriptors));
   ROCI_TRY(node.optional("connect_timeout", config.connect_timeout));

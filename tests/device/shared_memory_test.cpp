@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -124,7 +125,7 @@ TEST_P(SharedMemory, sends_reads_and_writes_transfer_the_correct_bytes) {
   Rng rng{3};
   for (uint32_t round = 0; round < 200; ++round) {
     const size_t length = 1 + rng.below(20'000);
-    for (uint8_t& byte : a_.memory) byte = static_cast<uint8_t>(rng.next());
+    for (uint8_t& byte : std::span(a_.memory).first(length + 64)) byte = static_cast<uint8_t>(rng.next());
     switch (rng.below(4)) {
       case 0:
         ASSERT_EQ(b_.receive(round, 0, length), 0);

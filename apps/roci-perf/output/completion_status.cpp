@@ -6,14 +6,14 @@
 namespace roci::perf {
 namespace {
 
-struct Row {
+struct StatusRow {
   ibv_wc_status status;
   std::string_view name;
   std::string_view hint;
 };
 
 #define ROW(name, hint) \
-  Row { name, #name, hint }
+  StatusRow { name, #name, hint }
 constexpr std::array kRows{
     ROW(IBV_WC_SUCCESS, "no error"),
     ROW(IBV_WC_LOC_LEN_ERR, "a message exceeds its buffer"),
@@ -40,8 +40,8 @@ constexpr std::array kRows{
 };
 #undef ROW
 
-const Row* find(ibv_wc_status status) {
-  for (const Row& row : kRows) {
+const StatusRow* find(ibv_wc_status status) {
+  for (const StatusRow& row : kRows) {
     if (row.status == status) return &row;
   }
   return nullptr;
@@ -50,12 +50,12 @@ const Row* find(ibv_wc_status status) {
 }  // namespace
 
 std::string_view status_name(ibv_wc_status status) {
-  const Row* row = find(status);
+  const StatusRow* row = find(status);
   return row == nullptr ? "unknown status" : row->name;
 }
 
 std::string_view status_hint(ibv_wc_status status) {
-  const Row* row = find(status);
+  const StatusRow* row = find(status);
   return row == nullptr ? "the device reports a status that verbs does not define" : row->hint;
 }
 

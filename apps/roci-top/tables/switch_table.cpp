@@ -9,9 +9,9 @@
 namespace roci::top {
 namespace {
 
-constexpr size_t kMinName = 8, kMaxName = 20;
+constexpr size_t kMinSwitchName = 8, kMaxSwitchName = 20;
 constexpr size_t kMinBar = 7, kMaxBar = 42;  // including brackets
-constexpr size_t kNumber = 8;                // width of a rate column, including a leading space
+constexpr size_t kRateColumn = 8;            // width of a rate column, including a leading space
 constexpr size_t kBytes = 6;                 // width of the queue length, and of its peak
 
 // A row of the table: a port, or a class of a port.
@@ -40,36 +40,36 @@ struct PortColumn {
 };
 
 // Columns to the left and to the right of the queue. In narrow terminals the least important ones are omitted.
-constexpr size_t kPacketsFrom = 74, kPausesFrom = 112;
+constexpr size_t kPortPacketsFrom = 74, kPortPausesFrom = 112;
 const std::array kLeft = {
     PortColumn{"rx Gb/s", 0, true, false, [](const PortRow& r) { return gigabits(r.rate("rx_bytes")); }},
     PortColumn{"tx Gb/s", 0, true, true, [](const PortRow& r) { return gigabits(r.rate("tx_bytes")); }},
-    PortColumn{"rx Mpps", kPacketsFrom, true, false,
+    PortColumn{"rx Mpps", kPortPacketsFrom, true, false,
                [](const PortRow& r) { return millions(r.rate("rx_packets")); }},
-    PortColumn{"tx Mpps", kPacketsFrom, true, true,
+    PortColumn{"tx Mpps", kPortPacketsFrom, true, true,
                [](const PortRow& r) { return millions(r.rate("tx_packets")); }},
 };
 const std::array kRight = {
     PortColumn{"marks/s", 0, false, true, [](const PortRow& r) { return thousands(r.rate("marked")); }},
     PortColumn{"drops/s", 0, true, false, [](const PortRow& r) { return thousands(r.rate("dropped")); }},
-    PortColumn{"PFC in", kPausesFrom, false, true,
+    PortColumn{"PFC in", kPortPausesFrom, false, true,
                [](const PortRow& r) { return thousands(r.rate("pauses_received")); }},
-    PortColumn{"PFC out", kPausesFrom, false, true,
+    PortColumn{"PFC out", kPortPausesFrom, false, true,
                [](const PortRow& r) { return thousands(r.rate("pauses_sent")); }},
-    PortColumn{"paused", kPausesFrom, false, true, percent_paused},
+    PortColumn{"paused", kPortPausesFrom, false, true, percent_paused},
 };
 
 // Column widths for the width of the terminal.
 struct Layout {
-  size_t width = 80, name = kMinName, bar = kMinBar;
+  size_t width = 80, name = kMinSwitchName, bar = kMinBar;
 
   Layout(const Look& look, size_t longest_name) : width(look.width) {
     const auto shown = [this](const PortColumn& column) { return column.from_width <= width; };
     const auto columns =
         static_cast<size_t>(std::ranges::count_if(kLeft, shown) + std::ranges::count_if(kRight, shown));
-    const size_t rest = columns * kNumber + 2 * kBytes + 1;  // and the space before the bar
-    name = std::clamp(longest_name, kMinName, kMaxName);
-    while (name > kMinName && rest + name + kMinBar > width) --name;
+    const size_t rest = columns * kRateColumn + 2 * kBytes + 1;  // and the space before the bar
+    name = std::clamp(longest_name, kMinSwitchName, kMaxSwitchName);
+    while (name > kMinSwitchName && rest + name + kMinBar > width) --name;
     bar = rest + name + kMinBar > width ? 0 : std::min(width - rest - name, kMaxBar);
   }
 };
@@ -77,7 +77,7 @@ struct Layout {
 template <class Columns, class Text>
 void add_columns(std::string& line, const Columns& columns, const Layout& layout, Text text) {
   for (const PortColumn& column : columns) {
-    if (column.from_width <= layout.width) line += right_aligned(text(column), kNumber);
+    if (column.from_width <= layout.width) line += right_aligned(text(column), kRateColumn);
   }
 }
 
@@ -133,7 +133,7 @@ void add_port_details(std::vector<Line>& lines, const PortRow& row, const Layout
 }
 
 void add_class_details(std::vector<Line>& lines, const PortRow& row, const Layout& layout) {
-  if (layout.width >= kPausesFrom) return;
+  if (layout.width >= kPortPausesFrom) return;
   std::string text;
   if (row.rate("pauses_received") > 0 || row.rate("paused_nanos") > 0)
     text = "in " + thousands(row.rate("pauses_received")) + ", paused " + percent_paused(row);

@@ -43,7 +43,7 @@ constexpr unsigned kDeflate = 4;
 constexpr hsize_t kChunk = 4096;
 
 // One name per line; names have no line breaks.
-std::string joined(const std::vector<std::string>& names) {
+std::string lines_of(const std::vector<std::string>& names) {
   std::string out;
   for (const std::string& name : names) out += name + "\n";
   return out;
@@ -84,7 +84,7 @@ bool put_series(hid_t file, const char* name, const Series& series) {
   for (const auto& column : series.values)
     for (const double value : column) all.push_back(static_cast<float>(value));
   const Handle set = put(file, name, H5T_NATIVE_FLOAT, all.data(), {columns, length});
-  return set.good() && put_text(set.get(), "names", joined(series.names)) &&
+  return set.good() && put_text(set.get(), "names", lines_of(series.names)) &&
          put_text(set.get(), "unit", series.unit);
 }
 

@@ -10,13 +10,13 @@ namespace {
 constexpr size_t kHuge = size_t{2} << 20;
 constexpr size_t kPage = 4096;
 
-std::atomic<uint64_t> left{0};
+std::atomic<uint64_t> bytes_left{0};
 
 bool spend(uint64_t bytes) {
-  uint64_t have = left.load();
+  uint64_t have = bytes_left.load();
   do {
     if (have < bytes) return false;
-  } while (!left.compare_exchange_weak(have, have - bytes));
+  } while (!bytes_left.compare_exchange_weak(have, have - bytes));
   return true;
 }
 
@@ -24,7 +24,7 @@ size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 }  // namespace
 
-void allow_buffer_memory(uint64_t bytes) { left = bytes; }
+void allow_buffer_memory(uint64_t bytes) { bytes_left = bytes; }
 
 void* map_buffer_memory(size_t bytes) {
   bytes = whole_pages(bytes);
@@ -32,7 +32,7 @@ void* map_buffer_memory(size_t bytes) {
   const size_t slack = bytes >= kHuge ? kHuge : 0;
   void* mapped = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) {
-    left += bytes;
+    bytes_left += bytes;
     return nullptr;
   }
   if (slack == 0) return mapped;
@@ -49,7 +49,7 @@ void* map_buffer_memory(size_t bytes) {
 void unmap_buffer_memory(void* memory, size_t bytes) {
   bytes = whole_pages(bytes);
   munmap(memory, bytes);
-  left += bytes;
+  bytes_left += bytes;
 }
 
 }  // namespace roci
