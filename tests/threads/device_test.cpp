@@ -97,7 +97,7 @@ TEST_P(Threads, threads_with_separate_queue_pairs_transfer_correct_data) {
 
 // Two threads post to one queue pair, a third polls its completions, a fourth receives at the peer.
 TEST_P(Threads, different_threads_post_to_and_poll_one_queue_pair) {
-  constexpr uint64_t kEach = 300;
+  constexpr uint64_t kEach = 1000;
   auto ends = make_connection(4096);
   End& mine = ends.first;
   End& theirs = ends.second;

@@ -352,7 +352,7 @@ void QueuePairCore::to_reset() {
   set_state(IBV_QPS_RESET);
   session.reset();
   const std::scoped_lock guard(send_queue.lock, recv_queue.lock);
-  while (!send_queue.empty()) retire_send();
+  for (; !send_queue.empty(); send_queue.pop()) release_address(send_queue.at(send_queue.head()));
   recv_queue.clear();
   reset_requester(Psn{0});
   reset_responder(Psn{0});
@@ -361,22 +361,24 @@ void QueuePairCore::to_reset() {
   if (recv_cq != &send_cq) recv_cq->remove(config.number.value());
 }
 
-void QueuePairCore::retire_send() {
-  if (AddressPath* address = send_queue.at(send_queue.head()).address; address != nullptr)
-    address->uses.fetch_sub(1, std::memory_order_release);
-  send_queue.pop();
+void QueuePairCore::release_address(const SendWqe& request) {
+  if (request.address != nullptr) request.address->uses.fetch_sub(1, std::memory_order_release);
 }
 
 void QueuePairCore::stop_sending(TransportContext& context, ibv_wc_status status) {
-  complete_send(context, send_queue.at(send_queue.head()), status);
-  retire_send();
+  const SendWqe& oldest = send_queue.at(send_queue.head());
+  release_address(oldest);
+  complete_send(context, oldest, status);
   if (state() != IBV_QPS_ERR) set_state(IBV_QPS_SQE);
   flush_sends(context);
 }
 
 void QueuePairCore::flush_sends(TransportContext& context) {
-  for (; !send_queue.empty(); retire_send())
-    complete_send(context, send_queue.at(send_queue.head()), IBV_WC_WR_FLUSH_ERR);
+  while (!send_queue.empty()) {
+    const SendWqe& oldest = send_queue.at(send_queue.head());
+    release_address(oldest);
+    complete_send(context, oldest, IBV_WC_WR_FLUSH_ERR);
+  }
 }
 
 bool QueuePairCore::begin_single_packets(TransportContext& context) {
@@ -414,15 +416,19 @@ void QueuePairCore::take_cnp(TransportContext& context) {
   if (handled) ++gates->cnps;
 }
 
-void QueuePairCore::complete_send(TransportContext& context, const SendWqe& wqe, ibv_wc_status status) {
-  trace::request_completed(config.number.value(), wqe.wr_id, status);
-  if (status == IBV_WC_SUCCESS && (wqe.send_flags & IBV_SEND_SIGNALED) == 0) return;
+void QueuePairCore::complete_send(TransportContext& context, const SendWqe& oldest, ibv_wc_status status) {
+  trace::request_completed(config.number.value(), oldest.wr_id, status);
+  if (status == IBV_WC_SUCCESS && (oldest.send_flags & IBV_SEND_SIGNALED) == 0) {
+    send_queue.pop();
+    return;
+  }
   ibv_wc wc{};
-  wc.wr_id = wqe.wr_id;
+  wc.wr_id = oldest.wr_id;
   wc.status = status;
-  wc.opcode = completion_opcode(wqe.opcode);
-  wc.byte_len = wqe.length;
+  wc.opcode = completion_opcode(oldest.opcode);
+  wc.byte_len = oldest.length;
   wc.qp_num = config.number.value();
+  send_queue.pop();
   if (!send_cq.push(wc, false, context.completions, context.now)) on_overflow(context, send_cq);
 }
 

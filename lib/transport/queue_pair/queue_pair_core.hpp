@@ -196,8 +196,9 @@ class alignas(64) QueuePairCore {
   // Raises an asynchronous event of this queue pair.
   void raise(TransportContext& context, ibv_event_type type) const;
 
-  // Completes the given send request, or the oldest receive request.
-  void complete_send(TransportContext& context, const SendWqe& wqe, ibv_wc_status status);
+  // Completes the oldest send or receive request and removes it from its queue. Its slot is free before the completion
+  // is visible: the program may post as soon as it has polled the completion.
+  void complete_send(TransportContext& context, const SendWqe& oldest, ibv_wc_status status);
   void complete_recv(TransportContext& context, ibv_wc& completion, bool solicited);
 
   // Whether a receive request is available for a message that needs one. The request is the head of recv_queue until
@@ -256,8 +257,8 @@ class alignas(64) QueuePairCore {
   virtual void reset_responder(Psn expected) = 0;
   // Ends draining in SQD. Called when no request is outstanding.
   void on_drained(TransportContext& context);
-  // Removes the oldest send request from its queue.
-  void retire_send();
+  // The request completes and no longer uses its address handle.
+  static void release_address(const SendWqe& request);
   // Unreliable services: the oldest send request completes with a local error, which stops the send queue only (IBTA
   // 10.3.1.6). Later requests are flushed.
   void stop_sending(TransportContext& context, ibv_wc_status status);

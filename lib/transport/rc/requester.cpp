@@ -216,7 +216,6 @@ bool Requester::place(TransportContext& context, SendWqe& wqe) {
   context.counters.add(Counter::kWritesPlaced);
   trace::request_placed(qp_.number().value(), wqe.wr_id, wqe.length);
   qp_.complete_send(context, wqe, IBV_WC_SUCCESS);
-  qp_.send_queue.pop();
   cursor_ = {cursor_.index + 1, 0};
   return true;
 }
@@ -226,7 +225,6 @@ void Requester::retire_local(TransportContext& context) {
     const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
     if (!oldest.is_local()) return;
     qp_.complete_send(context, oldest, IBV_WC_SUCCESS);
-    qp_.send_queue.pop();
     --locals_done_;
   }
 }
@@ -567,7 +565,6 @@ Psn Requester::psn_at(Cursor cursor) {
 void Requester::fail_oldest(TransportContext& context, ibv_wc_status status) {
   if (!qp_.send_queue.empty()) {
     qp_.complete_send(context, qp_.send_queue.at(qp_.send_queue.head()), status);
-    qp_.send_queue.pop();
   }
   qp_.to_error();
 }
@@ -575,7 +572,6 @@ void Requester::fail_oldest(TransportContext& context, ibv_wc_status status) {
 void Requester::flush(TransportContext& context) {
   while (!qp_.send_queue.empty()) {
     qp_.complete_send(context, qp_.send_queue.at(qp_.send_queue.head()), IBV_WC_WR_FLUSH_ERR);
-    qp_.send_queue.pop();
   }
   cursor_ = {qp_.send_queue.head(), 0};
   phase_ = Phase::kNew;

@@ -190,7 +190,6 @@ void Requester::on_negative(TransportContext& context, Psn psn, ibv_wc_status st
     const SendWqe& wqe = qp_.send_queue.at(qp_.send_queue.head());
     if (!wqe.started || !is_before(wqe.last_psn(), psn)) break;
     qp_.complete_send(context, wqe, IBV_WC_WR_FLUSH_ERR);
-    qp_.send_queue.pop();
   }
   fail_oldest(context, status);
 }
@@ -375,7 +374,6 @@ void Requester::complete_oldest(TransportContext& context) {
     if (session() != nullptr) ++session()->read_acks.completed;
   }
   qp_.complete_send(context, wqe, IBV_WC_SUCCESS);
-  qp_.send_queue.pop();
   retire_local(context);
 }
 

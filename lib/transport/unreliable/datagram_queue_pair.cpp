@@ -43,8 +43,8 @@ bool DatagramQueuePair::transmit(TransportContext& context, uint32_t budget) {
         return false;
       }
     }
+    release_address(wqe);
     complete_send(context, wqe, IBV_WC_SUCCESS);
-    retire_send();
   }
   return state() == IBV_QPS_RTS && !send_queue.empty();
 }

@@ -38,7 +38,6 @@ bool RawPacketQueuePair::transmit(TransportContext& context, uint32_t budget) {
         break;
     }
     complete_send(context, wqe, IBV_WC_SUCCESS);
-    retire_send();
   }
   return state() == IBV_QPS_RTS && !send_queue.empty();
 }

@@ -72,7 +72,6 @@ bool UnreliableQueuePair::execute_locally(TransportContext& context) {
     return false;
   }
   complete_send(context, wqe, status);
-  retire_send();
   return true;
 }
 
@@ -110,7 +109,6 @@ SendOutcome UnreliableQueuePair::send_one(TransportContext& context) {
     trace::request_sent(config.number.value(), wqe.wr_id, packet_);
     packet_ = 0;
     complete_send(context, wqe, IBV_WC_SUCCESS);
-    retire_send();
   } else {
     ++packet_;
   }
@@ -126,7 +124,6 @@ void UnreliableQueuePair::on_unreachable(TransportContext& context) {
     }
     context.counters.add(Counter::kTxUnreachable);
     complete_send(context, send_queue.at(send_queue.head()), IBV_WC_SUCCESS);
-    retire_send();
     packet_ = 0;
   }
 }
