@@ -366,10 +366,10 @@ void QueuePairCore::release_address(const SendWqe& request) {
 }
 
 void QueuePairCore::stop_sending(TransportContext& context, ibv_wc_status status) {
+  if (state() != IBV_QPS_ERR) set_state(IBV_QPS_SQE);  // before the completion is visible
   const SendWqe& oldest = send_queue.at(send_queue.head());
   release_address(oldest);
   complete_send(context, oldest, status);
-  if (state() != IBV_QPS_ERR) set_state(IBV_QPS_SQE);
   flush_sends(context);
 }
 

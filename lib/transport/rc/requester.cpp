@@ -563,16 +563,13 @@ Psn Requester::psn_at(Cursor cursor) {
 }
 
 void Requester::fail_oldest(TransportContext& context, ibv_wc_status status) {
-  if (!qp_.send_queue.empty()) {
-    qp_.complete_send(context, qp_.send_queue.at(qp_.send_queue.head()), status);
-  }
-  qp_.to_error();
+  qp_.to_error();  // before the completion is visible
+  if (!qp_.send_queue.empty()) qp_.complete_send(context, qp_.send_queue.at(qp_.send_queue.head()), status);
 }
 
 void Requester::flush(TransportContext& context) {
-  while (!qp_.send_queue.empty()) {
+  while (!qp_.send_queue.empty())
     qp_.complete_send(context, qp_.send_queue.at(qp_.send_queue.head()), IBV_WC_WR_FLUSH_ERR);
-  }
   cursor_ = {qp_.send_queue.head(), 0};
   phase_ = Phase::kNew;
   deadline_ = tail_probe_at_ = kNever;
