@@ -9,7 +9,7 @@
 namespace roci::top {
 namespace {
 
-constexpr size_t kMinSwitchName = 8, kMaxSwitchName = 20;
+constexpr size_t kMinPortName = 8, kMaxPortName = 20;
 constexpr size_t kMinBar = 7, kMaxBar = 42;  // including brackets
 constexpr size_t kRateColumn = 8;            // width of a rate column, including a leading space
 constexpr size_t kBytes = 6;                 // width of the queue length, and of its peak
@@ -61,15 +61,15 @@ const std::array kRight = {
 
 // Column widths for the width of the terminal.
 struct Layout {
-  size_t width = 80, name = kMinSwitchName, bar = kMinBar;
+  size_t width = 80, name = kMinPortName, bar = kMinBar;
 
   Layout(const Look& look, size_t longest_name) : width(look.width) {
     const auto shown = [this](const PortColumn& column) { return column.from_width <= width; };
     const auto columns =
         static_cast<size_t>(std::ranges::count_if(kLeft, shown) + std::ranges::count_if(kRight, shown));
     const size_t rest = columns * kRateColumn + 2 * kBytes + 1;  // and the space before the bar
-    name = std::clamp(longest_name, kMinSwitchName, kMaxSwitchName);
-    while (name > kMinSwitchName && rest + name + kMinBar > width) --name;
+    name = std::clamp(longest_name, kMinPortName, kMaxPortName);
+    while (name > kMinPortName && rest + name + kMinBar > width) --name;
     bar = rest + name + kMinBar > width ? 0 : std::min(width - rest - name, kMaxBar);
   }
 };

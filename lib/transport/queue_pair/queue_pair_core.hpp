@@ -197,7 +197,7 @@ class alignas(64) QueuePairCore {
   void raise(TransportContext& context, ibv_event_type type) const;
 
   // Completes the oldest send or receive request and removes it from its queue. Its slot is free before the completion
-  // is visible: the program may post as soon as it has polled the completion.
+  // is visible: the program may post as soon as it has polled the completion. UD: release_address() first.
   void complete_send(TransportContext& context, const SendWqe& oldest, ibv_wc_status status);
   void complete_recv(TransportContext& context, ibv_wc& completion, bool solicited);
 

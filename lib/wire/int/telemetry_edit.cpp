@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "wire/headers/header_at.hpp"
 #include "wire/net/rewrite.hpp"
 
 namespace roci {
@@ -48,11 +49,6 @@ class UdpChecksumUpdate {
   uint32_t sum_ = 0;
   bool none_;
 };
-
-template <class T>
-T& header_at(uint8_t* base, uint32_t offset) {
-  return *reinterpret_cast<T*>(base + offset);
-}
 
 void change_lengths(FrameFront& frame, const UdpLocation& where, int32_t by) {
   const auto changed = [by](const Be16& length) { return static_cast<uint16_t>(length.get() + by); };

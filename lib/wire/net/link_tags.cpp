@@ -1,6 +1,6 @@
 #include "wire/net/link_tags.hpp"
 
-#include "wire/net/header_in.hpp"
+#include "wire/headers/header_at.hpp"
 
 namespace roci {
 namespace {
@@ -21,14 +21,14 @@ struct Ports {
 void read_ports(std::span<const uint8_t> head, uint32_t offset, FiveTuple& tuple) {
   if (tuple.protocol != kProtocolUdp && tuple.protocol != kProtocolTcp) return;
   if (head.size() < offset + sizeof(Ports)) return;
-  const auto& ports = header_in<Ports>(head, offset);
+  const auto& ports = header_at<Ports>(head, offset);
   tuple.source_port = ports.source.get();
   tuple.destination_port = ports.destination.get();
 }
 
 std::optional<FiveTuple> read_ipv4_tuple(std::span<const uint8_t> head, uint32_t offset) {
   if (head.size() < offset + sizeof(Ipv4Header)) return std::nullopt;
-  const auto& ip = header_in<Ipv4Header>(head, offset);
+  const auto& ip = header_at<Ipv4Header>(head, offset);
   const uint32_t header = (ip.version_ihl & 0xfU) * 4;
   if (ip.version_ihl >> 4 != 4 || header < sizeof(Ipv4Header)) return std::nullopt;
   FiveTuple tuple{IpAddress::from_v4(ip.source.get()), IpAddress::from_v4(ip.destination.get()), ip.protocol};
@@ -38,7 +38,7 @@ std::optional<FiveTuple> read_ipv4_tuple(std::span<const uint8_t> head, uint32_t
 
 std::optional<FiveTuple> read_ipv6_tuple(std::span<const uint8_t> head, uint32_t offset) {
   if (head.size() < offset + sizeof(Ipv6Header)) return std::nullopt;
-  const auto& ip = header_in<Ipv6Header>(head, offset);
+  const auto& ip = header_at<Ipv6Header>(head, offset);
   if (ip.version_class_flow.get() >> 28 != 6) return std::nullopt;
   FiveTuple tuple{IpAddress{ip.source}, IpAddress{ip.destination}, ip.next_header};
   if (tuple.source.is_v4() || tuple.destination.is_v4()) return std::nullopt;
@@ -64,7 +64,7 @@ std::optional<TaggedFrame> parse_link_tags(std::span<const uint8_t> head) {
   LinkTags& tags = frame.tags;
   uint32_t offset = kTagsAt;
   while (head.size() >= offset + sizeof(Be16)) {
-    const uint16_t type = header_in<Be16>(head, offset).get();
+    const uint16_t type = header_at<Be16>(head, offset).get();
     const bool vlan = is_vlan_tag(type) && tags.vlan_count < kMaxVlanTags && !tags.flow;
     const bool cn = type == kEtherTypeCnTag && !tags.flow;
     if (!vlan && !cn) {
@@ -73,7 +73,7 @@ std::optional<TaggedFrame> parse_link_tags(std::span<const uint8_t> head) {
       return frame;
     }
     if (head.size() < offset + sizeof(CnTag)) return std::nullopt;
-    const uint16_t value = header_in<CnTag>(head, offset).flow.get();
+    const uint16_t value = header_at<CnTag>(head, offset).flow.get();
     if (vlan) {
       tags.vlan[tags.vlan_count++] = {type, value};
     } else {

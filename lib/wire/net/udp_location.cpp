@@ -1,6 +1,6 @@
 #include "wire/net/udp_location.hpp"
 
-#include "wire/net/header_in.hpp"
+#include "wire/headers/header_at.hpp"
 #include "wire/net/link_tags.hpp"
 
 namespace roci {
@@ -8,7 +8,7 @@ namespace {
 
 UdpOutcome find_in_ipv4(UdpLocation& found, std::span<const uint8_t> head, uint32_t frame_length) {
   if (head.size() < found.l3_offset + sizeof(Ipv4Header)) return UdpOutcome::kTruncated;
-  const auto& ip = header_in<Ipv4Header>(head, found.l3_offset);
+  const auto& ip = header_at<Ipv4Header>(head, found.l3_offset);
   const uint32_t header = (ip.version_ihl & 0xfU) * 4;
   const uint32_t total = ip.total_length.get();
   if (ip.version_ihl >> 4 != 4 || header < sizeof(Ipv4Header) || total < header) return UdpOutcome::kBadIp;
@@ -23,7 +23,7 @@ UdpOutcome find_in_ipv4(UdpLocation& found, std::span<const uint8_t> head, uint3
 UdpOutcome find_in_ipv6(UdpLocation& found, std::span<const uint8_t> head, uint32_t frame_length) {
   found.ipv6 = true;
   if (head.size() < found.l3_offset + sizeof(Ipv6Header)) return UdpOutcome::kTruncated;
-  const auto& ip = header_in<Ipv6Header>(head, found.l3_offset);
+  const auto& ip = header_at<Ipv6Header>(head, found.l3_offset);
   if (ip.version_class_flow.get() >> 28 != 6) return UdpOutcome::kBadIp;
   found.l4_offset = found.l3_offset + static_cast<uint32_t>(sizeof(Ipv6Header));
   found.end = found.l4_offset + ip.payload_length.get();
@@ -36,7 +36,7 @@ UdpOutcome check_udp(const UdpLocation& found, std::span<const uint8_t> head) {
   const uint32_t bytes = found.end - found.l4_offset;
   if (bytes < sizeof(UdpHeader)) return UdpOutcome::kBadUdp;
   if (head.size() < found.l4_offset + sizeof(UdpHeader)) return UdpOutcome::kTruncated;
-  return header_in<UdpHeader>(head, found.l4_offset).length.get() == bytes ? UdpOutcome::kFound
+  return header_at<UdpHeader>(head, found.l4_offset).length.get() == bytes ? UdpOutcome::kFound
                                                                            : UdpOutcome::kBadUdp;
 }
 
@@ -45,7 +45,7 @@ UdpOutcome check_udp(const UdpLocation& found, std::span<const uint8_t> head) {
 UdpLocation find_udp(std::span<const uint8_t> head, uint32_t frame_length) {
   UdpLocation found;
   uint16_t type = head.size() < sizeof(EthernetHeader) ? uint16_t{0}
-                                                       : header_in<EthernetHeader>(head, 0).ether_type.get();
+                                                       : header_at<EthernetHeader>(head, 0).ether_type.get();
   found.l3_offset = sizeof(EthernetHeader);
   if (type != kEtherTypeIpv4 && type != kEtherTypeIpv6) {  // tags, or not IP
     const auto tagged = parse_link_tags(head);

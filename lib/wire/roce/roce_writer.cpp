@@ -4,6 +4,7 @@
 
 #include "base/os/guarded_copy.hpp"
 #include "wire/headers/checksum.hpp"
+#include "wire/headers/header_at.hpp"
 #include "wire/icrc/copy_crc.hpp"
 #include "wire/icrc/icrc.hpp"
 #include "wire/icrc/icrc_pieces.hpp"
@@ -14,11 +15,6 @@ namespace {
 constexpr uint16_t kDontFragment = 0x4000;
 constexpr uint8_t kEct0 = static_cast<uint8_t>(Ecn::kEct0);
 const bool kSums = has_carryless_product();
-
-template <class T>
-T& at(uint8_t* base, uint32_t offset) {
-  return *reinterpret_cast<T*>(base + offset);
-}
 
 // Starts a sum over all bytes that the ICRC covers or, if they are too many, up to the payload.
 template <class Headers>
@@ -78,14 +74,14 @@ uint16_t flow_udp_source_port(uint32_t flow_label, Qpn local, Qpn remote) {
 
 RoceWriter::RoceWriter(const RocePath& path, Contents contents)
     : ipv6_(!path.destination_ip.is_v4()), not_ect_((path.traffic_class & 3) == 0), contents_(contents) {
-  auto& ethernet = at<EthernetHeader>(bytes_.data(), 0);
+  auto& ethernet = header_at<EthernetHeader>(bytes_.data(), 0);
   ethernet.destination = path.destination_mac;
   ethernet.source = path.source_mac;
   const uint16_t ip_type = ipv6_ ? kEtherTypeIpv6 : kEtherTypeIpv4;
   l3_offset_ = sizeof(EthernetHeader);
   if (path.vlan_id != 0) {
     ethernet.ether_type.set(kEtherTypeVlan);
-    auto& tag = at<VlanHeader>(bytes_.data(), l3_offset_);
+    auto& tag = header_at<VlanHeader>(bytes_.data(), l3_offset_);
     tag.tci.set(static_cast<uint16_t>(path.priority << 13 | path.vlan_id));
     tag.ether_type.set(ip_type);
     l3_offset_ = static_cast<uint8_t>(l3_offset_ + sizeof(VlanHeader));
@@ -93,7 +89,7 @@ RoceWriter::RoceWriter(const RocePath& path, Contents contents)
     ethernet.ether_type.set(ip_type);
   }
   if (ipv6_) {
-    auto& ip = at<Ipv6Header>(bytes_.data(), l3_offset_);
+    auto& ip = header_at<Ipv6Header>(bytes_.data(), l3_offset_);
     ip.version_class_flow.set(6U << 28 | static_cast<uint32_t>(path.traffic_class) << 20 |
                               (path.flow_label & 0xfffff));
     ip.next_header = kProtocolUdp;
@@ -102,7 +98,7 @@ RoceWriter::RoceWriter(const RocePath& path, Contents contents)
     ip.destination = path.destination_ip.bytes;
     l4_offset_ = static_cast<uint8_t>(l3_offset_ + sizeof(Ipv6Header));
   } else {
-    auto& ip = at<Ipv4Header>(bytes_.data(), l3_offset_);
+    auto& ip = header_at<Ipv4Header>(bytes_.data(), l3_offset_);
     ip.version_ihl = 0x45;
     ip.tos = path.traffic_class;
     ip.flags_fragment.set(kDontFragment);
@@ -113,7 +109,7 @@ RoceWriter::RoceWriter(const RocePath& path, Contents contents)
     fixed_sum_ = __builtin_bswap16(static_cast<uint16_t>(~inet_checksum(&ip, sizeof ip)));
     l4_offset_ = static_cast<uint8_t>(l3_offset_ + sizeof(Ipv4Header));
   }
-  auto& udp = at<UdpHeader>(bytes_.data(), l4_offset_);
+  auto& udp = header_at<UdpHeader>(bytes_.data(), l4_offset_);
   udp.source_port.set(path.udp_source_port);
   udp.destination_port.set(kRoceUdpPort);
 }
