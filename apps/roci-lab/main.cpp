@@ -22,34 +22,42 @@ int run(int argc, char** argv) {
   roci::lab::RunOptions options;
   CLI::App* run = app.add_subcommand("run", "Runs a scenario file");
   run->add_option("file", options.file, "Scenario file, such as config/lab/incast.yaml")->required();
-  run->add_option("--set", options.set, "Overrides a key of the file, for example traffic[0].load=0.5");
-  run->add_option("--only", options.only, "Selects the runs (variants and sweeps) with these names");
-  run->add_option("--seeds", options.seeds, "Number of seeds per run, starting with the file's seed")
-      ->check(CLI::Range(1, 10000));
-  run->add_option(
-         "--jobs", options.jobs,
-         "Concurrent runs [1]; under mpirun this applies to the first rank, others execute one run at a time")
-      ->check(CLI::Range(1, 1024));
-  run->add_option("--threads", options.threads, "Threads per run [number of CPUs divided by --jobs]");
+  run->add_option("--set", options.set, "Overrides a key of the file, for example traffic[0].load=0.5")
+      ->type_name("KEY=VALUE");
+  run->add_option("--only", options.only, "Selects the runs (variants and sweeps) with these names")
+      ->type_name("NAME");
+  run->add_option("--seeds", options.seeds,
+                  "Number of seeds per run, starting with the file's seed, 1 to 10000 [1]")
+      ->check(CLI::Range(1, 10000).description(""))
+      ->type_name("N");
+  run->add_option("--jobs", options.jobs,
+                  "Concurrent runs, 1 to 1024 [1]; under mpirun this applies to the first rank, others "
+                  "execute one run "
+                  "at a time")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->type_name("N");
+  run->add_option("--threads", options.threads, "Threads per run [number of CPUs divided by --jobs]")
+      ->type_name("N");
   bool in_virtual_time = false;  // not read: virtual time is the default
   CLI::Option* real = run->add_flag(
       "--real", options.real,
       "Limits virtual time to the speed of the clock, and uses the file's real ports (key ports)");
   run->add_flag("--virtual", in_virtual_time, "Runs in virtual time, as fast as possible (the default)")
       ->excludes(real);
-  run->add_option("-o,--out", options.out, "Folder for results [lab-NAME]");
+  run->add_option("-o,--out", options.out, "Folder for results [lab-NAME]")->type_name("FOLDER");
   run->add_flag("-q,--quiet", options.quiet, "Prints no progress");
   CLI::App* explain = app.add_subcommand("explain", "Describes a scenario file without running it");
   explain->add_option("file", options.file, "Scenario file")->required();
-  explain->add_option("--set", options.set, "Overrides a key of the file");
-  explain->add_option("--only", options.only, "Selects the runs (variants and sweeps) with these names");
+  explain->add_option("--set", options.set, "Overrides a key of the file")->type_name("KEY=VALUE");
+  explain->add_option("--only", options.only, "Selects the runs (variants and sweeps) with these names")
+      ->type_name("NAME");
   std::vector<std::string> folders = {"config/lab"};
   CLI::App* list = app.add_subcommand("list", "Lists the scenario files in folders");
   list->add_option("folder", folders, "Folders [config/lab]");
   roci::lab::CompareOptions comparison;
   CLI::App* compare = app.add_subcommand("compare", "Prints results side by side, and writes a report");
   compare->add_option("folder", comparison.folders, "Folder of a run, or of several runs")->required();
-  compare->add_option("-o,--out", comparison.out, "Report file [compare.html]");
+  compare->add_option("-o,--out", comparison.out, "Report file [compare.html]")->type_name("FILE");
   CLI11_PARSE(app, argc, argv);
   if (compare->parsed()) return roci::lab::compare_command(comparison);
   if (explain->parsed()) return roci::lab::explain_command(options);

@@ -190,7 +190,7 @@ class HelpFormatter final : public CLI::Formatter {
   // Prints only the type of an option's value.
   std::string make_option_opts(const CLI::Option* option) const override {
     const std::string type = option->get_type_name();
-    return type.empty() ? "" : " " + type.substr(0, type.find(':'));
+    return type.empty() ? "" : " " + type;
   }
 };
 
@@ -207,8 +207,9 @@ void add_options(CLI::App& app, Options& options) {
       ->excludes(net)
       ->group(where);
   const char* how = "Device";
-  app.add_option("--cc", options.cc,
-                 "congestion control: an algorithm (roci-cc list), a profile of the file, window or none")
+  app.add_option(
+         "--cc", options.cc,
+         "congestion control profile: a name that 'roci-cc list' prints or that FILE defines, window or none")
       ->type_name("NAME")
       ->group(how);
   app.add_option(
@@ -220,7 +221,10 @@ void add_options(CLI::App& app, Options& options) {
       ->group(how);
   const char* faults = "Fault injection (in a new network)";
   const auto probability = [&](const char* name, std::optional<double>& value, const char* help) {
-    app.add_option(name, value, help)->type_name("P")->check(CLI::Range(0.0, 1.0))->group(faults);
+    app.add_option(name, value, help)
+        ->type_name("P")
+        ->check(CLI::Range(0.0, 1.0).description(""))
+        ->group(faults);
   };
   probability("--loss", options.loss, "probability that a frame is lost");
   probability("--corrupt", options.corrupt, "probability that bits of a frame are inverted");
@@ -232,7 +236,10 @@ void add_options(CLI::App& app, Options& options) {
   const char* instead = "Network management";
   app.add_flag("--list", options.list, "list the networks of this machine and their processes")
       ->group(instead);
-  app.add_option("--stop", options.stop, "stop the switch of a network")->type_name("NAME")->group(instead);
+  app.add_option("--stop", options.stop,
+                 "stop the switch of a network; a network without a switch ends with its last process")
+      ->type_name("NAME")
+      ->group(instead);
   app.add_flag("--doctor", options.doctor,
                "check whether this machine can run programs, and print what to change")
       ->group("Machine");
@@ -259,8 +266,10 @@ int main_(int argc, char** argv) {
   app.set_version_flag("--version", "roci-run " ROCI_VERSION, "print the version and exit");
   app.footer(
       "Examples:\n"
-      "  roci-run ib_write_bw                          server: 10.77.0.1\n"
-      "  roci-run --cc dcqcn ib_write_bw 10.77.0.1     client, in another terminal: 10.77.0.2\n"
+      "  roci-run ib_write_bw                          server, device address 10.77.0.1\n"
+      "  roci-run --cc dcqcn ib_write_bw 127.0.0.1     client, in another terminal; perftest exchanges its\n"
+      "                                                parameters by kernel TCP\n"
+      "  roci-run rping -s -a 10.77.0.1 -C 10 -v       librdmacm uses the address of the device\n"
       "  roci-run --net lab mpirun -n 4 program\n"
       "  roci-run --net lossy --loss 0.01 --stats program\n\n"
       "Exit status: that of the program, or 128 plus the number of the signal that ended it; 125 if roci-run "

@@ -90,7 +90,8 @@ Result<std::unique_ptr<SwitchEndpoints>> SwitchEndpoints::open(std::vector<Watch
       {"/roci/switch/shaper", "A shaper towards another switch. Parameters: switch,number (from 0)",
        &SwitchEndpoints::shaper},
       {"/roci/switch/set_faults",
-       "Sets the faults of a port. Parameters: switch,port,loss=0.01,corrupt=0.001,delay=10us,down=true",
+       "Sets the faults of a port. Parameters: switch,port, then keys such as "
+       "loss=0.01,reorder=0.01,delay=10us,down=true",
        &SwitchEndpoints::set_faults},
   };
   const auto add_question = [&](const char* command, const char* help, Endpoint::Handler handler) -> Status {

@@ -11,7 +11,7 @@
 //   /roci/switch/responses,SWITCH                    outcomes of telemetry responses
 //   /roci/switch/senders,SWITCH                      events of learning the senders of flows
 //   /roci/switch/shaper,SWITCH,NUMBER                a shaper towards another switch
-//   /roci/switch/set_faults,SWITCH,PORT,KEY=VALUE…   sets loss, corrupt, delay, down; keys not given are reset
+//   /roci/switch/set_faults,SWITCH,PORT,KEY=VALUE…   sets the keys of `faults`; keys not given are reset
 //
 // "SWITCH," may be omitted if the process has one switch.
 #pragma once

@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 
 #include "roci-switch/crash_notice_sender.hpp"
+#include "roci-switch/ready_file.hpp"
 #include "roci-switch/switch_process.hpp"
 #include "roci/version.h"
 
@@ -27,57 +26,26 @@ struct Options {
   std::string ready_file;
 };
 
-// Creates a file with the process id; it exists while the switch is ready.
-class ReadyFile {
- public:
-  ReadyFile() = default;
-  ReadyFile(const ReadyFile&) = delete;
-  ReadyFile& operator=(const ReadyFile&) = delete;
-  ~ReadyFile() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove(path_, ignored);
-  }
-  Status write(const std::string& path) {
-    // Atomic: a process that waits for the file must not read an incomplete one.
-    const std::string draft = path + ".tmp";
-    std::ofstream{draft} << getpid() << '\n';
-    std::error_code error;
-    std::filesystem::rename(draft, path, error);
-    if (error)
-      return fail("the ready file '" + path + "' cannot be written: " + error.message(), error.value());
-    path_ = path;
-    return {};
-  }
-
- private:
-  std::string path_;
-};
-
 // Tracks whether the switch is used: by a connected process, or by one that has touched the ready file.
 class Users {
  public:
-  Users(const SwitchProcess& process, const Options& options, Nanos now)
-      : process_(process), options_(options), last_(now), touched_(touched()) {}
+  Users(const SwitchProcess& process, ReadyFile& ready, Nanos linger, Nanos now)
+      : process_(process), ready_(ready), linger_(linger), last_(now) {}
 
   // Returns when the switch will have been unused for the time `linger`, if it stays unused.
   Nanos look(Nanos now) {
-    const auto touch = touched();
-    if (process_.has_clients() || touch != touched_) last_ = now;
-    touched_ = touch;
-    return last_ + options_.linger;
+    const bool touched = ready_.was_touched();
+    if (process_.has_clients() || touched) last_ = now;
+    return last_ + linger_;
   }
+  // Withdraws the ready file. False if a process uses the switch again.
+  [[nodiscard]] bool leave() { return ready_.withdraw(); }
 
  private:
-  [[nodiscard]] std::filesystem::file_time_type touched() const {
-    std::error_code ignored;
-    if (options_.ready_file.empty()) return {};
-    return std::filesystem::last_write_time(options_.ready_file, ignored);
-  }
-
   const SwitchProcess& process_;
-  const Options& options_;
+  ReadyFile& ready_;
+  const Nanos linger_;
   Nanos last_;
-  std::filesystem::file_time_type touched_;
 };
 
 // Distinguishes the two meanings of SIGHUP: reload of the configuration, or loss of the controlling terminal. It means
@@ -113,14 +81,15 @@ void reload(SwitchProcess& process, const std::string& path) {
 }
 
 // The main loop. `signals` are blocked in all threads; this thread waits for them. Prints a table every `stats`.
-void serve(const Options& options, const sigset_t& signals, SwitchProcess& process, SwitchReport& report) {
+void serve(const Options& options, const sigset_t& signals, SwitchProcess& process, ReadyFile& ready,
+           SwitchReport& report) {
   const Terminal terminal;
   const bool outlives_terminal = hangups_are_ignored();
   const Nanos begin = monotonic_now();
   const Nanos end = options.duration == kNever ? kNever : begin + options.duration;
   report.start(begin);
   Nanos next_report = options.stats == kNever ? kNever : begin + options.stats;
-  Users users{process, options, begin};
+  Users users{process, ready, options.linger, begin};
   CrashNoticeSender crash_notices{process};
   for (;;) {
     const Nanos now = monotonic_now();
@@ -129,7 +98,7 @@ void serve(const Options& options, const sigset_t& signals, SwitchProcess& proce
     process.release_slots();
     if (options.linger != kNever) {
       const Nanos alone_until = users.look(now);
-      if (now >= alone_until) {
+      if (now >= alone_until && users.leave()) {
         std::printf("roci-switch: '%s' exits: no process is connected\n", process.name().c_str());
         return;
       }
@@ -177,7 +146,7 @@ Status run(const Options& options) {
   std::fflush(stdout);
 
   SwitchReport report = (*process)->report();
-  serve(options, signals, **process, report);
+  serve(options, signals, **process, ready, report);
   (*process)->stop();
   report.print_total(stdout, monotonic_now());
   return {};
@@ -198,7 +167,7 @@ CLI::Validator is_positive_span() {
                           if (!span) return span.error().message;
                           return *span > Nanos{0} ? std::string{} : "'" + text + "' must be positive";
                         },
-                        "SECONDS"};
+                        ""};
 }
 
 int main_(int argc, char** argv) {
@@ -210,14 +179,17 @@ int main_(int argc, char** argv) {
   app.add_option("--config", options.config, "configuration file (YAML)")->required()->type_name("FILE");
   app.set_version_flag("--version", "roci-switch " ROCI_VERSION, "print the version and exit");
   app.add_flag("--check", options.check, "validate the configuration file and exit");
-  app.add_option("--duration", duration, "stop after SECONDS, or after a time such as 5min")
+  app.add_option("--duration", duration, "stop after this time, in seconds or such as 5min")
+      ->type_name("TIME")
       ->check(is_positive_span());
-  app.add_option("--stats", stats,
-                 "print a table of the ports every SECONDS, or at an interval such as 500ms")
+  app.add_option("--stats", stats, "print a table of the ports at this interval, in seconds or such as 500ms")
+      ->type_name("TIME")
       ->check(is_positive_span());
-  app.add_option("--linger", linger,
-                 "stop when no process was connected by memif or shared memory, and the ready file was not "
-                 "touched, for SECONDS")
+  app.add_option(
+         "--linger", linger,
+         "stop after this time without a process connected by memif or shared memory; touching the ready "
+         "file restarts the time")
+      ->type_name("TIME")
       ->check(is_positive_span());
   app.add_option("--ready-file", options.ready_file, "create this file when all ports are open")
       ->type_name("PATH");

@@ -99,15 +99,15 @@ int main_(int argc, char** argv) {
   app.set_version_flag("--version", "roci-top " ROCI_VERSION, "print the version and exit");
   app.add_flag("--once", options.once, "print one table for one interval, for scripts");
   app.add_flag("--json", options.json, "print all counters and rates, one line of JSON per interval");
-  app.add_option("--interval", options.interval, "interval in seconds")
-      ->check(CLI::Range(0.05, 3600.0))
-      ->capture_default_str();
+  app.add_option("--interval", options.interval, "interval, 0.05 to 3600 seconds [1]")
+      ->check(CLI::Range(0.05, 3600.0).description(""))
+      ->type_name("SECONDS");
   app.add_option("--process", options.prefix,
                  "show only processes whose DPDK prefix starts with PREFIX, for example roci-1234")
       ->type_name("PREFIX");
   app.add_option("--queue-pairs", options.queue_pairs,
-                 "show the N busiest queue pairs per host; 0: none [64; with --json all]")
-      ->check(CLI::Range(size_t{0}, kMaxLookedAt))
+                 "show the N busiest queue pairs per host, 0 to 16384 [64; with --json all]")
+      ->check(CLI::Range(size_t{0}, kMaxLookedAt).description(""))
       ->type_name("N");
   app.footer(
       "Keys: q quit, p pause, c show or hide classes, f show or hide queue pairs (flows), s sort, arrows "

@@ -10,7 +10,7 @@ enum class Progress : uint8_t {
   // The application: polling a completion queue polls the device. If the application has not polled for a while, a
   // helper thread polls, so that one-sided access to an idle process works. Lowest latency on few cores.
   kApplication,
-  // A dedicated thread of the device, which polls continuously.
+  // Dedicated threads of the device, one per worker, which poll with the idle policy of the device.
   kDedicated,
   // The caller's runner, which polls Device::poller(): virtual time, or several devices on one thread.
   kExternal,

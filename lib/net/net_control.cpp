@@ -121,15 +121,19 @@ Status start_switch(const PrivateFolder& folder, const SwitchStart& start, Share
   return spawn(folder, start, lock.fd());
 }
 
-// Checks that the switch is ready. The new time stamp announces a process that is about to join, so the switch lingers.
-bool is_ready(const PrivateFolder& folder) {
-  return utimensat(folder.fd(), kNetSwitchPid, nullptr, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 // Process that holds the switch's slot, which the switch takes before it is ready and holds until it exits. 0: none, or
 // a process of another PID namespace.
 Result<pid_t> slot_holder(const std::filesystem::path& folder) {
   return ProcessLock::holder(shm_slot_file(folder, kShmSwitchSlot));
+}
+
+// Checks that the switch is ready. The file may be that of a killed switch. The new time stamp announces a process that is
+// about to join, so the switch lingers.
+bool is_ready(const PrivateFolder& folder) {
+  const pid_t announced = net_switch_state(folder.path()).pid;
+  const auto holder = slot_holder(folder.path());
+  return announced > 0 && holder && *holder == announced &&
+         utimensat(folder.fd(), kNetSwitchPid, nullptr, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 int send_signal(const FileDescriptor& pidfd, int signal) {

@@ -19,7 +19,7 @@ namespace roci {
 namespace {
 
 constexpr Nanos kJoinTimeout = 30s;
-// For frames that queue pairs keep beyond gaps (KeepBudget), a burst, and the caches of threads.
+// For frames that queue pairs keep beyond gaps (BufferBudget), a burst, and the caches of threads.
 constexpr uint32_t kShmReceiveBuffers = 2048;
 
 // Congestion control profile of the process. ROCI_CC overrides the network.
@@ -130,11 +130,14 @@ Status NetSlot::join() {
   if (net_.needs_switch()) return {};  // the switch removes crash notifications
   // Crash notifications of earlier processes. The first process removes all of them, since no process is left to read
   // them. Later processes remove those of their slot after a delay, because peers may still read them.
+  // The file of this process id is replaced, as after exec().
+  const std::string own_notices = crash_notices_name();
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / kNetCrashNotices, ignored)) {
     if (first) {
       std::filesystem::remove(entry.path(), ignored);
-    } else if (entry.path().filename().string().starts_with(slot_name(number_) + ".")) {
+    } else if (const std::string name = entry.path().filename().string();
+               name.starts_with(slot_name(number_) + ".") && name != own_notices) {
       stale_files_.push_back(entry.path());
     }
   }
@@ -177,9 +180,12 @@ Result<std::unique_ptr<Port>> NetSlot::open_port(const EalConfig& eal) const {
   return std::unique_ptr<Port>{std::move(*port)};
 }
 
+std::string NetSlot::crash_notices_name() const {
+  return slot_name(number_) + "." + std::to_string(getpid());
+}
+
 Result<std::unique_ptr<CrashNoticeFile>> NetSlot::open_crash_notices() const {
-  return CrashNoticeFile::open(folder_ / kNetCrashNotices,
-                               slot_name(number_) + "." + std::to_string(getpid()));
+  return CrashNoticeFile::open(folder_ / kNetCrashNotices, crash_notices_name());
 }
 
 Result<std::vector<TakenSlot>> taken_slots(const std::filesystem::path& folder, uint32_t slots) {

@@ -30,6 +30,8 @@ class NetSlot {
   // Configuration of the device: port (a name only), MAC, addresses, and congestion control of the network. If the
   // algorithm of ROCI_CC, or else of the network, requires in-band telemetry, the device adds it to every packet.
   [[nodiscard]] const DeviceFile& device() const { return device_; }
+  // Crash notifications of earlier owners of the slot, which are removed when their peers have read them.
+  [[nodiscard]] const std::vector<std::filesystem::path>& stale_files() const { return stale_files_; }
   // Opens the file for the crash notifications of this process.
   [[nodiscard]] Result<std::unique_ptr<CrashNoticeFile>> open_crash_notices() const;
 
@@ -42,6 +44,7 @@ class NetSlot {
         device_(std::move(device)) {}
   static Result<std::unique_ptr<NetSlot>> take_any(const std::filesystem::path& folder, const NetConfig& net);
   Status join();
+  [[nodiscard]] std::string crash_notices_name() const;
 
   const std::filesystem::path folder_;  // of the network
   const NetConfig net_;
@@ -49,7 +52,6 @@ class NetSlot {
   uint32_t number_;
   DeviceFile device_;
   std::shared_ptr<ShmSegment> segment_;
-  // crash notifications of earlier owners of the slot (PeerWatch)
   std::vector<std::filesystem::path> stale_files_;
 };
 

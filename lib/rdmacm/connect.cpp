@@ -332,6 +332,7 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
     if (roci::Status status = id.service->reply_service(*id.connection, reply, 0); !status)
       return failed(status.error());
     id.phase = Phase::kConnected;
+    if (id.synchronous) acknowledge_own_event(id);
     return 0;
   }
   Terms& terms = id.terms;
@@ -343,8 +344,10 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
     return failed(EINVAL);
   id.phase = Phase::kAccepting;
   if (verbs->qp != nullptr && !connect_queue_pair(id)) return -1;
-  if (roci::Status status = id.service->accept(*id.connection, reply, id.local_ece.options); !status)
+  if (roci::Status status = id.service->accept(*id.connection, reply, id.local_ece.options); !status) {
+    static_cast<void>(fail_queue_pair(id));
     return failed(status.error());
+  }
   return complete(id);
 }
 
@@ -377,9 +380,9 @@ int rdma_disconnect(rdma_cm_id* verbs) {
   Id& id = Id::of(verbs);
   if (id.connection == nullptr) return failed(EINVAL);
   if (!fail_queue_pair(id)) return -1;
-  if (id.service->disconnect(*id.connection, {})) return complete(id);
-  const roci::Status answered = id.service->reply_disconnect(*id.connection, {});
-  return answered ? complete(id) : failed(answered.error());
+  if (id.service->disconnect(*id.connection, {}) || id.service->reply_disconnect(*id.connection, {}))
+    return complete(id);
+  return 0;  // the connection has ended already, for example because both ends have disconnected; as in Linux
 }
 
 int rdma_set_local_ece(rdma_cm_id* id, ibv_ece* ece) {

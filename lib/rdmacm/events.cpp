@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <unordered_set>
@@ -105,12 +106,6 @@ void remove_events_of(Id& id) {
   }
 }
 
-void acknowledge_own_event(Id& id) {
-  if (id.verbs.event == nullptr) return;
-  rdma_ack_cm_event(id.verbs.event);
-  id.verbs.event = nullptr;
-}
-
 // Sets the fields that require calls of the device, which the handler of the request must not make.
 void finish_request(Id& id) {
   id.verbs.verbs = open_device();
@@ -129,9 +124,10 @@ void finish_connection(CmEvent& event) {
     event.verbs.event = RDMA_CM_EVENT_ESTABLISHED;
     return;
   }
-  static_cast<void>(id.service->reject(*id.connection, {.reason = CmRejected::kConsumer}));
   event.verbs.event = RDMA_CM_EVENT_CONNECT_ERROR;
   event.verbs.status = -errno;
+  static_cast<void>(id.service->reject(*id.connection, {.reason = CmRejected::kConsumer}));
+  static_cast<void>(fail_queue_pair(id));
 }
 
 // Events on the way to another channel. Handlers of their ids in other threads wait meanwhile, so that they queue no event in
@@ -189,13 +185,19 @@ std::unique_ptr<CmEvent> make_event(Id& id, rdma_cm_event_type type, int status)
 
 void report(Id& id, rdma_cm_event_type type, int status) { id.push(make_event(id, type, status)); }
 
+void acknowledge_own_event(Id& id) {
+  if (id.verbs.event == nullptr) return;
+  rdma_ack_cm_event(id.verbs.event);
+  id.verbs.event = nullptr;
+}
+
 int complete(Id& id) {
   if (!id.synchronous) return 0;
   acknowledge_own_event(id);
   if (rdma_get_cm_event(id.verbs.channel, &id.verbs.event) != 0) return -1;
   const rdma_cm_event& event = *id.verbs.event;
   if (event.status == 0) return 0;
-  return failed(event.event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : -event.status);
+  return failed(event.event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : std::abs(event.status));
 }
 
 int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
@@ -271,6 +273,9 @@ int rdma_get_cm_event(rdma_event_channel* of, rdma_cm_event** event) {
   table.end_read(channel);
   if (taken->verbs.event == RDMA_CM_EVENT_CONNECT_RESPONSE) finish_connection(*taken);
   if (taken->verbs.event == RDMA_CM_EVENT_CONNECT_REQUEST) finish_request(Id::of(taken->verbs.id));
+  // Flushes the receive requests of the program.
+  if (taken->verbs.event == RDMA_CM_EVENT_REJECTED)
+    static_cast<void>(fail_queue_pair(Id::of(taken->verbs.id)));
   *event = &taken.release()->verbs;
   return 0;
 }

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "cm/service.hpp"
 #include "rdmacm/messages.hpp"
@@ -67,6 +68,12 @@ struct Handle {
   Id* id = nullptr;
 };
 
+// Multicast group that an identifier has joined.
+struct Membership {
+  IpAddress group;
+  bool attached = false;  // receives its datagrams
+};
+
 struct Id final : cm::EventHandler, cm::AddressQuery {
   Handle handle{{}, this};
   rdma_cm_id& verbs = handle.verbs;
@@ -86,6 +93,7 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   Terms terms;
   cm::Connection* connection = nullptr;
   cm::Listener listener;
+  std::vector<Membership> groups;
   bool of_listener = false;  // created by a request: uses the port of the listener
 
   // Events that programs have fetched and not acknowledged.
@@ -129,5 +137,7 @@ std::unique_ptr<CmEvent> make_event(Id& id, rdma_cm_event_type type, int status 
 void report(Id& id, rdma_cm_event_type type, int status = 0);
 // In synchronous mode, waits for the event and stores it in the id. Returns 0, or -1 with errno.
 int complete(Id& id);
+// In synchronous mode, acknowledges the event that is stored in the id.
+void acknowledge_own_event(Id& id);
 
 }  // namespace roci::rdmacm

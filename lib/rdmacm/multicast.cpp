@@ -1,4 +1,5 @@
 // Multicast groups: attaches the queue pair of an id to a group.
+#include <algorithm>
 #include <cerrno>
 
 #include "rdmacm/addresses.hpp"
@@ -21,9 +22,11 @@ int join(Id& id, const sockaddr* address, bool full, void* context) {
   const auto group = group_of(address);
   if (!group || id.verbs.verbs == nullptr) return failed(EINVAL);
   const ibv_gid gid = gid_of(*group);
-  if (full && id.verbs.qp != nullptr) {
+  const bool attached = full && id.verbs.qp != nullptr;
+  if (attached) {
     if (const int code = ibv_attach_mcast(id.verbs.qp, &gid, 0xffff); code != 0) return failed(code);
   }
+  id.groups.push_back({*group, attached});
   auto event = make_event(id, RDMA_CM_EVENT_MULTICAST_JOIN);
   rdma_ud_param& ud = event->verbs.param.ud;
   ud.private_data = context;
@@ -55,12 +58,17 @@ int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* attr, void* 
   return join(Id::of(id), attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_FULLMEMBER, context);
 }
 
-int rdma_leave_multicast(rdma_cm_id* id, sockaddr* address) {
+int rdma_leave_multicast(rdma_cm_id* verbs, sockaddr* address) {
+  Id& id = Id::of(verbs);
   const auto group = group_of(address);
-  if (!group) return failed(EADDRNOTAVAIL);
-  if (id->qp == nullptr) return 0;
+  const auto joined = std::ranges::find_if(
+      id.groups, [&](const Membership& member) { return group && member.group == *group; });
+  if (joined == id.groups.end()) return failed(EADDRNOTAVAIL);
+  const bool attached = joined->attached;
+  id.groups.erase(joined);
+  if (!attached || verbs->qp == nullptr) return 0;
   const ibv_gid gid = gid_of(*group);
-  const int code = ibv_detach_mcast(id->qp, &gid, 0xffff);
+  const int code = ibv_detach_mcast(verbs->qp, &gid, 0xffff);
   return code == 0 ? 0 : failed(code);
 }
 

@@ -25,6 +25,8 @@ Object& of(Handle* handle) {
 struct Context {
   verbs_context verbs{};  // first; its last field is the ibv_context that programs hold
   std::unique_ptr<Device> device;
+  // Held while an event is fetched and counted, and while an object and its events are removed.
+  std::mutex async_events;
 
   static Context& of(ibv_context* context) {
     return *reinterpret_cast<Context*>(reinterpret_cast<std::byte*>(context) -
@@ -73,7 +75,9 @@ struct Cq;
 struct Channel {
   ibv_comp_channel verbs{};
   std::unique_ptr<CompletionChannel> channel;
-  std::mutex mutex;  // protects the following fields
+  // Protects the following fields. Held while an event is fetched and counted, and while a queue and its events are
+  // removed.
+  std::mutex mutex;
   std::vector<Cq*> queues;
 };
 

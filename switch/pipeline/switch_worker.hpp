@@ -8,7 +8,8 @@
 //                                         ARP/ND/echo       or flood     another buffer, class  rate, pauses, AQM
 //                                                                        worker's ring         PFC out
 //
-// Files of the stages: parse.cpp, classify.hpp, router.cpp, tor_shapers.cpp (frames that wait for the rate of a
+// Between classify and route, as configured: bind (address bindings), learn, notify (CN-TAGs and CNMs), observe (senders
+// of flows). Files of the stages: parse.cpp, classify.hpp, router.cpp, tor_shapers.cpp (frames that wait for the rate of a
 // shaper), admit.cpp, buffer.cpp, aqm.cpp, egress_port.cpp (queues), scheduler.cpp and pfc.cpp. The notifiers
 // cnm_notifier.cpp (QCN), cnp_notifier.cpp and int_responder.cpp send messages through an outbox, which is emptied
 // after all ports have been polled.

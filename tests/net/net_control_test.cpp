@@ -143,6 +143,21 @@ TEST_F(NetStop, does_not_signal_a_process_that_does_not_hold_the_lock) {
   EXPECT_TRUE(is_alive(owner));
 }
 
+// Another process looks whether the lock is taken, while the ready file is that of a killed switch.
+TEST_F(NetStop, ready_file_of_a_killed_switch_is_not_that_of_a_running_one) {
+  const test::Child looks{locks(false)};
+  ASSERT_TRUE(looks.done());
+  pid_t killed = 0;
+  {
+    const test::Child child{[] { return true; }};
+    ASSERT_TRUE(child.done());
+    killed = child.pid();
+  }
+  announce(killed);
+  start_.timeout = 100ms;
+  EXPECT_NE(start("echo x").find("is not ready"), std::string::npos);
+}
+
 // As for a switch in another PID namespace, where the number is that of another process here.
 TEST_F(NetStop, does_not_signal_a_process_if_the_holder_of_the_lock_is_unknown) {
   const test::Child owner{locks(false)};

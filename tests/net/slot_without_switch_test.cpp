@@ -193,6 +193,23 @@ TEST_F(SlotWithoutSwitch, first_process_removes_crash_notices_of_earlier_process
   EXPECT_TRUE(std::filesystem::exists(left));
 }
 
+// The file of this process id may be that of the process itself before exec().
+TEST_F(SlotWithoutSwitch, stale_crash_notices_are_those_of_other_processes) {
+  const auto other = other_process();
+  ASSERT_TRUE(other->done());
+  const auto notices = folder_ / kNetCrashNotices;
+  std::filesystem::create_directories(notices);
+  for (const int slot : {0, 1, 2}) {
+    for (const pid_t pid : {getpid(), getpid() + 1})
+      std::ofstream{notices / ("slot" + std::to_string(slot) + "." + std::to_string(pid))} << "x";
+  }
+  const auto slot = NetSlot::take(folder_);
+  ASSERT_TRUE(slot) << slot.error().message;
+  const auto earlier =
+      notices / ("slot" + std::to_string((*slot)->number()) + "." + std::to_string(getpid() + 1));
+  EXPECT_EQ((*slot)->stale_files(), std::vector{earlier});
+}
+
 TEST_F(SlotWithoutSwitch, take_requires_a_running_switch_when_the_description_needs_one) {
   const auto described = [](auto change) {
     NetConfig config;

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,7 @@ static void check_connection(void) {
   // Time-wait of both sides.
   expect(active, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
   expect(active, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+  must(rdma_disconnect(client) == 0, "a connection that has ended cannot be disconnected again");
   must(fcntl(active->fd, F_SETFL, O_NONBLOCK) == 0, "the channel stays blocking");
   must(rdma_get_cm_event(active, &event) == -1 && errno == EAGAIN, "an empty channel does not say so");
   end(server);
@@ -202,8 +204,17 @@ static void check_refusals(void) {
 
   client = resolved(address, port, RDMA_PS_TCP);
   make_qp(client);
+  char bytes[64];
+  struct ibv_mr* mr = rdma_reg_msgs(client, bytes, sizeof bytes);
+  must(mr != NULL && rdma_post_recv(client, NULL, bytes, sizeof bytes, mr) == 0, "no receive request");
   must(rdma_connect(client, &wanted) == 0, "cannot connect");
   expect(active, RDMA_CM_EVENT_REJECTED, 8);
+  struct ibv_wc wc;
+  int flushed = 0;
+  for (int i = 0; i < kPatience && flushed == 0; ++i, usleep(1000))
+    flushed = ibv_poll_cq(client->recv_cq, 1, &wc);
+  must(flushed == 1 && wc.status == IBV_WC_WR_FLUSH_ERR, "the receive request is not flushed");
+  must(rdma_dereg_mr(mr) == 0, "the region stays");
   end(client);
 
   client = make_id(active, RDMA_PS_TCP);
@@ -325,6 +336,71 @@ static void check_datagrams(void) {
     end(client);
   }
   end(listener);
+}
+
+static struct rdma_cm_id* endpoint(int port, int flags) {
+  struct rdma_addrinfo hints = {.ai_flags = flags, .ai_port_space = RDMA_PS_UDP, .ai_qp_type = IBV_QPT_UD};
+  struct rdma_addrinfo* info = NULL;
+  struct rdma_cm_id* id = NULL;
+  char service[8];
+  snprintf(service, sizeof service, "%d", port);
+  must(rdma_getaddrinfo(address, service, &hints, &info) == 0, "no address information");
+  must(rdma_create_ep(&id, info, NULL, NULL) == 0, "no endpoint");
+  rdma_freeaddrinfo(info);
+  return id;
+}
+
+static void* ask_twice(void* port) {
+  struct rdma_conn_param none = {0};
+  struct rdma_cm_id* id = endpoint(*(int*)port, 0);
+  must(rdma_connect(id, &none) == 0, "no answer");
+  rdma_destroy_ep(id);
+  id = endpoint(*(int*)port + 1, 0);
+  errno = 0;
+  must(rdma_connect(id, &none) == -1 && errno > 0, "an unknown service answers");
+  rdma_destroy_ep(id);
+  return NULL;
+}
+
+// ---- Datagram services with synchronous calls.
+static void check_synchronous_datagrams(void) {
+  struct rdma_cm_id *listener = endpoint(8100, RAI_PASSIVE), *request = NULL;
+  must(rdma_listen(listener, 1) == 0, "cannot listen");
+  int port = ntohs(rdma_get_src_port(listener));
+  pthread_t client;
+  must(pthread_create(&client, NULL, ask_twice, &port) == 0, "no thread");
+  must(rdma_get_request(listener, &request) == 0, "no request");
+  struct rdma_conn_param given = {.qp_num = 0x789};
+  must(rdma_accept(request, &given) == 0, "cannot accept");
+  must(pthread_join(client, NULL) == 0, "the client does not end");
+  alarm(kPatience / 1000);  // limits a blocking call
+  rdma_destroy_ep(listener);
+  alarm(0);
+  rdma_destroy_ep(request);
+}
+
+// ---- Multicast groups that an identifier joins and leaves.
+static void check_multicast(void) {
+  struct sockaddr_storage here = at(address, 0), group = at("239.1.2.3", 0);
+  struct rdma_cm_id* id = make_id(active, RDMA_PS_UDP);
+  must(rdma_bind_addr(id, (struct sockaddr*)&here) == 0, "cannot bind");
+  must(rdma_leave_multicast(id, (struct sockaddr*)&group) == -1 && errno == EADDRNOTAVAIL,
+       "a group is left that was not joined");
+  struct ibv_qp_init_attr attr = {
+      .qp_type = IBV_QPT_UD,
+      .cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
+  must(rdma_create_qp(id, NULL, &attr) == 0, "no queue pair");
+  for (int sends_only = 0; sends_only < 2; ++sends_only) {
+    struct rdma_cm_join_mc_attr_ex join = {
+        .comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
+        .join_flags = sends_only ? RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER : RDMA_MC_JOIN_FLAG_FULLMEMBER,
+        .addr = (struct sockaddr*)&group};
+    must(rdma_join_multicast_ex(id, &join, NULL) == 0, "cannot join");
+    expect(active, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+    must(rdma_leave_multicast(id, (struct sockaddr*)&group) == 0, "cannot leave");
+    must(rdma_leave_multicast(id, (struct sockaddr*)&group) == -1 && errno == EADDRNOTAVAIL, "left twice");
+  }
+  end(id);
 }
 
 // ---- Addresses of AF_IB: a GID and a service ID. Requests between them have no IP header in their private data.
@@ -527,7 +603,8 @@ int main(int argc, char** argv) {
   } kChecks[] = {{"connection", check_connection}, {"refusals", check_refusals},
                  {"own-qp", check_own_queue_pair}, {"ports", check_ports},
                  {"datagrams", check_datagrams},   {"channels", check_channels},
-                 {"migration", check_migration},   {"ib-addresses", check_ib_addresses}};
+                 {"migration", check_migration},   {"ib-addresses", check_ib_addresses},
+                 {"multicast", check_multicast},   {"synchronous-datagrams", check_synchronous_datagrams}};
   must(argc >= 3, "rdmacm-check NAME ADDRESS [PORT]");
   address = argv[2];
   active = rdma_create_event_channel();

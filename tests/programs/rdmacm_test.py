@@ -170,6 +170,12 @@ class Calls(RdmacmPrograms):
     def test_sidr_request_reports_reply_and_rejection(self):
         self.check("datagrams")
 
+    def test_synchronous_sidr_request_leaves_no_event_of_the_listener(self):
+        self.check("synchronous-datagrams")
+
+    def test_multicast_groups_can_be_left_once(self):
+        self.check("multicast")
+
 
 class KilledPeer(RdmacmPrograms):
     """One process is killed or stopped. The other one, a program of the distribution, must fail in bounded time."""

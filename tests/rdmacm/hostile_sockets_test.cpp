@@ -379,6 +379,44 @@ TEST_F(HostileDatagrams, peers_that_do_not_answer_are_limited_and_fail_with_enob
   EXPECT_EQ(device.agent().connections(), kPeers);
 }
 
+class WaitingDatagrams : public HostileDatagrams {
+ protected:
+  ssize_t send_byte(const IpAddress& to, uint8_t byte) {
+    const iovec piece{&byte, 1};
+    sockaddr_storage address{};
+    write_address(to, kPort, false, address);
+    return socket->send({&piece, 1}, 0, reinterpret_cast<const sockaddr*>(&address), sizeof(sockaddr_in));
+  }
+  // Bytes sent to a host, in order.
+  [[nodiscard]] std::string sent_to(const IpAddress& to) const {
+    std::string bytes;
+    for (const fake::Sent& one : pair->sent) {
+      if (one.destination == to) bytes.push_back(static_cast<char>(one.content.back()));
+    }
+    return bytes;
+  }
+};
+
+TEST_F(WaitingDatagrams, are_sent_in_order_as_soon_as_there_is_space) {
+  constexpr size_t kSpace = 64;
+  std::string bytes;
+  for (char byte = '!'; bytes.size() < kSpace * 5 / 8; ++byte) bytes.push_back(byte);
+  for (const uint32_t number : {1U, 2U}) {
+    for (const char byte : bytes) ASSERT_EQ(send_byte(host(number), static_cast<uint8_t>(byte)), 1);
+  }
+  settle();
+  EXPECT_EQ(resolve(kQpn), 2U);
+  EXPECT_EQ(pair->sent.size(), kSpace);
+  pair->complete_sends(1);
+  EXPECT_EQ(send_byte(host(2), 'z'), -1) << "it would overtake the datagrams that wait";
+  EXPECT_EQ(errno, EAGAIN);
+  pair->complete_sends();
+  settle();
+  EXPECT_EQ(send_byte(host(2), 'z'), 1);
+  EXPECT_EQ(sent_to(host(1)), bytes);
+  EXPECT_EQ(sent_to(host(2)), bytes + 'z');
+}
+
 TEST_F(HostileDatagrams, at_most_1024_datagrams_wait_for_resolutions) {
   for (uint32_t i = 0; i < 20; ++i) {
     for (int one = 0; one < 64; ++one) EXPECT_EQ(send(host(i)), 1);

@@ -263,6 +263,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         ControlMode{"application_two_workers_one_core", Progress::kApplication, 2, 1, IdlePolicy::kYield},
         ControlMode{"dedicated_three_workers_two_cores", Progress::kDedicated, 3, 2, IdlePolicy::kSleep},
+        ControlMode{"dedicated_one_worker_two_cores", Progress::kDedicated, 1, 2, IdlePolicy::kSleep},
         ControlMode{"external_two_workers_one_core", Progress::kExternal, 2, 1, IdlePolicy::kYield},
         ControlMode{"dedicated_two_workers_without_cores", Progress::kDedicated, 2, 0, IdlePolicy::kSleep}),
     [](const testing::TestParamInfo<ControlMode>& mode) { return std::string(mode.param.name); });

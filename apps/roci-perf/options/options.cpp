@@ -94,7 +94,7 @@ class Command {
     add_.flag("-a,--all", all, "All powers of two from 2 to 2^23 bytes", kTest)->excludes(size);
     auto* iters = add_.text("-n,--iters",
                             "Messages per queue pair [" + std::to_string(default_iterations()) +
-                                (latency() ? "]" : ", at most 1 GiB]"),
+                                (latency() ? "]" : ", or fewer: a round transfers about 1 GiB]"),
                             "N", kTest, [&t](const std::string& value) -> Status {
                               const auto whole = parse_whole(value);
                               if (!whole || *whole < 1 || *whole > 1'000'000'000) {

@@ -437,6 +437,8 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       attached_->worker->make_ready(*attached_);
       break;
     default:
+      // The program may reuse its memory now (IBTA 10.3.1.7).
+      core.discard_responses();
       core.to_error();
       attached_->worker->make_ready(*attached_);
   }

@@ -6,8 +6,8 @@
 //                                       |  +--> other frames: flow rules --> on_frame()
 //                                       +--> packets of other workers' queue pairs: outboxes
 //
-// Responses are not sent while requests are executed. The queue pair becomes ready and sends in its turn. A batch of
-// requests is therefore acknowledged once, and a full port never stops reception.
+// Responses are recorded while requests are executed, and sent afterwards (TransmitScheduler). A batch of requests is
+// therefore acknowledged once, and a full port never stops reception. Exception: Responder::must_acknowledge_first().
 #pragma once
 
 #include <rte_mbuf.h>

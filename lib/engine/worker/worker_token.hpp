@@ -1,4 +1,4 @@
-// The right to access a worker and everything that it owns: queue pairs, memory table, neighbors and timers. The poll
+// The right to access a worker and everything that it owns: queue pairs, neighbors and timers. The poll
 // loop takes the token for one round at a time, and the control path takes it between two rounds. Each object thus has
 // one owner at any time, without locks on the data path.
 #pragma once

@@ -43,8 +43,9 @@ ShmRingWriter::ShmRingWriter(ShmRingControl& control, std::byte* data, uint32_t 
 }
 
 void ShmRingWriter::refresh() {
+  // A position before the last one would make has_space() and reserve() disagree.
   const uint64_t head = control_.head.load(std::memory_order_acquire);
-  if (published_ - head <= size_ && tail_ - head <= size_ && head % kShmRecordAlign == 0) {
+  if (head - head_ <= published_ - head_ && head % kShmRecordAlign == 0) {
     head_ = head;
   } else {
     ++refused_;

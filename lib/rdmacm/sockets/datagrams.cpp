@@ -186,18 +186,27 @@ void Datagrams::set_address_handle(Peer& peer, ibv_ah* handle, uint32_t qpn) {
   peer.qpn = qpn;
   peer.known = Clock::now();
   peer.doubted = false;
-  while (!peer.waiting.empty() && queues_->can_send()) {
+  if (!peer.waiting.empty() && std::ranges::find(resolved_, &peer) == resolved_.end())
+    resolved_.push_back(&peer);
+  send_waiting();
+}
+
+void Datagrams::send_waiting() {
+  while (!resolved_.empty() && queues_->can_send()) {
+    Peer& peer = *resolved_.front();
     Content& content = peer.waiting.front();
     const iovec piece{content.data(), content.size()};
     if (send_to(peer, std::span(&piece, 1)) != 0) pending_error_ = errno;
     peer.waiting.pop_front();
     --waiting_;
+    if (peer.waiting.empty()) resolved_.pop_front();
   }
 }
 
 void Datagrams::drop_waiting(Peer& peer) {
   waiting_ -= peer.waiting.size();
   peer.waiting.clear();
+  std::erase(resolved_, &peer);
 }
 
 // ---- Table of peers.
@@ -237,6 +246,7 @@ void Datagrams::progress() {
   queues_->progress([&](const DatagramQueues::Received& received, ibv_wc& completion, ibv_grh& grh) {
     on_received(received, completion, grh);
   });
+  send_waiting();
 }
 
 void Datagrams::on_received(const DatagramQueues::Received& received, ibv_wc& completion, ibv_grh& grh) {
@@ -306,6 +316,7 @@ ssize_t Datagrams::send(std::span<const iovec> from, int flags, const sockaddr* 
   if (!local) return failed(ENETUNREACH);
   const size_t bytes = bytes_in(from);
   if (datagram_header_length(*local) + bytes > queues_->most_bytes()) return failed(EMSGSIZE);
+  // progress() has sent the datagrams that waited for space, so this one does not overtake them.
   if (wait(lock, waits(flags), Clock::time_point::max(), [&] { return queues_->can_send(); }) != 0) return -1;
   if (pending_error_ != 0) return failed(std::exchange(pending_error_, 0));
 

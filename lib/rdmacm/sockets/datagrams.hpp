@@ -75,6 +75,8 @@ class Datagrams final : public Socket {
   bool evict_one();
   void drop_waiting(Peer& peer);
   void set_address_handle(Peer& peer, ibv_ah* handle, uint32_t qpn);
+  // Sends datagrams that waited for a resolution, as far as there is space.
+  void send_waiting();
   int send_to(Peer& peer, std::span<const iovec> from);
 
   Sizes sizes_;
@@ -82,7 +84,8 @@ class Datagrams final : public Socket {
   std::unique_ptr<DatagramQueues> queues_;
   Peers peers_;  // the least recently used first
   std::map<DatagramSource, Peers::iterator> by_address_;
-  size_t waiting_ = 0;  // datagrams of all peers
+  size_t waiting_ = 0;          // datagrams of all peers
+  std::deque<Peer*> resolved_;  // peers with an address handle whose datagrams still wait, for space
   std::optional<DatagramSource> connected_;
   std::deque<Arrived> arrived_;
   bool receives_ = true, sends_ = true;

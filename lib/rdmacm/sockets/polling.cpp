@@ -17,10 +17,11 @@ struct Poll {
   std::span<pollfd> entries;
   std::vector<std::shared_ptr<Socket>> sockets;  // by entry; null: a kernel descriptor
   std::vector<pollfd> kernel;                    // by entry: argument of the kernel's poll()
+  std::vector<WaitPoint::Ticket> tickets;        // by entry: of a socket on which the thread sleeps
 };
 
 Poll make_poll(std::span<pollfd> entries) {
-  Poll out{entries, {}, {}};
+  Poll out{entries, {}, {}, std::vector<WaitPoint::Ticket>(entries.size())};
   for (const pollfd& entry : entries) {
     out.sockets.push_back(is_socket(entry.fd) ? find(entry.fd) : nullptr);
     out.kernel.push_back({out.sockets.back() != nullptr ? -1 : entry.fd, entry.events, 0});
@@ -46,11 +47,10 @@ int poll_sockets(Poll& all) {
 bool go_to_sleep(Poll& all) {
   for (size_t i = 0; i < all.entries.size(); ++i) {
     if (all.sockets[i] == nullptr) continue;
-    if (all.sockets[i]->before_sleep(all.entries[i].events) == 0) {
-      all.kernel[i] = {all.sockets[i]->fd(), POLLIN, 0};
-      continue;
-    }
-    return false;
+    const auto ticket = all.sockets[i]->before_sleep(all.entries[i].events);
+    if (!ticket) return false;
+    all.tickets[i] = *ticket;
+    all.kernel[i] = {all.sockets[i]->fd(), POLLIN, 0};
   }
   return true;
 }
@@ -58,7 +58,7 @@ bool go_to_sleep(Poll& all) {
 void wake_up(Poll& all) {
   for (size_t i = 0; i < all.entries.size(); ++i) {
     if (all.sockets[i] == nullptr || all.kernel[i].fd < 0) continue;
-    all.sockets[i]->after_sleep();
+    all.sockets[i]->after_sleep(all.tickets[i]);
     all.kernel[i].fd = -1;
   }
 }

@@ -107,12 +107,12 @@ int Socket::wait(Lock& lock, bool may_sleep, Clock::time_point until, const std:
     arm();
     if (ready() || closed_) return 0;
     const auto wake = std::min(until, wake_time());
-    wait_point_.enter();
+    const WaitPoint::Ticket ticket = wait_point_.enter();
     lock.unlock();
     const int status = sleep_on(fd(), wake);
     const int code = errno;
     lock.lock();
-    wait_point_.leave(take_events());
+    wait_point_.leave(ticket, take_events());
     if (status < 0) return failed(code);
   }
 }
@@ -123,17 +123,16 @@ short Socket::poll_events(short events) {
   return static_cast<short>(state() & (events | POLLERR | POLLHUP));
 }
 
-short Socket::before_sleep(short events) {
+std::optional<WaitPoint::Ticket> Socket::before_sleep(short events) {
   const Lock guard(mutex_);
   arm();
-  const auto already = static_cast<short>(state() & (events | POLLERR | POLLHUP));
-  if (already == 0) wait_point_.enter();
-  return already;
+  if ((state() & (events | POLLERR | POLLHUP)) != 0) return std::nullopt;
+  return wait_point_.enter();
 }
 
-void Socket::after_sleep() {
+void Socket::after_sleep(WaitPoint::Ticket ticket) {
   const Lock guard(mutex_);
-  wait_point_.leave(take_events());
+  wait_point_.leave(ticket, take_events());
 }
 
 Clock::time_point Socket::next_poll() {

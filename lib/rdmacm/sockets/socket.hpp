@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "rdmacm/sockets/wait_point.hpp"
@@ -52,10 +53,10 @@ class Socket {
 
   // Returns the ready events among `events`, and POLLERR and POLLHUP.
   short poll_events(short events);
-  // As poll_events(), and prepares for a sleep on fd(). The caller may sleep only if the result is 0, and calls after_sleep()
-  // afterwards.
-  short before_sleep(short events);
-  void after_sleep();
+  // Prepares for a sleep on fd(). Empty if one of the events is ready; otherwise the caller may sleep, and calls
+  // after_sleep() afterwards.
+  [[nodiscard]] std::optional<WaitPoint::Ticket> before_sleep(short events);
+  void after_sleep(WaitPoint::Ticket ticket);
   // Time at which a sleeping thread must call poll_events() even without events.
   Clock::time_point next_poll();
 

@@ -37,10 +37,11 @@ void WaitPoint::renumber() {
   set_ = fresh;
 }
 
-void WaitPoint::leave(bool took_events) {
+void WaitPoint::leave(Ticket ticket, bool took_events) {
   --sleepers_;
-  if (took_events && sleepers_ > 0) ring();
-  if (rung_ && sleepers_ == 0 && !ready_) drain();
+  if (ticket != rings_) --waking_;
+  if (took_events) ring();
+  if (rung_ && waking_ == 0 && !ready_) drain();
 }
 
 void WaitPoint::ring() {
@@ -52,12 +53,14 @@ void WaitPoint::set_ready(bool ready) {
   ready_ = ready;
   if (ready) {
     write_event();
-  } else if (rung_ && sleepers_ == 0) {
+  } else if (rung_ && waking_ == 0) {
     drain();
   }
 }
 
 void WaitPoint::write_event() {
+  ++rings_;
+  waking_ = sleepers_;
   const uint64_t one = 1;
   rung_ = write(event_fd_, &one, sizeof one) == sizeof one || rung_;
 }

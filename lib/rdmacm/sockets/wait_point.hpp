@@ -1,9 +1,11 @@
 // Wake-up of threads that wait for a socket: one descriptor for its completions and connection events. Any number of
 // threads may sleep on it, in blocking calls and in rpoll(). A thread that consumes an event wakes the others, since
-// the event may concern them.
+// the event may concern them. The descriptor then stays readable until each thread that slept at that time has left: a
+// thread that has not run yet would otherwise continue to sleep, and with a longer time the others would not sleep.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace roci::rdmacm::sockets {
 
@@ -22,10 +24,15 @@ class WaitPoint {
   // Replaces the descriptor by a new one with the lowest free number. Only before the program knows the number.
   void renumber();
 
-  // With the socket's lock held: before it is released for sleeping, and after it is locked again.
-  void enter() { ++sleepers_; }
-  void leave(bool took_events);
-  // Wakes all sleeping threads.
+  // With the socket's lock held: before it is released for sleeping, and after it is locked again, with the result of
+  // enter().
+  using Ticket = uint64_t;
+  [[nodiscard]] Ticket enter() {
+    ++sleepers_;
+    return rings_;
+  }
+  void leave(Ticket ticket, bool took_events);
+  // Wakes all sleeping threads. With the socket's lock held.
   void ring();
   // While set, fd() is readable also without events, and no thread sleeps. With the socket's lock held.
   void set_ready(bool ready);
@@ -37,6 +44,8 @@ class WaitPoint {
   int set_ = -1;
   int event_fd_ = -1;
   unsigned sleepers_ = 0;
+  unsigned waking_ = 0;  // of them, those that slept at the last ring
+  uint64_t rings_ = 0;
   bool rung_ = false, ready_ = false;
 };
 

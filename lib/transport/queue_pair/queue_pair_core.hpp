@@ -40,7 +40,7 @@
 
 namespace roci {
 
-// Constant after creation. Exception: an XRC target's pd and srq are those of its last message.
+// Constant after creation. Exceptions: an XRC target's pd and srq are those of its last message; reactive_window.
 struct QueuePairConfig {
   ibv_qp_type type = IBV_QPT_RC;
   Qpn number{0};
@@ -54,10 +54,11 @@ struct QueuePairConfig {
   uint16_t packets_per_ack = 64;  // maximum of request packets per acknowledgment (LDCP's m)
   uint8_t max_send_sge = 1;
   uint8_t max_recv_sge = 1;
-  bool signal_all : 1 = false;
-  // Window of LossRecovery, where neither congestion control nor selective repeat is in use.
+  bool signal_all = false;
+  // Both are accessed with the worker token only, and share a byte.
+  RoceWriter::Contents contents : 2 = RoceWriter::Contents::kWhole;  // of its packets
+  // Window of LossRecovery, where neither congestion control nor selective repeat is in use. May change.
   bool reactive_window : 1 = true;
-  RoceWriter::Contents contents = RoceWriter::Contents::kWhole;  // of its packets
 
   // Protection domain of the receive requests.
   [[nodiscard]] PdNumber recv_pd() const { return srq == nullptr ? pd : srq->pd(); }
@@ -147,6 +148,8 @@ class alignas(64) QueuePairCore {
   [[nodiscard]] virtual bool owes_acknowledgment() const { return false; }
   // Sends them.
   virtual void acknowledge(TransportContext& /*context*/) {}
+  // Ends all READ responses, so that no more memory is read.
+  virtual void discard_responses() {}
   // The peer's process has exited: outstanding requests fail as with exhausted retries.
   virtual void on_peer_exit(TransportContext& /*context*/) {}
   // Address resolution of the peer has failed: queued requests fail as with exhausted retries.

@@ -122,7 +122,8 @@ bool ReliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
   const ibv_qp_state now = state();
   if (now == IBV_QPS_ERR) {
     flush(context);
-    // Responses to requests executed before the error are still sent, and so is the NAK of the error.
+    // After an error, responses to requests executed before it are still sent, and so is its NAK. The program has none to
+    // send (discard_responses()).
     return path_ready() && responder.has_responses() && responder.transmit(context, budget);
   }
   if (requester.idle()) on_drained(context);

@@ -33,6 +33,7 @@ class ReliableQueuePair final : public QueuePairCore {
   [[nodiscard]] bool has_pending_responses() const override { return responder.has_responses(); }
   [[nodiscard]] bool owes_acknowledgment() const override { return responder.owes_acknowledgment(); }
   void acknowledge(TransportContext& context) override;
+  void discard_responses() override { responder.discard_responses(); }
   void on_peer_exit(TransportContext& context) override { requester.on_peer_exit(context); }
   void on_unreachable(TransportContext& context) override;
   [[nodiscard]] const SendFlow* flow(Direction of) const override {

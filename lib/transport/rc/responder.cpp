@@ -343,10 +343,13 @@ Responder::Verdict Responder::execute_read(TransportContext& context, const Fram
     return Verdict::kAccessError;
   }
   const uint32_t mtu = qp_.attributes.path_mtu;
+  const uint32_t packets = std::max(1U, (length + mtu - 1) / mtu);
   trace::request_executed(qp_.number().value(), expected_.value(), view.bth().opcode);
+  if (packets > kDiscardEvery && responses_allocated_) [[unlikely]]
+    discard_old_requests();
   Resource& read = take_resource();
   read.operation = Operation::kReadRequest;
-  read.packets = std::max(1U, (length + mtu - 1) / mtu);
+  read.packets = packets;
   read.pd = qp_.config.pd;
   read.va = reth.va.get();
   read.rkey = reth.rkey.get();
@@ -459,6 +462,8 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
       }
       trace::request_executed(qp_.number().value(), expected_.value(), view.bth().opcode);
       ++expected_;
+      if (expected_.value() % kDiscardEvery == 0 && responses_allocated_) [[unlikely]]
+        discard_old_requests();
       in_message_ = !info.ends_message();
       operation_ = info.operation;
       if (info.ends_message()) ++msn_;

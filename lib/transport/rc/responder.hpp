@@ -52,6 +52,8 @@ class Responder {
   void acknowledge(TransportContext& context);
   // Completes all receive requests with a flush error, that of the current message first.
   void flush(TransportContext& context);
+  // Ends all READ responses and atomic results that have not been sent.
+  void discard_responses();
   [[nodiscard]] bool has_responses() const { return active_responses_ > 0 || pending_ != Pending::kNone; }
 
   // Receiver state of the requests, and sender state of the READ responses.
@@ -122,6 +124,7 @@ class Responder {
   }
 
   [[nodiscard]] ExtensionSession* session() const;
+  static constexpr uint32_t kDiscardEvery = 1U << 20;  // PSNs
 
   // responder.cpp
   // Executes a packet in PSN order, new or buffered.
@@ -158,10 +161,10 @@ class Responder {
   [[nodiscard]] bool resource_free() const;
   Resource& take_resource();
   void start_response(Resource& resource);
+  void discard_old_requests();
   void activate(Resource& resource, uint32_t from, uint32_t end);
   // The oldest entry with a response to be sent. Requires that there is one.
   Resource& front_resource();
-  void discard_responses();
   [[nodiscard]] uint64_t offset_of(uint32_t packet) const;
   [[nodiscard]] uint32_t packet_bytes(const Resource& resource, uint32_t packet) const;
   void on_duplicate(TransportContext& context, const FrameView& view);

@@ -85,6 +85,19 @@ void Responder::start_response(Resource& resource) {
   response_state_->flow.next += resource.bytes();
   activate(resource, 0, resource.packets);
   expected_ += resource.packets;
+  discard_old_requests();
+}
+
+// A duplicate is at most half of the PSN space before the expected PSN (IBTA 9.7.1). An older entry could be mistaken for
+// a later request with the same PSN. Called at least once in kDiscardEvery PSNs and around longer steps, so that the
+// distance from an entry is always less than the PSN space.
+void Responder::discard_old_requests() {
+  for (uint32_t i = 0; i < resource_count_; ++i) {
+    Resource& oldest = response_state_->resources()[(next_resource_ + i) % resource_count_];
+    if (oldest.packets == 0) continue;
+    if (oldest.active() || psns_between(oldest.first + oldest.packets, expected_) < Psn::kHalf) return;
+    oldest.packets = 0;
+  }
 }
 
 // IBTA 9.7.5.1.2, 9.7.5.1.3: a duplicate SEND or WRITE is acknowledged again, a duplicate READ is executed again.

@@ -72,7 +72,7 @@ bool XrcTarget::transmit(TransportContext& context, uint32_t budget) {
   if (state() == IBV_QPS_ERR) {
     set_state(IBV_QPS_ERR, std::memory_order_seq_cst);
     responder.flush(context);
-    // Responses to requests executed before the error are still sent, and so is the NAK of the error.
+    // As ReliableQueuePair::transmit().
     return path_ready() && responder.has_responses() && responder.transmit(context, budget);
   }
   on_drained(context);

@@ -27,6 +27,7 @@ class XrcTarget final : public QueuePairCore {
   [[nodiscard]] bool has_pending_responses() const override { return responder.has_responses(); }
   [[nodiscard]] bool owes_acknowledgment() const override { return responder.owes_acknowledgment(); }
   void acknowledge(TransportContext& context) override;
+  void discard_responses() override { responder.discard_responses(); }
   void on_unreachable(TransportContext& /*context*/) override {}  // it sends responses only
   [[nodiscard]] const SendFlow* flow(Direction of) const override {
     return of == Direction::kResponses ? &responder.response_flow() : nullptr;

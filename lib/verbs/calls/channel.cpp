@@ -22,17 +22,12 @@ namespace {
 // queue. This is more frequent than with a NIC, because the library's thread runs in parallel to the program. Programs
 // that use ibv_start_poll treat an empty queue as an error, so the event is taken back; the next completion generates
 // an event again. Other programs count events, regardless of the queue. While another queue of the channel has
-// completions, the event may be counted as that queue's, so it is not taken back.
+// completions, the event may be counted as that queue's, so it is not taken back. The caller holds the mutex of the
+// channel.
 bool is_idle(Channel& channel, Cq& of) {
   if (!of.polled_one_by_one.load(std::memory_order_relaxed)) return false;
-  const std::scoped_lock guard(channel.mutex);
   return std::ranges::all_of(channel.queues, [](const Cq* cq) { return cq->queue->empty(); }) &&
          of.queue->take_back_event();
-}
-
-bool is_still_of(Channel& channel, const Cq* cq) {
-  const std::scoped_lock guard(channel.mutex);
-  return std::ranges::find(channel.queues, cq) != channel.queues.end();
 }
 
 int give(Cq& from, ibv_cq** cq, void** user) {
@@ -113,16 +108,21 @@ int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** cq, void** user) {
   constexpr std::chrono::milliseconds kNextOne{100};
   Cq* returned = nullptr;
   for (;;) {
-    if (const auto event = channel.channel->get_event()) {
-      Cq& from = *static_cast<Cq*>(event->context);
-      if (!is_idle(channel, from)) return give(from, cq, user);
-      returned = &from;  // delivered nevertheless if no other event follows soon
-      continue;
+    {
+      const std::scoped_lock guard(channel.mutex);
+      if (const auto event = channel.channel->get_event()) {
+        Cq& from = *static_cast<Cq*>(event->context);
+        if (!is_idle(channel, from)) return give(from, cq, user);
+        returned = &from;  // delivered nevertheless if no other event follows soon
+        continue;
+      }
     }
     const auto limit = returned != nullptr ? std::optional(kNextOne) : std::nullopt;
     const int code = wait_readable(*Context::of(handle->context).device, handle->fd, limit);
     if (code == ETIMEDOUT) {
-      if (is_still_of(channel, returned)) return give(*returned, cq, user);
+      const std::scoped_lock guard(channel.mutex);
+      const bool exists = std::ranges::find(channel.queues, returned) != channel.queues.end();
+      if (exists) return give(*returned, cq, user);
       returned = nullptr;
     } else if (code != 0) {
       return errno = code, -1;
@@ -131,9 +131,8 @@ int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** cq, void** user) {
 }
 
 void ibv_ack_cq_events(ibv_cq* handle, unsigned count) {
-  Cq& cq = of<Cq>(handle);
-  cq.queue->ack_events(count);
-  cq.completion_events.note_acknowledged(count);
+  // Another thread may wait for this in ibv_destroy_cq, and has removed the queue.
+  of<Cq>(handle).completion_events.note_acknowledged(count);
 }
 
 }  // extern "C"

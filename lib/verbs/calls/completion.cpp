@@ -85,11 +85,15 @@ int ibv_destroy_cq(ibv_cq* handle) {
   if (const int code = check_handle<Cq>(handle); code != 0) return code;
   Cq& cq = of<Cq>(handle);
   if (cq.users > 0) return refuse_with(EBUSY);
-  if (cq.channel != nullptr) {
-    const std::scoped_lock guard(cq.channel->mutex);
-    std::erase(cq.channel->queues, &cq);
+  {
+    const std::scoped_lock guard(Context::of(handle->context).async_events);
+    std::unique_lock<std::mutex> channel;
+    if (cq.channel != nullptr) {
+      channel = std::unique_lock(cq.channel->mutex);
+      std::erase(cq.channel->queues, &cq);
+    }
+    cq.queue.reset();  // also removes its pending events
   }
-  cq.queue.reset();  // also removes its pending events
   cq.completion_events.wait_acknowledged();
   cq.async_events.wait_acknowledged();
   pthread_mutex_destroy(&handle->mutex);

@@ -11,7 +11,7 @@ using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-// Events refer to their object by its handle.
+// Events refer to their object by its handle, which exists until the event has been acknowledged.
 void name_object(const AsyncEvent& from, ibv_async_event& event) {
   switch (from.object.source) {
     case EventSource::kQueuePair: {
@@ -45,11 +45,14 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
   if (const int code = refuse_child(); code != 0) return errno = code, -1;
   Device& device = *Context::of(context).device;
   for (;;) {
-    if (const auto happened = device.get_async_event()) {
-      *event = {};
-      event->event_type = happened->type;
-      name_object(*happened, *event);
-      return 0;
+    {
+      const std::scoped_lock guard(Context::of(context).async_events);
+      if (const auto happened = device.get_async_event()) {
+        *event = {};
+        event->event_type = happened->type;
+        name_object(*happened, *event);
+        return 0;
+      }
     }
     if (const int code = wait_readable(device, context->async_fd); code != 0) return errno = code, -1;
   }

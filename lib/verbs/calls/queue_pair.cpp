@@ -212,7 +212,10 @@ int ibv_destroy_qp(ibv_qp* handle) {
   Device& device = *Context::of(handle->context).device;
   send_pending(device, qp.queue_pair.get());
   write_final_stats(device, handle->qp_num);
-  qp.queue_pair.reset();
+  {
+    const std::scoped_lock guard(Context::of(handle->context).async_events);
+    qp.queue_pair.reset();
+  }
   if (device.host().queue_pairs() == 0) wait_until_received(device);
   qp.async_events.wait_acknowledged();
   count_users(qp, -1U);

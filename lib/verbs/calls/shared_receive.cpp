@@ -91,7 +91,10 @@ int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {
 int ibv_destroy_srq(ibv_srq* handle) {
   if (const int code = check_handle<Srq>(handle); code != 0) return code;
   Srq& srq = of<Srq>(handle);
-  if (const int code = code_of(destroy(srq.queue)); code != 0) return code;
+  {
+    const std::scoped_lock guard(Context::of(handle->context).async_events);
+    if (const int code = code_of(destroy(srq.queue)); code != 0) return code;
+  }
   srq.async_events.wait_acknowledged();
   --srq.pd->users;
   if (srq.cq != nullptr) --srq.cq->users;

@@ -322,6 +322,21 @@ TEST_F(ShmRingTest, writer_ignores_head_out_of_range) {
   expect_to_work();
 }
 
+// The writer reads the reader's position again when it enters another 64 KiB.
+TEST_F(ShmRingTest, has_space_agrees_with_reserve_while_the_reader_moves_back) {
+  ASSERT_TRUE(write(frame(1000, 0)));  // stays unread, so that the writer does not restart the ring
+  for (uint64_t tag = 1; tag < 2000; ++tag) {
+    control_.head.store(control_.tail.load() - kBytes);
+    const bool room = writer_->has_space(1000);
+    ASSERT_EQ(write(frame(1000, tag)), room) << tag;
+    ASSERT_TRUE(room) << tag;
+    ASSERT_EQ(read(), frame(1000, tag - 1));
+    reader_->release();
+    writer_->refresh();
+  }
+  EXPECT_GT(writer_->refused(), 0U);
+}
+
 TEST_F(ShmRingTest, new_writer_treats_the_ring_as_full_until_head_is_valid) {
   control_.head.store(12345);
   open_writer();

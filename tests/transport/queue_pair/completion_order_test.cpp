@@ -6,26 +6,12 @@
 #include <type_traits>
 
 #include "base/containers/sparse_arena.hpp"
-#include "base/id_source.hpp"
-#include "transport/packet_sink.hpp"
+#include "support/hosts/bare_context.hpp"
 #include "transport/rc/reliable_queue_pair.hpp"
 #include "transport/unreliable/datagram_queue_pair.hpp"
 
 namespace roci::test {
 namespace {
-
-class NoPackets final : public PacketSink {
- public:
-  rte_mbuf* allocate() override { return nullptr; }
-  void send(rte_mbuf* /*frame*/) override {}
-};
-
-class NoPaths final : public PathSource {
- public:
-  Answer find(AddressPath& /*to*/, Nanos /*now*/) override { return {}; }
-  void loop_back(const rte_mbuf& /*frame*/, const IpAddress& /*group*/) override {}
-  void loop_back_frame(const rte_mbuf& /*frame*/) override {}
-};
 
 // Records whether the send queue is full when the completion queue reports the lost completion.
 class Observer final : public EventSink {
@@ -51,25 +37,15 @@ TYPED_TEST(CompletionOrder, slot_is_free_when_the_completion_becomes_visible) {
   config.type = std::is_same_v<TypeParam, DatagramQueuePair> ? IBV_QPT_UD : IBV_QPT_RC;
   config.max_send_wr = 1;
   TypeParam queue_pair(arena, config, completions, completions);
-  NoPackets sink;
-  NoPaths paths;
-  IdSource ids(1);
-  MemoryTable memory(ids);
-  Counters counters;
   Observer observer;
   observer.queue_pair = &queue_pair;
-  TransportContext context{.now = Nanos{0},
-                           .sink = sink,
-                           .memory = memory,
-                           .counters = counters,
-                           .events = observer,
-                           .paths = paths};
+  BareContext bare(observer);
 
   SendWqe& request = queue_pair.send_queue.next_free();
   request.send_flags = IBV_SEND_SIGNALED;
   queue_pair.send_queue.publish();
   ASSERT_TRUE(queue_pair.send_queue.full());
-  queue_pair.complete_send(context, request, IBV_WC_SUCCESS);
+  queue_pair.complete_send(bare.context, request, IBV_WC_SUCCESS);
   EXPECT_EQ(observer.full_at_completion, false);
 }
 

@@ -91,6 +91,26 @@ TEST(Lifecycle, worker_waits_for_an_empty_buffer_pool) {
   EXPECT_EQ(host.work().size(), 32U);
 }
 
+// The program may use its memory for another purpose after it has moved the queue pair to the error state.
+TEST(Lifecycle, no_memory_is_read_for_the_peer_after_the_error_state) {
+  LoneHostOptions options;
+  options.region = 65536;
+  LoneHost host(options);
+  host.port().blocked = true;
+  host.receive(host.read(0, 0, 65536));
+  const std::vector<uint8_t> before = host.side.memory;
+  host.to_bare(IBV_QPS_ERR);
+  std::fill(host.side.memory.begin(), host.side.memory.end(), uint8_t{0xee});
+  host.port().blocked = false;
+  const auto packets = host.work_for_packets();
+  EXPECT_LT(packets.size(), 65536U / 256) << "only packets that were staged before";
+  for (const Packet& packet : packets)
+    EXPECT_EQ(std::count(packet.payload.begin(), packet.payload.end(), 0xee), 0) << packet.bth.psn.value();
+  host.side.region.reset();
+  EXPECT_EQ(host.work(), Lines{});
+  EXPECT_EQ(host.side.device->get_async_event(), std::nullopt);
+}
+
 // A long READ by the peer does not delay this host's requests.
 TEST(Lifecycle, requests_are_sent_during_a_long_read_response) {
   LoneHostOptions options;
