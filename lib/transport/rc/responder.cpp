@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "base/os/guarded_access.hpp"
 #include "base/trace_points.hpp"
@@ -64,6 +65,7 @@ void Responder::reset(Psn expected, uint32_t reads) {
   executed_any_ = nak_sent_ = in_message_ = pending_ce_ = duplicate_before_responses_ = false;
   pending_packets_ = 0;
   flow_ = ReceiveFlow{};
+  far_nak_interval_ = UINT16_MAX;
   received_ = announced_ = 0;
   responses_allocated_ = false;
   next_resource_ = front_resource_ = active_responses_ = 0;
@@ -154,7 +156,9 @@ void Responder::send_acknowledgment_now(TransportContext& context) {
 }
 
 // Packets are missing. Sends one NAK for the gap; with selective repeat, one for each batch that arrives after the gap,
-// since it reports the packets that need no retransmission.
+// since it reports the packets that need no retransmission. The PSN of a forged packet is a guess, and most guesses are far
+// ahead. Their NAKs are limited, because each makes the peer retransmit and reduce its window. If the packets of such a gap
+// are lost, the time-out of the peer recovers them.
 void Responder::on_gap(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                        int32_t ahead) {
   ExtensionSession* extras = session();
@@ -172,6 +176,10 @@ void Responder::on_gap(TransportContext& context, const FrameView& view, const r
   }
   if (nak_sent_ && !repeat_nak) return;
   if (pending_ == Pending::kRetry && aeth_kind(pending_syndrome_) == AethKind::kRnrNak) return;
+  if (ahead > kLargestGap) {
+    const auto interval = static_cast<uint16_t>(context.now / kFarNakInterval);
+    if (std::exchange(far_nak_interval_, interval) == interval) return;
+  }
   set_pending_nak(nak_syndrome(NakCode::kPsnSequenceError));
 }
 

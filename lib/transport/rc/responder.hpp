@@ -125,6 +125,9 @@ class Responder {
 
   [[nodiscard]] ExtensionSession* session() const;
   static constexpr uint32_t kDiscardEvery = 1U << 20;  // PSNs
+  // Packets in flight of any real peer. In each interval at most one NAK is sent for a longer gap.
+  static constexpr int32_t kLargestGap = 1 << 16;
+  static constexpr Nanos kFarNakInterval = std::chrono::milliseconds{100};
 
   // responder.cpp
   // Executes a packet in PSN order, new or buffered.
@@ -211,7 +214,8 @@ class Responder {
   Operation operation_ = Operation::kSend;
   bool responses_allocated_ = false;  // the memory of response_state_ has been initialized
   Psn pending_psn_;
-  uint32_t pending_packets_ = 0;  // number of packets that it acknowledges
+  uint16_t pending_packets_ = 0;            // number of packets that it acknowledges; may wrap around while READ responses delay it
+  uint16_t far_nak_interval_ = UINT16_MAX;  // of the last NAK for a gap longer than kLargestGap
 
   ReceiveFlow flow_;
 

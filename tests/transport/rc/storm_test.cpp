@@ -225,6 +225,26 @@ TEST(SpoofedPackets, with_guessed_psns_and_keys_are_rejected) {
   EXPECT_NE(host.side.memory, before);
 }
 
+// Between packets of the peer. Each NAK makes the peer retransmit and reduce its window.
+TEST(SpoofedPackets, with_psns_far_ahead_cause_at_most_ten_naks_per_second) {
+  LoneHost host;
+  const auto naks_after = [&](int ahead, int sent) {
+    const Lines lines = host.receive(host.write(Opcode::kRcWriteOnly, sent + ahead, 0, 8, 8));
+    EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, sent, 0, 8, 8)),
+              Lines{"RC_ACK " + std::to_string(sent) + " 1f"});
+    return lines.size();
+  };
+  size_t naks = 0;
+  int sent = 0;
+  for (; sent < 1000; ++sent) {
+    naks += naks_after(65'537 + sent * 7919, sent);
+    host.wait(1ms);
+  }
+  EXPECT_GE(naks, 10U);
+  EXPECT_LE(naks, 11U) << "one in each interval of 100 ms";
+  for (; sent < 1100; ++sent) EXPECT_EQ(naks_after(65'536, sent), 1U) << "a gap that a peer may have";
+}
+
 TEST(PeerRestart, fails_the_connection_and_permits_a_new_one) {
   TwoHosts hosts({.timeout = 8, .retry_count = 3});
   hosts.connect();
