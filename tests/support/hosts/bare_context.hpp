@@ -27,13 +27,14 @@ class BareContext {
   NoFrames frames_;
   NoPaths paths_;
   IdSource ids_{1};
-  MemoryTable memory_{ids_};
+  MemoryTable no_memory_{ids_};
 
  public:
-  explicit BareContext(EventSink& events, Nanos now = Nanos{0})
-      : context{.now = now,
+  // `memory`: of a host; null: no memory is registered.
+  explicit BareContext(EventSink& events, MemoryTable* memory = nullptr)
+      : context{.now = Nanos{0},
                 .sink = frames_,
-                .memory = memory_,
+                .memory = memory != nullptr ? *memory : no_memory_,
                 .counters = counters,
                 .events = events,
                 .paths = paths_} {}
