@@ -391,8 +391,7 @@ void on_event_theta(ThetaState& s, const roci_cc_flow& flow, const roci_cc_event
 
 extern "C" constinit const roci_cc_plugin roci_cc_powertcp = roci::cc::plugin<State, start, on_event>({
     .name = "powertcp",
-    .summary =
-        "window computed from queue and arrival rate of the most loaded link, which switches report (INT)",
+    .summary = "window computed from queue and arrival rate of the busiest link on the path (INT)",
     .source = "Addanki et al., PowerTCP, NSDI 2022, algorithm 1",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_RATE,
     .tables = {kParameters, kStates, kReasons},

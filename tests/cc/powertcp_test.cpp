@@ -152,6 +152,24 @@ TEST(PowerTcp, old_window_is_that_of_the_acknowledged_packets_transmission) {  /
   EXPECT_GE(used.size(), 25U) << "four per round trip";
 }
 
+// Each ACK finds half as much more in flight, so that each would store a window.
+TEST(PowerTcp, number_of_stored_windows_is_limited) {
+  PowerTcp flow;
+  flow.first();
+  for (int i = 0; i < 20; ++i) {
+    flow.event.next += flow.event.next / 2;
+    flow.set_queue(static_cast<uint32_t>(1000 * i));
+    flow.tell_after(kTick, kFull);
+    EXPECT_NE(flow.reason_name(), "path_changed") << i;
+    EXPECT_NE(flow.reason_name(), "first_sample") << i;
+    EXPECT_EQ(flow.old(), 52'500) << i;
+  }
+  flow.event.next += kPayload;
+  flow.event.acked = flow.event.next - 2 * kPayload;
+  flow.tell_after(kTick, kFull);
+  EXPECT_LT(flow.old(), 52'500) << "the last one that was stored";
+}
+
 TEST(PowerTcp, stores_old_window_once_per_round_trip_if_configured) {  // P7, 3.3
   PowerTcp flow({{"stored_windows", 0}});
   flow.first();  // 52 packets were sent, 1 is acknowledged
