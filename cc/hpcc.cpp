@@ -432,14 +432,13 @@ extern "C" constinit const roci_cc_plugin roci_cc_hpcc_sampled =
         .check = check_sampled,
     });
 
-extern "C" constinit const roci_cc_plugin roci_cc_hpcc_receiver = roci::cc::plugin<
-    State, start, on_event_granted, receive>({
-    .name = "hpcc_receiver",
-    .summary =
-        "hpcc computed by the receiver, which sends the sender a window (a grant) about once per round trip",
-    .source = "draft-pan-tsvwg-hpccplus-01, section 6.2",
-    .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_NEEDS_WINDOWS | ROCI_CC_USES_WINDOW |
-                    ROCI_CC_USES_RATE,
-    .tables = {kReceiverParameters, kGrantedStates, kReasons},
-    .check = check,
-});
+extern "C" constinit const roci_cc_plugin roci_cc_hpcc_receiver =
+    roci::cc::plugin<State, start, on_event_granted, receive>({
+        .name = "hpcc_receiver",
+        .summary = "hpcc computed by the receiver, which sends a window (grant) about once per round trip",
+        .source = "draft-pan-tsvwg-hpccplus-01, section 6.2",
+        .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_NEEDS_WINDOWS | ROCI_CC_USES_WINDOW |
+                        ROCI_CC_USES_RATE,
+        .tables = {kReceiverParameters, kGrantedStates, kReasons},
+        .check = check,
+    });

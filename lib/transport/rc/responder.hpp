@@ -214,7 +214,8 @@ class Responder {
   Operation operation_ = Operation::kSend;
   bool responses_allocated_ = false;  // the memory of response_state_ has been initialized
   Psn pending_psn_;
-  uint16_t pending_packets_ = 0;            // number of packets that it acknowledges; may wrap around while READ responses delay it
+  uint16_t pending_packets_ =
+      0;  // number of packets that it acknowledges; may wrap around while READ responses delay it
   uint16_t far_nak_interval_ = UINT16_MAX;  // of the last NAK for a gap longer than kLargestGap
 
   ReceiveFlow flow_;
