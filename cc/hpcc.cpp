@@ -18,16 +18,13 @@
 //
 // Additions to the draft, and differences from it:
 //  - The initial U is 1. The first telemetry is only stored as the reference (as in HPCC's simulator), also after a
-//    pause and for a new path. A pause is longer than 1000 T and than 4 packets at the rate of the flow. With hundreds
-//    of flows on a link, a flow has more than 10 T between two packets and must keep its reference. A pause is at most
-//    1 s because of the counters: 32 bits of ns wrap after 4.3 s, 32 bits of 8 bytes after 0.69 s at 400 Gb/s. A hop
-//    whose counter may have wrapped is stored as the reference only.
+//    pause and for a new path (cc/telemetry_reference.hpp). A pause is longer than 1000 T and than 4 packets at the
+//    rate of the flow: with hundreds of flows on a link, a flow has more than 10 T between two packets and must keep
+//    its reference. A pause is at most 1 s because of the counters.
 //  - max_stage is 0, as in the paper's simulations. The value 5 of the paper's text, repeated in the draft, is an
 //    error. W therefore always follows U.
 //  - Minimum window: what `min_rate` sends in T.
-//  - A hop is ignored if its time goes back, if it sent more than 1.1 times its rate plus two packets, if its queue
-//    exceeds 1 s or 1 GiB, or if its rate is impossible. Its reference is kept, as for hops without a rate or without a
-//    time difference. On a path of more than 8 hops the last 8 count: incast congests the last ones.
+//  - Hops with impossible values are ignored; on a path of more than 8 hops the last 8 count.
 //  - An INT response of a switch (6.3) has no previous sample. Its port counts as fully utilized, since only congested
 //    ports send responses. It can only raise U, once per window, and at most by the factor 1 / `switch_cut`. It does
 //    not change Wc, so that ACKs that report the same queue do not reduce the window a second time.
@@ -44,6 +41,7 @@
 #include <iterator>
 
 #include "cc/plugin.hpp"
+#include "cc/telemetry_reference.hpp"
 
 namespace {
 
@@ -128,23 +126,15 @@ constexpr roci_cc_label kReasons[] = {
     {"timeout", "a time-out expired"},
 };
 
-constexpr uint32_t kHops = 8;
-constexpr double kSecond = 1e9;  // ns
-
-struct Hop {
-  uint32_t id;  // switch id and port
-  uint32_t time_ns;
-  uint32_t sent_units;
-  uint32_t queue_bytes;
-};
+using roci::cc::TelemetrySample;
 
 struct State {
-  Hop hop[kHops];      // reference of the next measurement
-  double load;         // U
-  double window;       // W, bytes; 0: not started (the receiver has no start())
-  double committed;    // Wc, bytes
-  uint64_t kept_ns;    // time of the last update of `hop`
-  uint64_t updated;    // lastUpdateSeq, a sequence; at the receiver lastUpdateTime, ns
+  roci::cc::ReferenceHop hop[8];  // reference of the next measurement
+  double load;                    // U
+  double window;                  // W, bytes; 0: not started (the receiver has no start())
+  double committed;               // Wc, bytes
+  uint64_t kept_ns;               // time of the last update of `hop`
+  uint64_t updated;               // lastUpdateSeq, a sequence; at the receiver lastUpdateTime, ns
   uint64_t answered;   // sequence up to which INT responses are ignored; at the receiver a time, ns
   uint64_t asked;      // sequence: `next` at the last request of telemetry
   uint32_t hops;       // valid entries of `hop`
@@ -184,77 +174,27 @@ void begin(State& s, const Model& m) {
 
 // ------------------------------------------------------------------------------------------------ MeasureInflight
 
-bool is_possible(const roci_cc_hop& hop) {
-  const auto rate = static_cast<double>(hop.rate);
-  return hop.rate == 0 ||
-         (rate >= 1e6 && rate <= 1e13 && hop.queue_bytes <= std::min(rate / 8, 1024.0 * 1024 * 1024));
-}
-
-Hop kept(const roci_cc_hop& hop) {
-  return {.id = hop.node << 12 | (hop.port & 0xfff),
-          .time_ns = hop.time_ns,
-          .sent_units = hop.sent_units,
-          .queue_bytes = hop.queue_bytes};
-}
-
-enum Outcome { kKept, kChanged, kMeasured, kNoHop, kImpossible };
-
-// Lines 1 to 10. Updates U if `*measured` becomes true: for kMeasured, and possibly for kImpossible.
-Outcome measure(State& s, const Model& m, const roci_cc_path& path, uint64_t now, bool* measured) {
-  *measured = false;
-  const uint32_t hops = std::min<uint32_t>(std::min<uint32_t>(path.hops, ROCI_CC_MAX_HOPS), kHops);
-  if (hops == 0) return kNoHop;
-  const roci_cc_hop* hop = path.hop + (std::min<uint32_t>(path.hops, ROCI_CC_MAX_HOPS) - hops);
+// Lines 1 to 10. Updates U if `*measured` becomes true: for kCompared, and possibly for kImpossible.
+TelemetrySample measure(State& s, const Model& m, const roci_cc_path& path, uint64_t now, bool* measured) {
   const double between = 4 * m.packet * m.t / s.window;
-  const double longest = std::min(std::max(1000 * m.t, between), kSecond);
-  const bool paused = s.hops > 0 && static_cast<double>(now - s.kept_ns) > longest;
-  bool same = hops == s.hops;
-  for (uint32_t i = 0; same && i < hops; ++i) same = kept(hop[i]).id == s.hop[i].id;
-  if (!same || paused) {
-    const Outcome outcome = s.hops == 0 || paused ? kKept : kChanged;
-    if (paused) s.load = 1;
-    for (uint32_t i = 0; i < kHops; ++i) s.hop[i] = i < hops ? kept(hop[i]) : Hop{};
-    s.hops = hops;
-    s.kept_ns = now;
-    return outcome;
-  }
-
+  const double longest = std::min(std::max(1000 * m.t, between), roci::cc::kLongestReference);
   double most = -1, tau = 0;
-  bool impossible = false;
-  for (uint32_t i = 0; i < hops; ++i) {
-    Hop& before = s.hop[i];
-    const uint32_t time = hop[i].time_ns - before.time_ns;
-    if (!is_possible(hop[i]) || time >= UINT32_MAX / 2) {
-      impossible = true;
-      continue;
-    }
-    if (time == 0 || hop[i].rate == 0) continue;
-    const double rate = static_cast<double>(hop[i].rate) / 8e9;  // bytes per ns
-    if (time > longest || time * rate > 0x1p34) {                // half of the counter's range
-      before = kept(hop[i]);
-      continue;
-    }
-    const double sent = 8.0 * (hop[i].sent_units - before.sent_units);
-    if (sent > 1.1 * rate * time + 2 * m.packet) {
-      impossible = true;
-      continue;
-    }
-    const double queue = std::min(hop[i].queue_bytes, before.queue_bytes);
-    // The queue may also have shrunk, at most by the bytes sent, unless both counts are from different instants.
-    const double grown = m.arrived ? static_cast<double>(hop[i].queue_bytes) - before.queue_bytes : 0;
-    const double load = queue / (rate * m.t) + std::max(sent + grown, 0.0) / time / rate;  // line 5
-    before = kept(hop[i]);
-    s.kept_ns = now;
-    if (load <= most) continue;
-    most = load;
-    tau = std::min<double>(time, m.t);
-    s.last_most = i + 1 == hops ? 1 : 0;
-  }
-  if (most >= 0) {
-    s.load += tau / m.t * (most - s.load);  // line 9
-    *measured = true;
-  }
-  return impossible ? kImpossible : *measured ? kMeasured : kNoHop;
+  const auto sample = roci::cc::compare_with_reference(
+      s, path, now, longest, m.packet, [&](const roci::cc::HopDifference& hop) {
+        const double queue = std::min(hop.queue, hop.queue_before);
+        // The queue may also have shrunk, at most by the bytes sent, unless both counts are from different instants.
+        const double grown = m.arrived ? hop.queue - hop.queue_before : 0;
+        const double load =
+            queue / (hop.rate * m.t) + std::max(hop.sent + grown, 0.0) / hop.time / hop.rate;  // line 5
+        if (load <= most) return;
+        most = load;
+        tau = std::min(hop.time, m.t);
+        s.last_most = hop.last ? 1 : 0;
+      });
+  if (sample == TelemetrySample::kPaused) s.load = 1;
+  *measured = most >= 0;
+  if (*measured) s.load += tau / m.t * (most - s.load);  // line 9
+  return sample;
 }
 
 // ---------------------------------------------------------------------------------------------------- ComputeWind
@@ -270,17 +210,22 @@ void compute(State& s, const Model& m, const double* p, bool commit) {
   s.committed = s.window;
 }
 
-uint16_t reason_for(Outcome outcome) {
-  switch (outcome) {
-    case kKept:
+uint16_t reason_for(TelemetrySample sample) {
+  switch (sample) {
+    case TelemetrySample::kFirst:
+    case TelemetrySample::kPaused:
       return kFirst;
-    case kChanged:
+    case TelemetrySample::kPathChanged:
       return kPathChanged;
-    case kImpossible:
+    case TelemetrySample::kImpossible:
       return kRefused;
     default:
       return kNothing;
   }
+}
+
+bool is_first(TelemetrySample sample) {
+  return sample == TelemetrySample::kFirst || sample == TelemetrySample::kPaused;
 }
 
 uint16_t reason_for(double before, double after) {
@@ -292,7 +237,7 @@ uint16_t answer_switch(State& s, const Model& m, const double* p, const roci_cc_
                        uint64_t until) {
   const roci_cc_hop& hop = path.hop[0];
   if (path.hops == 0 || hop.rate == 0 || now < s.answered) return kNothing;
-  if (!is_possible(hop)) return kRefused;
+  if (!roci::cc::is_possible_hop(hop)) return kRefused;
   const double load = 1 + hop.queue_bytes / (static_cast<double>(hop.rate) / 8e9 * m.t);
   const double most = std::max(s.load, p[kEta]) / p[kSwitchCut];
   if (std::min(load, most) <= s.load) return kNothing;
@@ -343,16 +288,16 @@ void new_ack(State& s, const roci_cc_flow& flow, const roci_cc_event& event, con
     return;
   }
   bool measured = false;
-  const Outcome outcome = measure(s, m, path, event.now_ns, &measured);
-  if (outcome == kKept) s.updated = event.next;
-  d.reason = reason_for(outcome);
+  const TelemetrySample sample = measure(s, m, path, event.now_ns, &measured);
+  if (is_first(sample)) s.updated = event.next;
+  d.reason = reason_for(sample);
   if (!measured) return;
   const bool newer = (path.flags & ROCI_CC_PATH_PROBE) != 0 ? s.asked >= s.updated : event.acked > s.updated;
   const auto update = static_cast<int>(p[kUpdate]);
   if (newer) s.updated = event.next;
   if (update == 2 && !newer) return;
   compute(s, m, p, newer || update == 1);
-  if (outcome == kMeasured) d.reason = reason_for(before, s.window);
+  if (sample == TelemetrySample::kCompared) d.reason = reason_for(before, s.window);
   d.state = s.load < p[kEta] ? kBelow : kAbove;
 }
 
@@ -451,14 +396,14 @@ void receive(State& s, const roci_cc_flow& flow, const roci_cc_arrival& arrival,
   }
   const double before = s.window;
   bool measured = false;
-  const Outcome outcome = measure(s, m, path, now, &measured);
-  if (outcome == kKept) s.updated = now;
-  grant.reason = reason_for(outcome);
+  const TelemetrySample sample = measure(s, m, path, now, &measured);
+  if (is_first(sample)) s.updated = now;
+  grant.reason = reason_for(sample);
   if (!measured) return;
   const double interval = p[kGrantEvery] * m.t + (p[kGrantDelay] != 0 ? waited(path) : 0);
   const bool commit = static_cast<double>(now - s.updated) > interval;
   compute(s, m, p, commit);
-  if (outcome == kMeasured) grant.reason = reason_for(before, s.window);
+  if (sample == TelemetrySample::kCompared) grant.reason = reason_for(before, s.window);
   if (!commit) return;
   s.updated = now;
   const double payload = std::max<double>(flow.payload_bytes, 1);
@@ -487,14 +432,13 @@ extern "C" constinit const roci_cc_plugin roci_cc_hpcc_sampled =
         .check = check_sampled,
     });
 
-extern "C" constinit const roci_cc_plugin roci_cc_hpcc_receiver = roci::cc::plugin<
-    State, start, on_event_granted, receive>({
-    .name = "hpcc_receiver",
-    .summary =
-        "hpcc computed by the receiver, which sends the sender a window (a grant) about once per round trip",
-    .source = "draft-pan-tsvwg-hpccplus-01, section 6.2",
-    .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_NEEDS_WINDOWS | ROCI_CC_USES_WINDOW |
-                    ROCI_CC_USES_RATE,
-    .tables = {kReceiverParameters, kGrantedStates, kReasons},
-    .check = check,
-});
+extern "C" constinit const roci_cc_plugin roci_cc_hpcc_receiver =
+    roci::cc::plugin<State, start, on_event_granted, receive>({
+        .name = "hpcc_receiver",
+        .summary = "hpcc computed by the receiver, which sends a window (grant) about once per round trip",
+        .source = "draft-pan-tsvwg-hpccplus-01, section 6.2",
+        .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_NEEDS_WINDOWS | ROCI_CC_USES_WINDOW |
+                        ROCI_CC_USES_RATE,
+        .tables = {kReceiverParameters, kGrantedStates, kReasons},
+        .check = check,
+    });

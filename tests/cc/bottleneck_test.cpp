@@ -82,6 +82,40 @@ TEST(Bottleneck, hpcc_utilization_follows_eta) {  // H15
   EXPECT_LE(low.mean_queue, high.mean_queue);
 }
 
+// Theorem 1: in equilibrium the queue is the sum of all beta; theorem 3: shares are equal.
+TEST(Bottleneck, powertcp_queue_is_sum_of_additive_increases) {
+  for (const char* name : {"powertcp", "theta_powertcp"}) {
+    for (const double beta : {250.0, 1000.0}) {
+      const auto result = Bottleneck(name, 16, {{"beta", beta}}, without_marks()).run(4 * kMilli);
+      EXPECT_GT(result.goodput, 0.965 * kAll) << name << ' ' << beta;
+      EXPECT_NEAR(result.mean_queue, 16 * beta, 16 * beta * 0.25 + 1500) << name << ' ' << beta;
+      EXPECT_GT(result.fairness, 0.98) << name << ' ' << beta;
+    }
+  }
+}
+
+// Why equation 7 uses the window at the transmission of the acknowledged packet, and why the current has a minimum: with
+// one stored window per round trip, and without a minimum, windows oscillate.
+TEST(Bottleneck, powertcp_oscillates_with_one_stored_window_and_unlimited_current) {
+  const auto run = [](double stored, double least) {
+    return Bottleneck("powertcp", 16, {{"beta", 250}, {"stored_windows", stored}, {"least_current", least}},
+                      without_marks())
+        .run(4 * kMilli);
+  };
+  const auto usual = run(4, 0.5), as_simulator = run(0, 0);
+  EXPECT_LT(usual.mean_queue, 8000);
+  EXPECT_GT(usual.fairness, 0.99);
+  EXPECT_GT(as_simulator.mean_queue, 5 * usual.mean_queue);
+  EXPECT_LT(as_simulator.fairness, 0.96);
+}
+
+TEST(Bottleneck, powertcp_target_below_1_leaves_bandwidth_unused_instead_of_a_queue) {
+  const auto result =
+      Bottleneck("powertcp", 4, {{"target", 0.9}, {"beta", 20}}, without_marks()).run(2 * kMilli);
+  EXPECT_NEAR(result.goodput, 0.9 * kAll, 2.5);
+  EXPECT_LT(result.mean_queue, 2500);
+}
+
 TEST(Bottleneck, dctcp_keeps_queue_near_marking_threshold) {
   const auto result = Bottleneck("dctcp", 16, {}, step_at(68'000)).run(10 * kMilli);
   EXPECT_GT(result.goodput, kAll - 0.1);
@@ -106,7 +140,7 @@ TEST(Bottleneck, swift_remains_fair_after_an_incast) {
 }
 
 TEST(Bottleneck, repeated_run_gives_identical_results) {
-  for (const char* name : {"ldcp", "hpcc", "dctcp", "swift"}) {
+  for (const char* name : {"ldcp", "hpcc", "dctcp", "swift", "powertcp", "theta_powertcp"}) {
     const auto once = Bottleneck(name, 30).run(kMilli), again = Bottleneck(name, 30).run(kMilli);
     EXPECT_EQ(once.goodput, again.goodput) << name;
     EXPECT_EQ(once.mean_queue, again.mean_queue) << name;

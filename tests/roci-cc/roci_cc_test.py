@@ -13,11 +13,11 @@ import unittest
 
 PROGRAM = PERF = PLUGINS = ""
 
-BUILT_IN = ["dcqcn", "dctcp", "hpcc", "hpcc_receiver", "hpcc_sampled", "ldcp", "ldcp_pcc", "qcn", "static_rate",
-            "static_window", "swift", "timely"]
+BUILT_IN = ["dcqcn", "dctcp", "hpcc", "hpcc_receiver", "hpcc_sampled", "ldcp", "ldcp_pcc", "powertcp", "qcn",
+            "static_rate", "static_window", "swift", "theta_powertcp", "timely"]
 PROFILES = [("dcqcn_connectx", "dcqcn"), ("dcqcn_hpcc_sim", "dcqcn"), ("dcqcn_hpcc_sim_25g", "dcqcn"),
-            ("dcqcn_paper", "dcqcn"), ("dctcp_hpcc_sim", "dctcp"), ("timely_hpcc_sim", "timely"),
-            ("timely_paper", "timely")]
+            ("dcqcn_paper", "dcqcn"), ("dctcp_hpcc_sim", "dctcp"), ("powertcp_sim", "powertcp"),
+            ("theta_powertcp_sim", "theta_powertcp"), ("timely_hpcc_sim", "timely"), ("timely_paper", "timely")]
 NO_LIMIT = 2**64 - 1
 
 
