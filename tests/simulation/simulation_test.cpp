@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
+#include "roci/cc.h"
+
 #include "simulation/scenario/named_seeds.hpp"
 #include "simulation/scenario/seeds.hpp"
 
@@ -15,6 +20,18 @@ constexpr uint64_t kSeeds = 150;
 #else
 constexpr uint64_t kSeeds = 1000;
 #endif
+
+TEST(Simulation, scenarios_have_all_algorithms) {
+  std::set<std::string> missing;
+  for (const roci_cc_plugin* const* each = roci_cc_plugins(); *each != nullptr; ++each)
+    missing.insert((*each)->name);
+  for (uint64_t seed = 1; seed <= 1000; ++seed) {
+    for (const HostTraits& host : draw_scenario(seed, "").hosts) {
+      for (const auto& [name, profile] : host.control.profiles) missing.erase(profile.algorithm);
+    }
+  }
+  EXPECT_EQ(missing, std::set<std::string>{});
+}
 
 TEST(Simulation, random_traffic_over_faulty_networks_completes) { run_seeds(kSeeds, draw_scenario); }
 
