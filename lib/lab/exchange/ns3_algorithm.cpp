@@ -53,6 +53,7 @@ Result<Ns3Algorithm> timely_of(const Ns3Settings& of) {
                     {"delta", of.increase},
                     {"hai_factor", of.hyper_increase / of.increase},
                     {"hai_run", 6},
+                    {"low_counts", 1},
                     {"segment", 0},
                     {"per_round_trip", 1},
                     {"least_factor", 0},
