@@ -74,7 +74,8 @@ Result<Ns3Algorithm> dctcp_of(const Ns3Settings& of, const Ns3RoundTrip& longest
                     {"initial_window", window},
                     {"max_window", window},
                     {"min_window", packets(of.min_rate * ns3_t(longest) / kBits)},
-                    {"use_before_growth", 0}},
+                    {"use_before_growth", 0},
+                    {"increase", of.dctcp_increase * ns3_t(longest) / kBits / path_mtu}},
                    {}};
   if (!of.has_window || !of.variable_window)
     out.notes.emplace_back("HAS_WIN, VAR_WIN: not translated: DCTCP has a variable window");
@@ -134,7 +135,7 @@ void set_timely(const ProfileValues& of, Ns3Settings& out) {
 void set_dctcp(const ProfileValues& of, const Ns3RoundTrip& longest, uint32_t path_mtu, Ns3Settings& out) {
   out.mode = Ns3Mode::kDctcp;
   out.gain = std::exp2(-of.at("shift_g"));
-  out.dctcp_increase = std::round(path_mtu * kBits / ns3_t(longest));
+  out.dctcp_increase = std::round(of.at("increase") * path_mtu * kBits / ns3_t(longest));
   out.min_rate = std::floor(of.at("min_window") * path_mtu * kBits / ns3_t(longest));
   out.has_window = out.variable_window = true;
 }

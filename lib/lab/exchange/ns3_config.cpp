@@ -71,6 +71,7 @@ Status read_reaction(const Ns3Config& config, Ns3Settings& out) {
   ROCI_TRY(config.rate("RATE_AI", out.increase));
   ROCI_TRY(config.rate("RATE_HAI", out.hyper_increase));
   ROCI_TRY(config.rate("MIN_RATE", out.min_rate));
+  ROCI_TRY(config.rate("DCTCP_RATE_AI", out.dctcp_increase));
   return config.flag("CLAMP_TARGET_RATE", out.clamp_target);
 }
 

@@ -66,7 +66,7 @@ struct Ns3Settings {
   double gain = 1.0 / 16;
   uint64_t fast_recoveries = 5;
   double increase = 0, hyper_increase = 0, min_rate = 100e6;  // bit/s
-  double dctcp_increase = 1000e6;                             // bit/s per round trip; written only
+  double dctcp_increase = 1000e6;                             // bit/s per round trip
   bool clamp_target = false;
   double loss = 0;  // of each link without its own
   uint64_t buffer_mib = 16;

@@ -45,7 +45,7 @@ constexpr auto kNs3Keys = std::to_array<Ns3Key>({
     {"FAST_REACT", 1, kNs3Hpcc},
     {"U_TARGET", 1, kNs3Hpcc},
     {"MI_THRESH", 1, kNs3Hpcc},
-    {"DCTCP_RATE_AI", 1, kNs3Dctcp, "the window of DCTCP grows by one packet per round trip"},
+    {"DCTCP_RATE_AI", 1, kNs3Dctcp},
     {"INT_MULTI", 1, kNs3Hpcc, "telemetry of the lab has exact values"},
     {"MULTI_RATE", 1, kNs3Hpcc, "a flow has one rate, not one per hop", "0"},
     {"SAMPLE_FEEDBACK", 1, kNs3Hpcc, "every acknowledgment carries telemetry", "0"},
