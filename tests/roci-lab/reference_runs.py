@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares runs of roci-lab with reference runs of HPCC's ns-3 simulator: same inputs, equal parameters.
 
-    python3 tests/roci-lab/reference_runs.py build/release/bin/roci-lab --seeds 5 --write docs/experiments/reference.md
+    python3 tests/roci-lab/reference_runs.py build/release/bin/roci-lab --seeds 10 --write docs/experiments/reference.md
 
 Each percentile of the slowdown, by size of the flows, must be within 10 % of the reference, or be listed with its cause
 in reference/exceptions.yaml. Exits with 1 otherwise. A slowdown is the completion time of a flow divided by its minimum in
@@ -36,7 +36,7 @@ topologies, lists of flows and parameters. `roci-lab import` translates the simu
 [tests/roci-lab/reference/](../../tests/roci-lab/reference), which also describes the runs.
 
 ```sh
-python3 tests/roci-lab/reference_runs.py build/release/bin/roci-lab --seeds 5 --write docs/experiments/reference.md
+python3 tests/roci-lab/reference_runs.py build/release/bin/roci-lab --seeds 10 --write docs/experiments/reference.md
 ```
 
 The command imports and runs the files, writes this page, and fails if a percentile differs by more than 10 % without an

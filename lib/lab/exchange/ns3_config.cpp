@@ -134,7 +134,7 @@ std::string map_text(const std::map<uint64_t, double>& map) {
 
 }  // namespace
 
-Result<Ns3Config> Ns3Config::parse(std::string text, const std::string& name) {
+Result<Ns3Config> Ns3Config::parse(std::string_view text, const std::string& name) {
   Ns3Words reader(text, name);
   Ns3Config out;
   out.name_ = name;

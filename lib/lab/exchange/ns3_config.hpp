@@ -22,7 +22,7 @@ namespace roci::lab {
 class Ns3Config {
  public:
   // `name` of the file, for errors. Fails on unknown and duplicate keys and on a wrong number of values.
-  static Result<Ns3Config> parse(std::string text, const std::string& name);
+  static Result<Ns3Config> parse(std::string_view text, const std::string& name);
 
   [[nodiscard]] bool has(std::string_view key) const { return values_.contains(key); }
   // Words after the key; empty if the file does not have the key.

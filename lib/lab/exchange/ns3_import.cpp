@@ -105,7 +105,7 @@ Status write_ns3_text(const fs::path& path, const std::string& text) {
 Result<Ns3Import> import_ns3(const Ns3ImportOptions& options) {
   auto text = read_ns3_text(options.config);
   if (!text) return fail(text.error());
-  auto config = Ns3Config::parse(std::move(*text), options.config);
+  auto config = Ns3Config::parse(*text, options.config);
   if (!config) return fail(config.error());
   auto experiment = read_ns3_experiment(options, *config);
   if (!experiment) return fail(experiment.error());
