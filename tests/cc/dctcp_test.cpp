@@ -118,7 +118,8 @@ TEST(Dctcp, window_grows_by_increase_per_round_trip) {
     flow.window(100);  // ends the window of the cut
     const auto start = flow.packets();
     uint32_t round_trips = 0;
-    for (; flow.packets() < start + 10 && round_trips < 100; ++round_trips) flow.window(static_cast<uint32_t>(flow.packets()));
+    for (; flow.packets() < start + 10 && round_trips < 100; ++round_trips)
+      flow.window(static_cast<uint32_t>(flow.packets()));
     EXPECT_NEAR(round_trips, 10 / increase, 1) << increase;
   }
 }

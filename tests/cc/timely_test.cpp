@@ -66,13 +66,15 @@ TEST(Timely, hyper_increase_adds_five_steps_until_rtt_grows) {
 // HPCC's simulator counts every increase.
 TEST(Timely, low_counts_permits_hyper_increases_below_t_low) {
   for (const double counts : {0.0, 1.0}) {
-    Driver driver(plugin("timely"), {{"start_rate", 1e9}, {"segment", 0}, {"rescale", 0}, {"low_counts", counts}});
+    Driver driver(plugin("timely"),
+                  {{"start_rate", 1e9}, {"segment", 0}, {"rescale", 0}, {"low_counts", counts}});
     for (unsigned i = 0; i < 4; ++i) {
       driver.rtt(20'000);
       EXPECT_EQ(driver.reason_name(), "below_t_low") << i;
     }
     driver.rtt(30'000);
-    EXPECT_EQ(driver.reason_name(), counts > 0 ? "hyper_added" : "below_t_low") << "growth is ignored below t_low";
+    EXPECT_EQ(driver.reason_name(), counts > 0 ? "hyper_added" : "below_t_low")
+        << "growth is ignored below t_low";
   }
 }
 
