@@ -61,7 +61,7 @@ int run(int argc, char** argv) {
   roci::lab::Ns3ImportOptions imported;
   CLI::App* import = app.add_subcommand(
       "import", "Writes a scenario file for a configuration file of HPCC's ns-3 simulator");
-  import->add_option("config", imported.config, "Configuration file of the simulator")->required();
+  import->add_option("file", imported.config, "Configuration file of the simulator")->required();
   import->add_option("-o,--out", imported.out, "Scenario file [NAME.yaml in the current folder]");
   import->add_option(
       "--base", imported.base,
