@@ -25,7 +25,8 @@
 //  - At least `least_factor` of the rate remains after an update (authors' published snippet: 1/2).
 //  - The rate stays between min_rate and the line rate.
 //  - A d below 1 ns counts as no growth: it is the remainder of an earlier difference.
-//  - A sample below t_low neither ends nor extends the run that leads to a hyper increase.
+//  - A sample below t_low neither ends nor extends the run that leads to a hyper increase. With `low_counts` 1 it
+//    extends the run, and can be a hyper increase, as in HPCC's simulator.
 //  - The initial rate is the line rate, or start_rate. (Paper: line rate / flows of the host, which a flow does not
 //    know.)
 //
@@ -50,6 +51,7 @@ enum Parameter {
   kMadeFor,
   kHaiRun,
   kHaiFactor,
+  kLowCounts,
   kSegment,
   kPerRoundTrip,
   kMinFactor,
@@ -73,6 +75,8 @@ constexpr roci_cc_parameter kParameters[] = {
     {"hai_run", "1", 5, 1, 1e6,
      "consecutive updates without growth up to the first hyper increase (paper: 5)"},
     {"hai_factor", "1", 5, 1, 1000, "a hyper increase adds this multiple of delta (paper: 5)"},
+    {"low_counts", "1", 0, 0, 1,
+     "1: updates below t_low count as updates without growth (HPCC-ns3); 0: each adds delta"},
     {"segment", "bytes", 16384, 0, 1e9,
      "acknowledged bytes per update (paper: 16 to 64 KB); 0: each sample is an update"},
     {"per_round_trip", "1", 0, 0, 1,
@@ -149,8 +153,9 @@ void update(State& s, const roci_cc_flow& flow, uint32_t rtt_ns, const double* p
   const double low = p[kLow] * times, high = p[kHigh] * times;
   const double delta = p[kDelta] * (p[kMadeFor] > 0 ? line / p[kMadeFor] : 1);
 
+  const bool is_low = rtt < low;
   double rate = s.rate;
-  if (rtt < low) {
+  if (is_low && p[kLowCounts] == 0) {
     rate += delta;
     d.state = kLowRtt;
     d.reason = kBelowLow;
@@ -159,12 +164,12 @@ void update(State& s, const roci_cc_flow& flow, uint32_t rtt_ns, const double* p
     s.run = 0;
     d.state = kHighRtt;
     d.reason = kHighCut;
-  } else if (s.difference < kGrowth) {
+  } else if (is_low || s.difference < kGrowth) {
     if (s.run < p[kHaiRun]) ++s.run;
     const bool hyper = s.run >= p[kHaiRun];
     rate += delta * (hyper ? p[kHaiFactor] : 1);
-    d.state = hyper ? kHyperIncrease : kAdditiveIncrease;
-    d.reason = hyper ? kHyperAdded : kAdded;
+    d.state = hyper ? kHyperIncrease : is_low ? kLowRtt : kAdditiveIncrease;
+    d.reason = hyper ? kHyperAdded : is_low ? kBelowLow : kAdded;
   } else {
     rate *= 1 - p[kBeta] * gradient;
     s.run = 0;

@@ -9,7 +9,7 @@ import help_text
 
 # Completions of values: by option or positional, otherwise by the name of the value.
 BY_OPTION = {"--cc": "algorithms", "--extensions": "words auto on off", "--recovery": "words go-back-n selective",
-             "--mtu": "words 256 512 1024 2048 4096", "--index": "files", "--out": "files"}
+             "--mtu": "words 256 512 1024 2048 4096", "--index": "files", "--out": "files", "--base": "files"}
 BY_VALUE = {"FILE": "files", "FILE.so": "files", "PATH": "files", "TRACE": "files", "file": "files", "folder": "files"}
 BY_POSITIONAL = {("roci-cc", "show"): "algorithms", ("roci-run",): "program"}
 

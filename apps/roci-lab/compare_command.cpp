@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "lab/exchange/fct_file.hpp"
 #include "roci-lab/text.hpp"
 
 namespace roci::lab {
@@ -77,14 +78,42 @@ Status write_shown_report(const std::string& file, const std::vector<StoredRun>&
   return {};
 }
 
-int compare_command(const CompareOptions& options) {
-  auto runs = read_folders(options.folders);
-  Status done = runs ? Status{} : fail(runs.error());
-  if (done) {
-    std::printf("%s\n", result_heading().c_str());
-    for (const StoredRun& run : *runs) std::printf("%s\n", result_line(name_of(run), run).c_str());
-    done = write_shown_report(options.out, *runs, {});
+namespace {
+
+// Adds the completion times of other simulators, with the minimum durations of the runs that have the same flows.
+Status add_other_simulators(const std::vector<std::string>& files, std::vector<StoredRun>& runs) {
+  const std::vector<StoredRun> own = runs;
+  for (const std::string& file : files) {
+    auto records = read_fct(file);
+    if (!records) return fail(records.error());
+    runs.push_back(run_of_fct(file, *records, own));
+    std::printf("%s: %s\n", file.c_str(), runs.back().run.value("about", std::string()).c_str());
   }
+  return {};
+}
+
+Status compare(const CompareOptions& options) {
+  std::vector<std::string> folders, files;
+  std::error_code ignored;
+  for (const std::string& one : options.folders)
+    (fs::is_regular_file(one, ignored) ? files : folders).push_back(one);
+  auto runs = read_folders(folders);
+  if (!runs) return fail(runs.error());
+  ROCI_TRY(add_other_simulators(files, *runs));
+  std::printf("%s\n", result_heading().c_str());
+  std::vector<std::pair<std::string, const StoredRun*>> named;
+  for (const StoredRun& run : *runs) {
+    named.emplace_back(name_of(run), &run);
+    std::printf("%s\n", result_line(name_of(run), run).c_str());
+  }
+  if (!files.empty()) std::printf("\n%s\n", slowdown_table(named).c_str());
+  return write_shown_report(options.out, *runs, {});
+}
+
+}  // namespace
+
+int compare_command(const CompareOptions& options) {
+  const Status done = compare(options);
   if (done) return 0;
   std::fprintf(stderr, "roci-lab: %s\n", done.error().message.c_str());
   return 1;

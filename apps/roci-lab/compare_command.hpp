@@ -10,7 +10,7 @@
 namespace roci::lab {
 
 struct CompareOptions {
-  std::vector<std::string> folders;
+  std::vector<std::string> folders;  // or files with completion times of other simulators
   std::string out = "compare.html";
 };
 

@@ -19,6 +19,7 @@ struct RunOptions {
   std::string out;       // output folder; empty: "lab-" and the file's name
   bool real = false;     // real time and real ports
   bool quiet = false;
+  bool ns3_results = false;  // also write results in the formats of HPCC's ns-3 simulator
 };
 
 struct Job {

@@ -3,9 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <utility>
 
 #include "roci-lab/compare_command.hpp"
 #include "roci-lab/explain_command.hpp"
+#include "roci-lab/export_command.hpp"
+#include "roci-lab/import_command.hpp"
 #include "roci-lab/list_command.hpp"
 #include "roci-lab/run_command.hpp"
 #include "roci/version.h"
@@ -45,6 +48,8 @@ int run(int argc, char** argv) {
   run->add_flag("--virtual", in_virtual_time, "Runs in virtual time, as fast as possible (the default)")
       ->excludes(real);
   run->add_option("-o,--out", options.out, "Folder for results [lab-NAME]")->type_name("FOLDER");
+  run->add_flag("--ns3-results", options.ns3_results,
+                "Also writes fct.txt, qlen.txt and pfc.txt in the formats of HPCC's ns-3 simulator");
   run->add_flag("-q,--quiet", options.quiet, "Prints no progress");
   CLI::App* explain = app.add_subcommand("explain", "Describes a scenario file without running it");
   explain->add_option("file", options.file, "Scenario file")->required();
@@ -56,10 +61,32 @@ int run(int argc, char** argv) {
   list->add_option("folder", folders, "Folders [config/lab]");
   roci::lab::CompareOptions comparison;
   CLI::App* compare = app.add_subcommand("compare", "Prints results side by side, and writes a report");
-  compare->add_option("folder", comparison.folders, "Folder of a run, or of several runs")->required();
+  compare
+      ->add_option("folder", comparison.folders,
+                   "Folder of a run or of several runs, or file with completion times of another simulator")
+      ->required();
   compare->add_option("-o,--out", comparison.out, "Report file [compare.html]")->type_name("FILE");
+  roci::lab::Ns3ImportOptions imported;
+  CLI::App* import = app.add_subcommand(
+      "import", "Writes a scenario file for a configuration file of HPCC's ns-3 simulator");
+  import->add_option("file", imported.config, "Configuration file of the simulator")->required();
+  import->add_option("-o,--out", imported.out, "Scenario file [NAME.yaml in the current folder]")->type_name("FILE");
+  import
+      ->add_option("--base", imported.base,
+                   "Folder of the files that the configuration names [its folder, the parent folder, or the "
+                   "current folder]")
+      ->type_name("FOLDER");
+  std::string exported;
+  CLI::App* to_ns3 =
+      app.add_subcommand("export", "Writes the files of HPCC's ns-3 simulator for a run of a scenario file");
+  to_ns3->add_option("file", options.file, "Scenario file")->required();
+  to_ns3->add_option("folder", exported, "Folder for the files")->required();
+  to_ns3->add_option("--set", options.set, "Overrides a key of the file")->type_name("KEY=VALUE");
+  to_ns3->add_option("--only", options.only, "Selects the run with this name")->type_name("NAME");
   CLI11_PARSE(app, argc, argv);
   if (compare->parsed()) return roci::lab::compare_command(comparison);
+  if (import->parsed()) return roci::lab::import_command(std::move(imported));
+  if (to_ns3->parsed()) return roci::lab::export_command(options, exported);
   if (explain->parsed()) return roci::lab::explain_command(options);
   if (list->parsed()) return roci::lab::list_command(folders);
   return roci::lab::run_command(options);

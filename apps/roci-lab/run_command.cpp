@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/os/interrupt.hpp"
+#include "lab/exchange/ns3_results.hpp"
 #include "lab/execution/experiment.hpp"
 #include "lab/results/results.hpp"
 #include "roci-lab/claims.hpp"
@@ -57,6 +58,7 @@ Result<std::string> measure(const RunOptions& options, const Job& job, size_t nu
   ExperimentOptions how;
   how.threads = threads_of(options);
   how.real = options.real;
+  how.record_pauses = options.ns3_results;
   how.stops = interrupted;
   how.progress = [&](const ExperimentProgress& at) { line.show(number, at); };
   auto measured = run_experiment(*scenario, how);
@@ -64,6 +66,7 @@ Result<std::string> measure(const RunOptions& options, const Job& job, size_t nu
   if (!measured) return fail(measured.error().within(job.name));
   ROCI_TRY(
       write_results(folder.string(), *scenario, {job.name, job.command(options), how.threads}, *measured));
+  if (options.ns3_results) ROCI_TRY(write_ns3_results(folder.string(), *scenario, *measured));
   return result_line(job.name, *measured) + real_port_losses_text(*measured) + schedule_lag_text(*measured);
 }
 
@@ -226,8 +229,10 @@ int Lead::run_all() {
   return good && as_expected ? 0 : 1;
 }
 
-// Why these options cannot be combined with real time; empty if they can.
-std::string not_in_real_time(const RunOptions& options, const Ranks& ranks) {
+// Why these options cannot be combined; empty if they can.
+std::string conflict_of(const RunOptions& options, const Ranks& ranks) {
+  if (options.ns3_results && ranks.count() > 1)
+    return "--ns3-results requires one process; there are " + std::to_string(ranks.count());
   if (!options.real) return "";
   if (ranks.count() > 1)
     return "--real requires one process; " + std::to_string(ranks.count()) + " would delay each other";
@@ -245,7 +250,7 @@ int run_command(const RunOptions& options) {
     std::fprintf(stderr, "roci-lab: %s\n", ranks.error().message.c_str());
     return 2;
   }
-  if (const std::string why = not_in_real_time(options, *ranks); !why.empty()) {
+  if (const std::string why = conflict_of(options, *ranks); !why.empty()) {
     if (ranks->is_first()) std::fprintf(stderr, "roci-lab: %s\n", why.c_str());
     return 2;
   }

@@ -1,9 +1,12 @@
 #include "roci-lab/text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <iterator>
+
+#include "lab/results/summary.hpp"
 
 namespace roci::lab {
 namespace {
@@ -24,26 +27,29 @@ std::string scaled(double value, const char* unit) {
 }
 
 std::string bytes_of(const nlohmann::ordered_json& queue, const char* name) {
-  return scaled(queue.value(name, 0.0), "B");
+  return queue.contains(name) ? scaled(queue[name].get<double>(), "B") : "-";
 }
 
 // Values missing from a summary are printed as "-" or 0.
 std::string line_of(const std::string& name, const nlohmann::ordered_json& summary, double hops_per_second) {
   const nlohmann::ordered_json* const longest = longest_queue(summary);
   const nlohmann::ordered_json queue = longest != nullptr ? *longest : nlohmann::ordered_json::object();
-  const auto drops = summary.value("drops", nlohmann::ordered_json::object()).value("all", 0.0);
+  const nlohmann::ordered_json counted = summary.value("drops", nlohmann::ordered_json::object());
+  const std::string drops = counted.contains("all") ? scaled(counted["all"].get<double>(), "") : "-";
   std::string out;
   const nlohmann::ordered_json all = summary.value("traffic", nlohmann::ordered_json::object());
   for (const auto& [traffic, result] : all.items()) {
     const bool first = out.empty();
     const std::string fair =
         result.contains("jain") ? printed("%6.3f", result["jain"].get<double>()) : std::string("     -");
-    out += printed("%s%-24.24s %-14.14s %5.2f Gb/s %s", first ? "" : "\n", first ? name.c_str() : "",
-                   traffic.c_str(), result.value("goodput_bps", 0.0) / 1e9, fair.c_str());
+    const std::string goodput = result.contains("goodput_bps")
+                                    ? printed("%5.2f Gb/s", result["goodput_bps"].get<double>() / 1e9)
+                                    : std::string("         -");
+    out += printed("%s%-24.24s %-14.14s %s %s", first ? "" : "\n", first ? name.c_str() : "", traffic.c_str(),
+                   goodput.c_str(), fair.c_str());
     if (!first) continue;
     out += printed(" %10s %10s %10s %8s %12s", bytes_of(queue, "p50").c_str(), bytes_of(queue, "p99").c_str(),
-                   bytes_of(queue, "most").c_str(), scaled(drops, "").c_str(),
-                   scaled(hops_per_second, "").c_str());
+                   bytes_of(queue, "most").c_str(), drops.c_str(), scaled(hops_per_second, "").c_str());
   }
   return out;
 }
@@ -55,6 +61,56 @@ const nlohmann::ordered_json* longest_queue(const nlohmann::ordered_json& summar
   const auto queues = summary.find("queues_bytes");
   if (queues == summary.end() || queues->empty()) return nullptr;
   return queues->size() > 1 ? &std::next(queues->begin()).value() : &queues->front();
+}
+
+namespace {
+
+const nlohmann::ordered_json* slowdown_in(const StoredRun& run, const std::string& traffic,
+                                          const std::string& size) {
+  const nlohmann::ordered_json* at = &run.summary;
+  for (const std::string& key : {std::string("traffic"), traffic, std::string("slowdown"), size}) {
+    const auto found = at->find(key);
+    if (found == at->end()) return nullptr;
+    at = &*found;
+  }
+  return at;
+}
+
+// One row per size class that any run has.
+std::string slowdown_rows(const std::vector<std::pair<std::string, const StoredRun*>>& runs,
+                          const std::string& traffic) {
+  std::vector<std::string> sizes(kSizeNames.begin(), kSizeNames.end());
+  sizes.insert(sizes.begin(), "all");
+  std::string out;
+  for (const std::string& size : sizes) {
+    std::string row = printed("\n%-14.14s %-14s", traffic.c_str(), size.c_str());
+    bool any = false;
+    for (const auto& [name, run] : runs) {
+      const auto* const of = slowdown_in(*run, traffic, size);
+      any = any || of != nullptr;
+      row += of == nullptr ? printed(" %24s", "-")
+                           : printed(" %8.2f%8.2f%8.2f", of->value("p50", 0.0), of->value("p95", 0.0),
+                                     of->value("p99", 0.0));
+    }
+    if (any) out += row;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string slowdown_table(const std::vector<std::pair<std::string, const StoredRun*>>& runs) {
+  std::string out = printed("%-14s %-14s", "slowdown of", "p50, p95, p99");
+  std::vector<std::string> traffics;
+  for (const auto& [name, run] : runs) {
+    out += printed(" %24.24s", name.c_str());
+    const auto all = run->summary.find("traffic");
+    if (all == run->summary.end()) continue;
+    for (const auto& [traffic, result] : all->items())
+      if (std::ranges::find(traffics, traffic) == traffics.end()) traffics.push_back(traffic);
+  }
+  for (const std::string& traffic : traffics) out += slowdown_rows(runs, traffic);
+  return out;
 }
 
 std::string short_number(double value) { return scaled(value, ""); }

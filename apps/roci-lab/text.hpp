@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/types.hpp"
 #include "lab/execution/experiment.hpp"
@@ -21,5 +23,8 @@ const nlohmann::ordered_json* longest_queue(const nlohmann::ordered_json& summar
 std::string result_heading();
 std::string result_line(const std::string& name, const Measurements& of);
 std::string result_line(const std::string& name, const StoredRun& of);
+
+// Slowdowns by size, p50, p95 and p99: a row per traffic and size, and a column per run, with its name.
+std::string slowdown_table(const std::vector<std::pair<std::string, const StoredRun*>>& runs);
 
 }  // namespace roci::lab

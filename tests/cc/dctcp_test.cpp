@@ -111,6 +111,19 @@ TEST(Dctcp, slow_start_is_followed_by_one_packet_per_round_trip) {
   EXPECT_EQ((flow.window(1), flow.packets()), 26U);
 }
 
+TEST(Dctcp, window_grows_by_increase_per_round_trip) {
+  for (const double increase : {0.5, 1.0, 2.0}) {
+    Dctcp flow({{"initial_window", 100}, {"increase", increase}}, 100);
+    flow.window(100, 1);
+    flow.window(100);  // ends the window of the cut
+    const auto start = flow.packets();
+    uint32_t round_trips = 0;
+    for (; flow.packets() < start + 10 && round_trips < 100; ++round_trips)
+      flow.window(static_cast<uint32_t>(flow.packets()));
+    EXPECT_NEAR(round_trips, 10 / increase, 1) << increase;
+  }
+}
+
 TEST(Dctcp, cuts_once_per_window) {
   Dctcp flow({{"initial_window", 100}}, 100);
   flow.event.next = 150 * kPayload;

@@ -63,6 +63,21 @@ TEST(Timely, hyper_increase_adds_five_steps_until_rtt_grows) {
   EXPECT_EQ(driver.reason_name(), "added") << "or was too long";
 }
 
+// HPCC's simulator counts every increase.
+TEST(Timely, low_counts_permits_hyper_increases_below_t_low) {
+  for (const double counts : {0.0, 1.0}) {
+    Driver driver(plugin("timely"),
+                  {{"start_rate", 1e9}, {"segment", 0}, {"rescale", 0}, {"low_counts", counts}});
+    for (unsigned i = 0; i < 4; ++i) {
+      driver.rtt(20'000);
+      EXPECT_EQ(driver.reason_name(), "below_t_low") << i;
+    }
+    driver.rtt(30'000);
+    EXPECT_EQ(driver.reason_name(), counts > 0 ? "hyper_added" : "below_t_low")
+        << "growth is ignored below t_low";
+  }
+}
+
 // A round trip is 52.5 packets of 1000 bytes. An update is due per 16384 bytes, which are 16 packets of 1048 bytes.
 TEST(Timely, updates_once_per_segment) {
   Driver driver(plugin("timely"), {{"start_rate", 1e9}});

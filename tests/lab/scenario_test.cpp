@@ -53,6 +53,7 @@ TEST(Scenario, rejects_missing_and_unknown_keys) {
   EXPECT_EQ(
       replaced("duration: 1ms", "duration: 1ms\nduratoin: 2ms"),
       "x.yaml:3: duratoin is an unknown key, did you mean 'duration'? (allowed: name, about, source, seed, "
+      "time_origin, "
       "duration, drain, settle, sample, payload, topology, hosts, switches, traffic, faults, ports, "
       "windows, variants, sweep, expect)");
 }
@@ -106,6 +107,31 @@ TEST(Scenario, rejects_invalid_traffic_and_faults) {
             "x.yaml:10: traffic[0].to: the only receiver is also the only sender");
   EXPECT_EQ(with("faults", "[{between: [h0, h1], down: true}]"),
             "--set faults: faults[0].between: there is no link between 'h0' and 'h1'");
+}
+
+TEST(Scenario, listed_traffic_excludes_keys_of_generated_flows) {
+  const auto traffic = [](const std::string& keys) { return with("traffic", "[{name: t, " + keys + "}]"); };
+  const std::string where = "--set traffic: traffic[0]";
+  EXPECT_EQ(traffic("list: flows.txt, to: h1"),
+            where + ".to: cannot be combined with list, which specifies all flows");
+  EXPECT_EQ(traffic("list: flows.txt"),
+            where + ".list: the list of flows 'flows.txt' cannot be read: No such file or directory");
+}
+
+TEST(Scenario, classes_by_rate_apply_to_ports_of_that_rate) {
+  const std::string text = R"(name: x
+duration: 1ms
+topology: {kind: dumbbell, left: 1, right: 1, link: {rate: 25Gbps}, trunk: {rate: 100Gbps}}
+switches:
+  classes: [{class: 0, mark: {kmin: 1KB}}]
+  by_rate: [{rate: 100Gbps, classes: [{class: 0, mark: {kmin: 4KB}}]}]
+traffic: [{from: h0, to: h1, size: 1KB}]
+)";
+  const Scenario scenario = must(parse_scenario(text, "x.yaml"));
+  EXPECT_EQ(scenario.switches[0].ports[0].classes[0].aqm.mark.kmin, Bytes{1000});
+  EXPECT_EQ(scenario.switches[0].ports[1].classes[0].aqm.mark.kmin, Bytes{4000});
+  EXPECT_EQ(error_of({{"switches.by_rate[0].rate", "50Gbps", "--set r"}}, text),
+            "--set r: switches.by_rate[0].rate: no link of the topology has this rate");
 }
 
 TEST(Scenario, rejects_invalid_ports) {

@@ -396,7 +396,7 @@ Result<Measurements> Experiment::run() {
   results_.resize(plan_.flows.size());
   places_.resize(plan_.flows.size());
   seen_.resize(plan_.flows.size());
-  auto network = Network::create(scenario_, options_.real);
+  auto network = Network::create(scenario_, {.real = options_.real, .record_pauses = options_.record_pauses});
   if (!network) return fail(network.error());
   network_ = std::move(*network);
   for (auto& node : network_->nodes()) runner_.add(*node);
@@ -435,6 +435,8 @@ Result<Measurements> Experiment::run() {
     const auto& loops = network_->program(h).loop_results();
     out_.loops.insert(out_.loops.end(), loops.begin(), loops.end());
   }
+  out_.queues = meters_.front().queues;
+  if (options_.record_pauses) out_.pauses = network_->pause_events(origin_);
   out_.plan = std::move(plan_);
   out_.flows = std::move(results_);
   for (const FlowPlan& flow : out_.plan.flows) out_.ideal.push_back(ideal_time(scenario_, flow));

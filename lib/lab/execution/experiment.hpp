@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "lab/execution/realtime_throttle.hpp"
+#include "lab/network/pause_recorder.hpp"
 #include "lab/network/real_port.hpp"
+#include "lab/results/histogram.hpp"
 #include "lab/scenario/scenario.hpp"
 #include "lab/traffic/flow_plan.hpp"
 #include "lab/traffic/host_program.hpp"
@@ -38,6 +40,8 @@ struct Measurements {
   std::vector<FlowResult> flows;  // by flow of the plan
   std::vector<double> ideal;      // ns, by flow of the plan
   std::vector<LoopResult> loops;
+  std::vector<Histogram> queues;   // bytes from settle to duration, by switch port
+  std::vector<PauseEvent> pauses;  // received PFC frames, if recorded, in order of time
   // Identical for the same scenario, on any machine and with any number of threads.
   nlohmann::ordered_json summary;
   // Data of the execution, which differ between runs of the same scenario.
@@ -56,6 +60,7 @@ struct ExperimentOptions {
   std::function<void(const ExperimentProgress&)> progress = nullptr;  // called about a hundred times
   // Runs in real time: virtual time does not pass the clock, and the scenario's real ports are used.
   bool real = false;
+  bool record_pauses = false;
   std::function<bool()> stops = nullptr;  // called before each window; if true, the run fails with ECANCELED
 };
 

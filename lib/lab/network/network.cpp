@@ -62,10 +62,10 @@ uint32_t buffers_for(const Scenario& scenario) {
 
 }  // namespace
 
-Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario, bool real) {
+Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario, const NetworkOptions& options) {
   EalConfig eal{.memory_mib = kMemoryMib};
   auto space = static_cast<uint16_t>(scenario.port_mtu + 64);
-  if (real) {
+  if (options.real) {
     ROCI_TRY(check_real(scenario));
     for (const std::string& device : devices_of(scenario)) {
       eal.pci = eal.pci || names_pci(device);
@@ -73,11 +73,11 @@ Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario, bool 
     }
   }
   ROCI_TRY(start_eal(eal));
-  std::unique_ptr<Network> network(new Network(scenario));
+  std::unique_ptr<Network> network(new Network(scenario, options.record_pauses));
   auto pool = MbufPool::create("lab", buffers_for(scenario), space);
   if (!pool) return fail(pool.error());
   network->pool_ = std::move(*pool);
-  if (real) ROCI_TRY(network->open_ports());
+  if (options.real) ROCI_TRY(network->open_ports());
   network->make_links();
   ROCI_TRY(network->make_switches());
   ROCI_TRY(network->make_hosts());
@@ -128,6 +128,24 @@ std::vector<RealPortCounts> Network::real_port_counts() const {
   return out;
 }
 
+Port& Network::port_at(uint32_t cable, bool end_b, const PauseEvent& receiver) {
+  Port& port = end_b ? links_[cable]->b() : links_[cable]->a();
+  if (!record_pauses_) return port;
+  return *recorders_.emplace_back(std::make_unique<PauseRecorder>(port, receiver));
+}
+
+std::vector<PauseEvent> Network::pause_events(Nanos origin) const {
+  std::vector<PauseEvent> out;
+  for (const auto& recorder : recorders_) {
+    for (PauseEvent event : recorder->events()) {
+      event.at -= origin;
+      if (event.at >= Nanos{0}) out.push_back(event);
+    }
+  }
+  std::ranges::stable_sort(out, {}, &PauseEvent::at);
+  return out;
+}
+
 void Network::make_links() {
   Rng rng{scenario_.seed};
   for (const Cable& cable : scenario_.topology.cables) {
@@ -164,7 +182,7 @@ Status Network::make_switches() {
       if (RealPort* const real = real_port(of.cables[p], is_b); real != nullptr) {
         ports.push_back(real);
       } else {
-        ports.push_back(is_b ? &links_[of.cables[p]]->b() : &links_[of.cables[p]]->a());
+        ports.push_back(&port_at(of.cables[p], is_b, {.is_switch = true, .node = s, .port = p}));
       }
     }
     SwitchConfig config = scenario_.switches[s];
@@ -226,7 +244,7 @@ Status Network::make_hosts() {
       SimLink& link = *links_[of.cable];
       link.listen(is_a ? SimLink::kBToA : SimLink::kAToB, node);
       node.add(link.waker(is_a ? SimLink::kAToB : SimLink::kBToA));
-      port = is_a ? &link.a() : &link.b();
+      port = &port_at(of.cable, !is_a, {.is_switch = false, .node = h});
     }
     DeviceConfig config = scenario_.host;
     config.name = of.name;

@@ -9,6 +9,7 @@
 
 #include "lab/execution/arrival_calendar.hpp"
 #include "lab/network/node.hpp"
+#include "lab/network/pause_recorder.hpp"
 #include "lab/network/real_port.hpp"
 #include "lab/scenario/scenario.hpp"
 #include "lab/traffic/host_program.hpp"
@@ -19,10 +20,14 @@
 
 namespace roci::lab {
 
+struct NetworkOptions {
+  bool real = false;           // use the scenario's real ports
+  bool record_pauses = false;  // record the PFC frames that hosts and switches receive on simulated links
+};
+
 class Network {
  public:
-  // `real`: use the scenario's real ports.
-  static Result<std::unique_ptr<Network>> create(const Scenario& scenario, bool real);
+  static Result<std::unique_ptr<Network>> create(const Scenario& scenario, const NetworkOptions& options);
   ~Network();
 
   [[nodiscard]] const Scenario& scenario() const { return scenario_; }
@@ -36,6 +41,9 @@ class Network {
   [[nodiscard]] SimLink& link(uint32_t cable) { return *links_[cable]; }
   [[nodiscard]] bool has_real_ports() const { return !real_ports_.empty(); }
   [[nodiscard]] std::vector<RealPortCounts> real_port_counts() const;
+
+  // Recorded PFC frames from `origin` on, in order of time, with times since then.
+  [[nodiscard]] std::vector<PauseEvent> pause_events(Nanos origin) const;
 
   // Connected queue pairs of two hosts: requester and peer. connect() must be called while no node runs.
   struct Connection {
@@ -51,9 +59,12 @@ class Network {
   [[nodiscard]] uint64_t without_buffer() const;
 
  private:
-  explicit Network(const Scenario& scenario) : scenario_(scenario) {}
+  Network(const Scenario& scenario, bool record_pauses)
+      : scenario_(scenario), record_pauses_(record_pauses) {}
   Status open_ports();
   [[nodiscard]] RealPort* real_port(uint32_t cable, bool end_b) const;
+  // Port of a simulated cable for a node; a recorder in front of it, if pauses are recorded.
+  Port& port_at(uint32_t cable, bool end_b, const PauseEvent& receiver);
   void make_links();
   Status make_switches();
   // Hosts and switches at the other ends of a switch's simulated cables.
@@ -70,6 +81,7 @@ class Network {
   };
 
   const Scenario& scenario_;
+  const bool record_pauses_;
   std::shared_ptr<MbufPool> pool_;
   struct RealEnd {
     uint32_t cable;
@@ -78,6 +90,7 @@ class Network {
   };
   std::vector<RealEnd> real_ports_;
   std::vector<std::unique_ptr<SimLink>> links_;              // by cable; null for real cables
+  std::vector<std::unique_ptr<PauseRecorder>> recorders_;    // of hosts and switches
   std::vector<std::unique_ptr<ArrivalCalendar>> calendars_;  // by switch
   std::vector<std::unique_ptr<Switch>> switches_;
   std::vector<std::unique_ptr<Node>> nodes_;

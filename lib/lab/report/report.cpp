@@ -172,10 +172,12 @@ Json traffic_of(const StoredRun& run) {
 // Row of the table. Values that the run does not have are null.
 Json figures_of(const StoredRun& run, const Json& traffic) {
   Json out;
-  double goodput = 0;
-  for (const Json& one : traffic)
-    goodput += one["goodput_bps"].is_number() ? one["goodput_bps"].get<double>() : 0;
-  out["goodput_bps"] = traffic.empty() ? Json(nullptr) : Json(goodput);
+  Json goodput;
+  for (const Json& one : traffic) {
+    if (one["goodput_bps"].is_number())
+      goodput = (goodput.is_null() ? 0 : goodput.get<double>()) + one["goodput_bps"].get<double>();
+  }
+  out["goodput_bps"] = goodput;
   // Values of one traffic, which cannot be added.
   for (const char* name : {"jain", "slowdown_p50", "slowdown_p99"})
     out[name] = traffic.size() == 1 ? traffic[0][name] : Json(nullptr);

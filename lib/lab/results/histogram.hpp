@@ -42,6 +42,13 @@ class Histogram {
     return most_;
   }
 
+  // Calls `visit` with each value and its count, in ascending order. Values are those of at().
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (size_t slot = 0; slot < counts_.size(); ++slot)
+      if (counts_[slot] > 0) visit(std::min(most_, top_of(slot)), counts_[slot]);
+  }
+
  private:
   static constexpr unsigned kBits = 8;  // significant bits of a value
 

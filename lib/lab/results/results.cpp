@@ -192,9 +192,29 @@ bool get_series(hid_t file, const char* name, Series& out) {
   return out.names.size() == out.values.size();
 }
 
-}  // namespace
+template <class Value>
+bool get_column(hid_t file, const char* name, hid_t type, std::vector<Value>& out) {
+  const Handle set(H5Dopen2(file, name, H5P_DEFAULT), H5Dclose);
+  if (!set.good()) return false;
+  const Handle space(H5Dget_space(set.get()), H5Sclose);
+  const hssize_t size = H5Sget_simple_extent_npoints(space.get());
+  if (size < 0) return false;
+  out.resize(static_cast<size_t>(size));
+  return out.empty() || H5Dread(set.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out.data()) >= 0;
+}
 
-namespace {
+bool get_flows(hid_t file, std::vector<StoredFlow>& out) {
+  std::vector<uint64_t> bytes;
+  std::vector<int64_t> starts;
+  std::vector<double> ideals;
+  if (!get_column(file, "flows/bytes", H5T_NATIVE_UINT64, bytes) ||
+      !get_column(file, "flows/start_ns", H5T_NATIVE_INT64, starts) ||
+      !get_column(file, "flows/ideal_ns", H5T_NATIVE_DOUBLE, ideals) || starts.size() != bytes.size() ||
+      ideals.size() != bytes.size())
+    return false;
+  for (size_t i = 0; i < bytes.size(); ++i) out.push_back({bytes[i], Nanos{starts[i]}, ideals[i]});
+  return true;
+}
 
 void put_real(nlohmann::ordered_json& run, const RealRun& of) {
   run["late"] = {{"mean_ns", to_digits(of.late.mean_ns, 4)},
@@ -278,7 +298,7 @@ Result<StoredRun> read_results(const std::string& folder) {
   const Handle file(H5Fopen(file_name.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
   if (!file.good() || !get_series(file.get(), "queue_most", out.queue_most) ||
       !get_series(file.get(), "queue_mean", out.queue_mean) ||
-      !get_series(file.get(), "goodput", out.goodput))
+      !get_series(file.get(), "goodput", out.goodput) || !get_flows(file.get(), out.flows))
     return fail("'" + file_name + "' does not contain the results of a run");
   return out;
 }

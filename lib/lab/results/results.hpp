@@ -26,11 +26,18 @@ struct RunInfo {
 Status write_results(const std::string& folder, const Scenario& scenario, const RunInfo& info,
                      const Measurements& of);
 
+struct StoredFlow {
+  uint64_t bytes = 0;
+  Nanos start{0};    // since the start of the traffic
+  double ideal = 0;  // minimum duration in ns
+};
+
 // Results, as far as reports require them.
 struct StoredRun {
   nlohmann::ordered_json summary, run;
   Nanos bin{0};
   Series queue_most, queue_mean, goodput;
+  std::vector<StoredFlow> flows;
 };
 // Files of a results folder as JSON binary values by name, for transfer to another process.
 Result<nlohmann::ordered_json> read_files(const std::string& folder);

@@ -122,8 +122,7 @@ Json loop_summary(const Scenario& scenario, const Measurements& of, const TimeWi
 
 Json flows_summary(const Measurements& of, uint32_t number, bool unlimited) {
   uint64_t flows = 0, failed = 0;
-  std::vector<std::pair<uint64_t, double>> slowdowns;
-  std::vector<double> times;
+  std::vector<FlowTime> times;
   for (size_t i = 0; i < of.plan.flows.size(); ++i) {
     const FlowPlan& flow = of.plan.flows[i];
     if (flow.traffic != number) continue;
@@ -131,16 +130,12 @@ Json flows_summary(const Measurements& of, uint32_t number, bool unlimited) {
     const FlowResult& result = of.flows[i];
     if (result.failed) ++failed;
     if (result.end == kNever || result.failed || unlimited) continue;
-    times.push_back(static_cast<double>((result.end - flow.start).count()));
-    slowdowns.emplace_back(flow.bytes, times.back() / of.ideal[i]);
+    times.push_back({flow.bytes, static_cast<double>((result.end - flow.start).count()), of.ideal[i]});
   }
   Json out;
   out["flows"] = flows;
   out["failed"] = failed;
-  if (unlimited) return out;
-  out["ended"] = times.size();
-  out["completion_ns"] = percentiles(std::move(times));
-  out["slowdown"] = slowdowns_by_size(slowdowns);
+  if (!unlimited) out.update(completion_summary(times));
   return out;
 }
 
@@ -191,6 +186,20 @@ double to_digits(double value, int digits) {
   if (value == 0 || !std::isfinite(value)) return 0;
   const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(std::fabs(value))));
   return std::round(value * scale) / scale;
+}
+
+nlohmann::ordered_json completion_summary(const std::vector<FlowTime>& flows) {
+  std::vector<double> times;
+  std::vector<std::pair<uint64_t, double>> slowdowns;
+  for (const FlowTime& flow : flows) {
+    times.push_back(flow.duration);
+    slowdowns.emplace_back(flow.bytes, flow.duration / flow.ideal);
+  }
+  Json out;
+  out["ended"] = times.size();
+  out["completion_ns"] = percentiles(std::move(times));
+  out["slowdown"] = slowdowns_by_size(slowdowns);
+  return out;
 }
 
 nlohmann::ordered_json summarize(const Scenario& scenario, const Measurements& of, const Meter& whole,

@@ -19,6 +19,13 @@ inline constexpr std::array<const char*, 9> kSizeNames = {"< 3 KB",       "3 to 
 // Rounds to this number of significant decimal digits; 0 for values that are not finite.
 double to_digits(double value, int digits);
 
+struct FlowTime {
+  uint64_t bytes = 0;
+  double duration = 0, ideal = 0;  // ns
+};
+// Completion times and slowdowns by size, of completed flows: `ended`, `completion_ns`, `slowdown`.
+nlohmann::ordered_json completion_summary(const std::vector<FlowTime>& flows);
+
 // `whole` is from settle to the end; `windows` are those of the scenario.
 nlohmann::ordered_json summarize(const Scenario& scenario, const Measurements& of, const Meter& whole,
                                  const std::vector<Meter>& windows);

@@ -12,6 +12,7 @@
 #include "base/config.hpp"
 #include "lab/network/topology.hpp"
 #include "lab/results/expectation.hpp"
+#include "lab/traffic/flow_list.hpp"
 #include "lab/traffic/size_distribution.hpp"
 #include "port/sim/sim_link.hpp"
 #include "roci/device.hpp"
@@ -34,12 +35,14 @@ struct TrafficSpec {
     kAtOnce,      // `flows` for each pair at `start`
     kPoisson,     // senders offer `load` times their line rate, as payload
     kClosedLoop,  // each pair has `depth` messages in flight; the next starts `think` after one has ended
+    kListed,      // the flows of a list
   };
 
   std::string name;
   Pattern pattern = Pattern::kFanIn;
   Arrivals arrivals = Arrivals::kAtOnce;
-  std::vector<uint32_t> from, to;  // hosts
+  std::vector<uint32_t> from, to;  // hosts; not used by listed flows
+  std::vector<ListedFlow> list;    // listed flows, in the order of the list
   Operation operation = Operation::kWrite;
   double read_share = 0;   // closed loop: fraction of messages that are READs instead of `operation`
   bool unlimited = false;  // flows that send until `stop`
@@ -81,10 +84,14 @@ struct TimeWindow {
   Nanos from{0}, until{0};
 };
 
+inline constexpr Nanos kDefaultTimeOrigin = 2s;
+
 struct Scenario {
   std::string file;
   std::string name, about, source;
   uint64_t seed = 1;
+  // Start of the traffic in the time of another simulator, for exchanged files. Not used by the run.
+  Nanos time_origin = kDefaultTimeOrigin;
   Nanos duration = 1ms;  // of the traffic
   Nanos drain{0};        // maximum time for flows in flight to end
   Nanos settle{0};       // time from the start that queues, rates and drops do not include

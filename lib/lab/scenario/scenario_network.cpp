@@ -5,6 +5,7 @@
 #include "device/config/device_config.hpp"
 #include "lab/results/ideal_time.hpp"
 #include "lab/scenario/scenario_sections.hpp"
+#include "switch/qos/class_config.hpp"
 
 namespace roci::lab {
 namespace {
@@ -68,6 +69,17 @@ Nanos longest_rtt(const Scenario& scenario) {
     }
   }
   return longest;
+}
+
+// The key `by_rate`: classes of the ports with a rate.
+Status read_by_rate(ConfigNode& node, std::map<uint64_t, SwitchPortConfig>& ports) {
+  return node.each("by_rate", Need::kOptional, [&](ConfigNode& item) -> Status {
+    BitsPerSec rate{0};
+    ROCI_TRY(item.required("rate", rate));
+    const auto found = ports.find(rate.value());
+    if (found == ports.end()) return item.error("rate", "no link of the topology has this rate");
+    return read_classes(item, found->second.classes, rate);
+  });
 }
 
 }  // namespace
@@ -158,7 +170,7 @@ Status read_switches(ConfigNode& root, Scenario& scenario) {
       ROCI_TRY(node.optional("queue_frames", port.queue_frames, integer_in<uint32_t>(1, 1U << 20)));
       ROCI_TRY(read_classes_of_all_ports(node, port));
     }
-    return {};
+    return read_by_rate(node, by_rate);
   }));
   for (uint32_t s = 0; s < topology.switches.size(); ++s) {
     const TopologySwitch& of = topology.switches[s];

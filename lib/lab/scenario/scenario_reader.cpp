@@ -31,6 +31,9 @@ Status read_all(ConfigNode& root, Scenario& scenario) {
   ROCI_TRY(root.optional("about", scenario.about));
   ROCI_TRY(root.optional("source", scenario.source));
   ROCI_TRY(root.optional("seed", scenario.seed, integer_in<uint64_t>(1, 1ULL << 48)));
+  ROCI_TRY(root.optional("time_origin", scenario.time_origin));
+  if (scenario.time_origin < Nanos{0} || scenario.time_origin > kMaxRun)
+    return root.error("time_origin", "must be at most 1 h");
   ROCI_TRY(root.required("duration", scenario.duration));
   if (scenario.duration <= Nanos{0} || scenario.duration > kMaxRun)
     return root.error("duration", "must be above 0 and at most 1 h");

@@ -135,56 +135,86 @@ Status check_control(const ConfigNode& node, const Scenario& scenario, const std
   return {};
 }
 
+// Keys of generated flows: pattern, hosts, size and arrivals.
+Status read_generated(ConfigNode& node, const Scenario& scenario, const std::string& folder,
+                      TrafficSpec& spec) {
+  using Pattern = TrafficSpec::Pattern;
+  ROCI_TRY(node.optional("pattern", spec.pattern,
+                         one_of<Pattern>({{"fan_in", Pattern::kFanIn},
+                                          {"pairs", Pattern::kPairs},
+                                          {"permutation", Pattern::kPermutation},
+                                          {"all_to_all", Pattern::kAllToAll},
+                                          {"random", Pattern::kRandom}})));
+  ROCI_TRY(read_ends(node, scenario.topology, spec));
+  ROCI_TRY(read_size(node, folder, spec));
+  ROCI_TRY(read_arrivals(node, spec));
+  if (spec.pattern == Pattern::kPairs && spec.from.size() != spec.to.size())
+    return node.error("to", "has " + std::to_string(spec.to.size()) + " hosts for " +
+                                std::to_string(spec.from.size()) + " senders; pairs requires equal numbers");
+  if (spec.pattern == Pattern::kRandom && spec.arrivals != TrafficSpec::Arrivals::kPoisson)
+    return node.error("pattern", "random requires arrivals: poisson; use permutation or all_to_all");
+  if (spec.arrivals == TrafficSpec::Arrivals::kPoisson && spec.pattern != Pattern::kRandom)
+    return node.error("pattern", "arrivals: poisson requires pattern: random");
+  if (spec.degree > spec.from.size())
+    return node.error("degree", "is " + std::to_string(spec.degree) + "; at most the number of senders, " +
+                                    std::to_string(spec.from.size()) + ", is allowed");
+  if (spec.to.size() == 1 &&
+      std::ranges::count(spec.from, spec.to[0]) == static_cast<std::ptrdiff_t>(spec.from.size()))
+    return node.error("to", "the only receiver is also the only sender");
+  return {};
+}
+
+// The key `list`: a file next to the scenario.
+Status read_listed(ConfigNode& node, const Scenario& scenario, const std::string& folder, TrafficSpec& spec) {
+  std::string list;
+  ROCI_TRY(node.required("list", list));
+  for (const char* key : {"pattern", "from", "to", "size", "distribution", "arrivals"})
+    if (node.has(key)) return node.error(key, "cannot be combined with list, which specifies all flows");
+  auto read = read_flow_list((std::filesystem::path(folder) / list).string(), scenario.topology);
+  if (!read) return node.error("list", read.error().message);
+  for (const ListedFlow& flow : *read)
+    if (flow.start >= scenario.duration)
+      return node.error("list", "a flow starts after " + std::to_string(flow.start.count()) +
+                                    " ns, which is not within the duration");
+  spec.list = std::move(*read);
+  spec.arrivals = TrafficSpec::Arrivals::kListed;
+  return {};
+}
+
+Status read_one_traffic(ConfigNode& node, Scenario& scenario, const std::string& folder) {
+  TrafficSpec& spec = scenario.traffic.emplace_back();
+  spec.name = "traffic" + std::to_string(scenario.traffic.size() - 1);
+  ROCI_TRY(node.optional("name", spec.name));
+  for (const TrafficSpec& other : scenario.traffic)
+    if (&other != &spec && other.name == spec.name)
+      return node.error("name", "duplicate traffic '" + spec.name + "'");
+  ROCI_TRY(node.optional(
+      "operation", spec.operation,
+      one_of<Operation>(
+          {{"write", Operation::kWrite}, {"read", Operation::kRead}, {"send", Operation::kSend}})));
+  Bytes message{spec.message};
+  ROCI_TRY(node.optional("message", message));
+  if (message < Bytes{1} || message > Bytes{kMaxMessage})
+    return node.error("message", "must be 1 B to 1 GiB");
+  spec.message = message.value();
+  if (node.has("list")) {
+    ROCI_TRY(read_listed(node, scenario, folder, spec));
+  } else {
+    ROCI_TRY(read_generated(node, scenario, folder, spec));
+  }
+  ROCI_TRY(node.optional("congestion_control", spec.congestion_control));
+  uint8_t dscp = 0;
+  ROCI_TRY(node.optional("dscp", dscp, integer_in<uint8_t>(0, 63)));
+  spec.traffic_class = static_cast<uint8_t>(dscp << 2);
+  return check_control(node, scenario, spec.congestion_control);
+}
+
 }  // namespace
 
 Status read_traffic(ConfigNode& root, Scenario& scenario) {
   const std::string folder = std::filesystem::path(scenario.file).parent_path().string();
-  return root.each("traffic", Need::kRequired, [&](ConfigNode& node) -> Status {
-    using Pattern = TrafficSpec::Pattern;
-    TrafficSpec& spec = scenario.traffic.emplace_back();
-    spec.name = "traffic" + std::to_string(scenario.traffic.size() - 1);
-    ROCI_TRY(node.optional("name", spec.name));
-    for (const TrafficSpec& other : scenario.traffic)
-      if (&other != &spec && other.name == spec.name)
-        return node.error("name", "duplicate traffic '" + spec.name + "'");
-    ROCI_TRY(node.optional("pattern", spec.pattern,
-                           one_of<Pattern>({{"fan_in", Pattern::kFanIn},
-                                            {"pairs", Pattern::kPairs},
-                                            {"permutation", Pattern::kPermutation},
-                                            {"all_to_all", Pattern::kAllToAll},
-                                            {"random", Pattern::kRandom}})));
-    ROCI_TRY(read_ends(node, scenario.topology, spec));
-    ROCI_TRY(node.optional(
-        "operation", spec.operation,
-        one_of<Operation>(
-            {{"write", Operation::kWrite}, {"read", Operation::kRead}, {"send", Operation::kSend}})));
-    ROCI_TRY(read_size(node, folder, spec));
-    Bytes message{spec.message};
-    ROCI_TRY(node.optional("message", message));
-    if (message < Bytes{1} || message > Bytes{kMaxMessage})
-      return node.error("message", "must be 1 B to 1 GiB");
-    spec.message = message.value();
-    ROCI_TRY(read_arrivals(node, spec));
-    if (spec.pattern == Pattern::kPairs && spec.from.size() != spec.to.size())
-      return node.error("to", "has " + std::to_string(spec.to.size()) + " hosts for " +
-                                  std::to_string(spec.from.size()) +
-                                  " senders; pairs requires equal numbers");
-    if (spec.pattern == Pattern::kRandom && spec.arrivals != TrafficSpec::Arrivals::kPoisson)
-      return node.error("pattern", "random requires arrivals: poisson; use permutation or all_to_all");
-    if (spec.arrivals == TrafficSpec::Arrivals::kPoisson && spec.pattern != Pattern::kRandom)
-      return node.error("pattern", "arrivals: poisson requires pattern: random");
-    if (spec.degree > spec.from.size())
-      return node.error("degree", "is " + std::to_string(spec.degree) + "; at most the number of senders, " +
-                                      std::to_string(spec.from.size()) + ", is allowed");
-    if (spec.to.size() == 1 &&
-        std::ranges::count(spec.from, spec.to[0]) == static_cast<std::ptrdiff_t>(spec.from.size()))
-      return node.error("to", "the only receiver is also the only sender");
-    ROCI_TRY(node.optional("congestion_control", spec.congestion_control));
-    uint8_t dscp = 0;
-    ROCI_TRY(node.optional("dscp", dscp, integer_in<uint8_t>(0, 63)));
-    spec.traffic_class = static_cast<uint8_t>(dscp << 2);
-    return check_control(node, scenario, spec.congestion_control);
-  });
+  return root.each("traffic", Need::kRequired,
+                   [&](ConfigNode& node) { return read_one_traffic(node, scenario, folder); });
 }
 
 Status read_faults(ConfigNode& root, Scenario& scenario) {

@@ -71,6 +71,15 @@ uint32_t draw_other(const std::vector<uint32_t>& hosts, uint32_t but, Rng& rng) 
 
 double exponential(Rng& rng, double mean) { return -mean * std::log(1 - rng.unit()); }
 
+Status plan_listed(const Scenario& scenario, uint32_t number, TrafficPlan& plan) {
+  const TrafficSpec& spec = scenario.traffic[number];
+  if (plan.flows.size() + spec.list.size() > kMaxFlows)
+    return fail("traffic '" + spec.name + "' exceeds " + std::to_string(kMaxFlows) + " flows");
+  for (const ListedFlow& flow : spec.list)
+    plan.flows.push_back({number, flow.from, flow.to, flow.start, flow.bytes, spec.operation});
+  return {};
+}
+
 Status plan_poisson(const Scenario& scenario, uint32_t number, Rng& rng, TrafficPlan& plan) {
   const TrafficSpec& spec = scenario.traffic[number];
   const Topology& topology = scenario.topology;
@@ -125,6 +134,9 @@ Result<TrafficPlan> plan_traffic(const Scenario& scenario) {
         break;
       case TrafficSpec::Arrivals::kPoisson:
         ROCI_TRY(plan_poisson(scenario, number, own, plan));
+        break;
+      case TrafficSpec::Arrivals::kListed:
+        ROCI_TRY(plan_listed(scenario, number, plan));
         break;
       case TrafficSpec::Arrivals::kClosedLoop:
         for (const auto& [from, to] : pairs_of(spec, own))
