@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <span>
 
+#include "congestion/built_in_profiles.hpp"
+#include "congestion/profile.hpp"
 #include "lab/traffic/flow_plan.hpp"
 #include "roci-lab/text.hpp"
 
@@ -65,6 +68,46 @@ void print_switches(const Scenario& scenario) {
   }
 }
 
+// As in configuration files, shortest form: 1e9 is "1e+09".
+std::string plain(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.12g", value);
+  return text;
+}
+
+// Prints the value of each parameter of the congestion control, and where it is set.
+Status print_parameters(const Scenario& scenario) {
+  const CongestionControlConfig& control = scenario.host.congestion_control;
+  const auto profiles = Profiles::create(control);
+  if (!profiles) return fail(profiles.error());
+  const Profile* const profile = (*profiles)->standard();
+  if (profile == nullptr) return {};
+  const auto in_file = control.profiles.find(control.profile);
+  const bool defined = in_file != control.profiles.end();
+  const BuiltInProfile* const built_in =
+      find_built_in_profile(defined ? in_file->second.algorithm : control.profile);
+  const std::span parameters(profile->plugin->parameters, profile->plugin->parameter_count);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const std::string name = parameters[i].name, unit = parameters[i].unit;
+    std::string source = "default";
+    if (built_in != nullptr && built_in->parameters.contains(name))
+      source = "profile " + std::string(built_in->name);
+    if (defined && in_file->second.parameters.contains(name)) source = "scenario";
+    line(i == 0 ? "parameters" : "",
+         name + " " + plain(profile->values[i]) + (unit == "1" ? "" : " " + unit) + ", " + source);
+  }
+  return {};
+}
+
+// The switches have the same classes.
+void print_warnings(const Scenario& scenario) {
+  for (const SwitchConfig& one : scenario.switches) {
+    const auto texts = warnings(one);
+    for (const std::string& text : texts) line("warning", text);
+    if (!texts.empty()) return;
+  }
+}
+
 std::string flows_of(const Scenario& scenario, const TrafficPlan& plan, uint32_t number) {
   size_t flows = 0, loops = 0;
   double sum = 0;
@@ -92,7 +135,9 @@ Status print_run(const RunOptions& options, const Job& job, bool only) {
   print_network(*scenario);
   line("hosts", "congestion control " + scenario->host.congestion_control.profile + ", path MTU " +
                     std::to_string(scenario->path_mtu));
+  ROCI_TRY(print_parameters(*scenario));
   print_switches(*scenario);
+  print_warnings(*scenario);
   for (uint32_t i = 0; i < scenario->traffic.size(); ++i)
     line("traffic", scenario->traffic[i].name + ": " + flows_of(*scenario, *plan, i));
   line("time", span(scenario->duration) + ", settle time " + span(scenario->settle) + ", drain time up to " +

@@ -70,7 +70,8 @@ int run(int argc, char** argv) {
   CLI::App* import = app.add_subcommand(
       "import", "Writes a scenario file for a configuration file of HPCC's ns-3 simulator");
   import->add_option("file", imported.config, "Configuration file of the simulator")->required();
-  import->add_option("-o,--out", imported.out, "Scenario file [NAME.yaml in the current folder]")->type_name("FILE");
+  import->add_option("-o,--out", imported.out, "Scenario file [NAME.yaml in the current folder]")
+      ->type_name("FILE");
   import
       ->add_option("--base", imported.base,
                    "Folder of the files that the configuration names [its folder, the parent folder, or the "

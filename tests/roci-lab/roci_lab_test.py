@@ -222,6 +222,20 @@ variants: [{name: short}, {name: long, set: {duration: 1h}}, {name: never}]
             self.assertIn(text, out)
         self.assertEqual([path.name for path in self.path.iterdir()], ["small.yaml"])
 
+    def test_explain_prints_parameters_with_their_source(self):
+        profile = "profile: mine, profiles: [{name: mine, algorithm: dcqcn_paper, parameters: {rpg_threshold: 7}}]"
+        self.file("mine.yaml", SCENARIO.replace("profile: dcqcn", profile))
+        out, _ = self.lab("explain", "mine.yaml", "--only", "dcqcn")
+        self.assertIn(" rpg_threshold 7, scenario\n", out)
+        self.assertIn(" rpg_time_reset 55000 ns, profile dcqcn_paper\n", out)
+        self.assertRegex(out, r" \S+ \S+( \S+)?, default\n")
+
+    def test_explain_warns_of_a_class_that_pauses_before_it_marks(self):
+        lossless = "pmax: 0.5}, lossless: {xoff: 10KB, xon: 5KB, headroom: 100KB}"
+        self.file("pauses.yaml", SCENARIO.replace("pmax: 0.5}", lossless))
+        out, _ = self.lab("explain", "pauses.yaml", "--only", "dctcp")
+        self.assertEqual(out.count("\n  warning    switch "), 1, out)
+
     def test_list_prints_valid_files_and_reports_invalid_ones(self):
         self.file("worse.yaml", "name: x\n")
         out, error = self.lab("list", ".", status=1)
