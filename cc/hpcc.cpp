@@ -115,6 +115,8 @@ constexpr roci_cc_label kGrantedStates[] = {
 };
 
 enum Reason : uint16_t { kNothing, kRaised, kReduced, kFirst, kPathChanged, kRefused, kSwitch, kTimedOut };
+constexpr roci::cc::SampleReasons kSampleReasons{
+    .nothing = kNothing, .first = kFirst, .path_changed = kPathChanged, .impossible = kRefused};
 constexpr roci_cc_label kReasons[] = {
     {"nothing", "no change"},
     {"raised", "the window grew"},
@@ -176,8 +178,7 @@ void begin(State& s, const Model& m) {
 
 // Lines 1 to 10. Updates U if `*measured` becomes true: for kCompared, and possibly for kImpossible.
 TelemetrySample measure(State& s, const Model& m, const roci_cc_path& path, uint64_t now, bool* measured) {
-  const double between = 4 * m.packet * m.t / s.window;
-  const double longest = std::min(std::max(1000 * m.t, between), roci::cc::kLongestReference);
+  const double longest = roci::cc::longest_reference(m.t, m.packet, s.window);
   double most = -1, tau = 0;
   const auto sample = roci::cc::compare_with_reference(
       s, path, now, longest, m.packet, [&](const roci::cc::HopDifference& hop) {
@@ -208,20 +209,6 @@ void compute(State& s, const Model& m, const double* p, bool commit) {
   if (!commit) return;
   s.stage = by_load ? 0 : s.stage + 1;
   s.committed = s.window;
-}
-
-uint16_t reason_for(TelemetrySample sample) {
-  switch (sample) {
-    case TelemetrySample::kFirst:
-    case TelemetrySample::kPaused:
-      return kFirst;
-    case TelemetrySample::kPathChanged:
-      return kPathChanged;
-    case TelemetrySample::kImpossible:
-      return kRefused;
-    default:
-      return kNothing;
-  }
 }
 
 bool is_first(TelemetrySample sample) {
@@ -290,7 +277,7 @@ void new_ack(State& s, const roci_cc_flow& flow, const roci_cc_event& event, con
   bool measured = false;
   const TelemetrySample sample = measure(s, m, path, event.now_ns, &measured);
   if (is_first(sample)) s.updated = event.next;
-  d.reason = reason_for(sample);
+  d.reason = roci::cc::reason_of(sample, kSampleReasons);
   if (!measured) return;
   const bool newer = (path.flags & ROCI_CC_PATH_PROBE) != 0 ? s.asked >= s.updated : event.acked > s.updated;
   const auto update = static_cast<int>(p[kUpdate]);
@@ -398,7 +385,7 @@ void receive(State& s, const roci_cc_flow& flow, const roci_cc_arrival& arrival,
   bool measured = false;
   const TelemetrySample sample = measure(s, m, path, now, &measured);
   if (is_first(sample)) s.updated = now;
-  grant.reason = reason_for(sample);
+  grant.reason = roci::cc::reason_of(sample, kSampleReasons);
   if (!measured) return;
   const double interval = p[kGrantEvery] * m.t + (p[kGrantDelay] != 0 ? waited(path) : 0);
   const bool commit = static_cast<double>(now - s.updated) > interval;

@@ -135,6 +135,8 @@ enum Reason : uint16_t {
   // powertcp:
   kPathChanged = kThetaReasons
 };
+constexpr roci::cc::SampleReasons kSampleReasons{
+    .nothing = kNothing, .first = kFirst, .path_changed = kPathChanged, .impossible = kRefused};
 constexpr roci_cc_label kReasons[] = {
     {"nothing", "no change"},
     {"raised", "the window grew"},
@@ -272,8 +274,7 @@ void store_window(State& s, const roci_cc_event& event, const double* p) {
 // P8 to P25. Updates G if `*measured` becomes true: for kCompared, and possibly for kImpossible.
 TelemetrySample measure(State& s, const Model& m, const roci_cc_path& path, uint64_t now, const double* p,
                         bool* measured) {
-  const double between = 4 * m.packet * m.t / s.window;
-  const double longest = std::min(std::max(1000 * m.t, between), roci::cc::kLongestReference);
+  const double longest = roci::cc::longest_reference(m.t, m.packet, s.window);
   double most = -1, dt = 0;
   const auto sample = roci::cc::compare_with_reference(
       s, path, now, longest, m.packet, [&](const roci::cc::HopDifference& hop) {
@@ -293,27 +294,13 @@ TelemetrySample measure(State& s, const Model& m, const roci_cc_path& path, uint
   return sample;
 }
 
-uint16_t reason_of(TelemetrySample sample) {
-  switch (sample) {
-    case TelemetrySample::kFirst:
-    case TelemetrySample::kPaused:
-      return kFirst;
-    case TelemetrySample::kPathChanged:
-      return kPathChanged;
-    case TelemetrySample::kImpossible:
-      return kRefused;
-    default:
-      return kNothing;
-  }
-}
-
 // P2 to P7.
 void new_ack(State& s, const Model& m, const roci_cc_event& event, const double* p, roci_cc_decision& d) {
   const roci_cc_path& path = *event.path;
   if ((path.flags & ROCI_CC_PATH_FROM_SWITCH) != 0) return;
   bool measured = false;
   const TelemetrySample sample = measure(s, m, path, event.now_ns, p, &measured);
-  d.reason = reason_of(sample);
+  d.reason = roci::cc::reason_of(sample, kSampleReasons);
   if (d.reason == kFirst && p[kStoredWindows] == 0) s.sent[0].from = event.next;
   if (!measured) return;
   const double before = s.window;

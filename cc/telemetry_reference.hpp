@@ -35,6 +35,12 @@ static_assert(sizeof(ReferenceHop) == 16);
 
 constexpr double kLongestReference = 1e9;  // ns: maximum age of a reference
 
+// Maximum age of a reference for a flow with base round-trip time `t`: 1000 round trips, or the time of four packets at
+// the rate window / t.
+inline double longest_reference(double t, double packet, double window) {
+  return std::min(std::max(1000 * t, 4 * packet * t / window), kLongestReference);
+}
+
 inline bool is_possible_hop(const roci_cc_hop& hop) {
   const auto rate = static_cast<double>(hop.rate);
   return hop.rate == 0 ||
@@ -65,6 +71,24 @@ enum class TelemetrySample {
   kNothing,      // no hop could be compared
   kImpossible    // at least one hop had impossible values; others may have been compared
 };
+
+// Reasons of an algorithm for a sample. kCompared and kNothing have none of their own.
+struct SampleReasons {
+  uint16_t nothing, first, path_changed, impossible;
+};
+inline uint16_t reason_of(TelemetrySample sample, const SampleReasons& reasons) {
+  switch (sample) {
+    case TelemetrySample::kFirst:
+    case TelemetrySample::kPaused:
+      return reasons.first;
+    case TelemetrySample::kPathChanged:
+      return reasons.path_changed;
+    case TelemetrySample::kImpossible:
+      return reasons.impossible;
+    default:
+      return reasons.nothing;
+  }
+}
 
 // Compares `path` with the reference in `s`, updates the reference, and calls use(const HopDifference&) for each hop
 // that can be compared. A reference older than `longest` ns is replaced: a pause. `packet`: bytes of a full packet.

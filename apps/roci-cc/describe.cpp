@@ -1,9 +1,9 @@
 #include "roci-cc/describe.hpp"
 
 #include <array>
-#include <cmath>
 #include <cstdio>
 
+#include "base/units.hpp"
 #include "congestion/algorithms.hpp"
 #include "roci-cc/text_table.hpp"
 
@@ -78,19 +78,6 @@ std::string section(const char* title, const TextTable& table, const Look& look)
 }
 
 }  // namespace
-
-std::string number_text(double value) {
-  std::array<char, 40> text;
-  constexpr double kPlain = 1e5;  // smaller values are printed without an exponent
-  if (std::fabs(value) >= kPlain && std::fmod(value, 1000) == 0) {
-    unsigned exponent = 0;
-    for (; std::fabs(value) >= 1000 && std::fmod(value, 1000) == 0; exponent += 3) value /= 1000;
-    std::snprintf(text.data(), text.size(), "%.10ge%u", value, exponent);
-  } else {
-    std::snprintf(text.data(), text.size(), "%.10g", value);
-  }
-  return text.data();
-}
 
 std::string describe_all(const std::vector<const roci_cc_plugin*>& plugins, const Look& look) {
   TextTable table;

@@ -23,7 +23,4 @@ std::string describe(const roci_cc_plugin& plugin, std::string_view origin, cons
 // A built-in profile: its source, and the values of all parameters of its algorithm.
 std::string describe(const BuiltInProfile& profile, const roci_cc_plugin& plugin, const Look& look);
 
-// The shortest readable form: "0.95", "4000", "300e3", "10e12".
-std::string number_text(double value);
-
 }  // namespace roci::cc_tool

@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 
+#include "base/units.hpp"
 #include "congestion/built_in_profiles.hpp"
 #include "congestion/profile.hpp"
 #include "lab/traffic/flow_plan.hpp"
@@ -68,13 +69,6 @@ void print_switches(const Scenario& scenario) {
   }
 }
 
-// As in configuration files, shortest form: 1e9 is "1e+09".
-std::string plain(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.12g", value);
-  return text;
-}
-
 // Prints the value of each parameter of the congestion control, and where it is set.
 Status print_parameters(const Scenario& scenario) {
   const CongestionControlConfig& control = scenario.host.congestion_control;
@@ -94,7 +88,7 @@ Status print_parameters(const Scenario& scenario) {
       source = "profile " + std::string(built_in->name);
     if (defined && in_file->second.parameters.contains(name)) source = "scenario";
     line(i == 0 ? "parameters" : "",
-         name + " " + plain(profile->values[i]) + (unit == "1" ? "" : " " + unit) + ", " + source);
+         name + " " + number_text(profile->values[i]) + (unit == "1" ? "" : " " + unit) + ", " + source);
   }
   return {};
 }

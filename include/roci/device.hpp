@@ -255,10 +255,11 @@ class QueuePair {
   // were accepted. Send opcodes: SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
   // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD and ATOMIC_WRITE (of 8 aligned bytes), FLUSH, BIND_MW, LOCAL_INV; others:
   // EOPNOTSUPP. Requests that the type does not have complete with IBV_WC_LOC_QP_OP_ERR: UC has no READ, atomics, FLUSH
-  // and SEND_WITH_INV; UD has only SENDs, RAW_PACKET only SEND. UD and RAW_PACKET: EINVAL for BIND_MW and LOCAL_INV. XRC_RECV has no send queue (EINVAL). Atomics of another length than 8 bytes,
-  // datagrams longer than a packet, and raw frames of less than 14 bytes or more than the port's MTU and 18 bytes,
-  // complete with IBV_WC_LOC_LEN_ERR. XRC_SEND has the opcodes of RC except
-  // ATOMIC_WRITE and FLUSH; qp_type.xrc.remote_srqn specifies the peer's shared receive queue.
+  // and SEND_WITH_INV; UD has only SENDs, RAW_PACKET only SEND. UD and RAW_PACKET: EINVAL for BIND_MW and LOCAL_INV.
+  // XRC_RECV has no send queue (EINVAL). XRC_SEND has the opcodes of RC except ATOMIC_WRITE and FLUSH;
+  // qp_type.xrc.remote_srqn specifies the peer's shared receive queue. Atomics of another length than 8 bytes, datagrams
+  // longer than a packet, and raw frames of less than 14 bytes or more than the port's MTU and 18 bytes, complete with
+  // IBV_WC_LOC_LEN_ERR.
   [[nodiscard]] int post_send(ibv_send_wr* list, ibv_send_wr** bad);
   [[nodiscard]] int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
   // As post_send, but posts the whole list or nothing (ibv_wr_complete).

@@ -15,7 +15,8 @@ class SharedReceiveRing;
 struct XrcReceiveQueue;
 
 // Shared receive queue, as ibv_srq. Created by ProtectionDomain::create_srq(). RC, UC, UD and raw packet queue pairs of
-// the device may use it, also those of other protection domains: its requests refer to memory of its own domain (IBTA 10.2.3).
+// the device may use it, also those of other protection domains: its requests refer to memory of its own domain (IBTA
+// 10.2.3).
 //
 // A queue pair takes a receive request when a message for it starts. If the queue is empty, RC sends an RNR NAK, and UC
 // and UD drop the message. A queue pair in the error state leaves the requests of this queue to the others and raises

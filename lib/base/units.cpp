@@ -153,4 +153,17 @@ Result<double> parse_number(std::string_view text, double low, double high) {
   return value;
 }
 
+std::string number_text(double value) {
+  std::array<char, 40> text;
+  constexpr double kPlain = 1e5;  // smaller values are printed without an exponent
+  if (std::fabs(value) >= kPlain && std::fmod(value, 1000) == 0) {
+    unsigned exponent = 0;
+    for (; std::fabs(value) >= 1000 && std::fmod(value, 1000) == 0; exponent += 3) value /= 1000;
+    std::snprintf(text.data(), text.size(), "%.10ge%u", value, exponent);
+  } else {
+    std::snprintf(text.data(), text.size(), "%.10g", value);
+  }
+  return text.data();
+}
+
 }  // namespace roci

@@ -1,8 +1,9 @@
-// Parsers of quantities with units, for configuration files and command lines. Strict: a rate or time without a unit
+// Parsers of quantities with units, for configuration files and command lines, and the text of a number. Strict: a rate or time without a unit
 // (except 0), an ambiguous unit or a fraction of the smallest unit is an error that states what is allowed.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -21,5 +22,7 @@ Result<bool> parse_bool(std::string_view text);
 // Decimal, or hexadecimal after 0x; both limits are allowed values.
 Result<int64_t> parse_integer(std::string_view text, int64_t low, int64_t high);
 Result<double> parse_number(std::string_view text, double low, double high);
+// The shortest readable form: "0.95", "4000", "300e3", "10e12".
+std::string number_text(double value);
 
 }  // namespace roci

@@ -7,7 +7,7 @@
 namespace roci {
 namespace {
 
-std::string number_text(double value) {
+std::string value_text(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.10g", value);
   return text;
@@ -26,8 +26,8 @@ Result<std::vector<double>> parameter_values(const roci_cc_plugin& plugin,
     if (at == given.end()) continue;
     ++used;
     if (!(at->second >= p.min && at->second <= p.max)) {
-      return fail("parameter " + std::string(p.name) + " is " + number_text(at->second) + "; " +
-                  number_text(p.min) + " to " + number_text(p.max) + " " + p.unit + " is allowed");
+      return fail("parameter " + std::string(p.name) + " is " + value_text(at->second) + "; " +
+                  value_text(p.min) + " to " + value_text(p.max) + " " + p.unit + " is allowed");
     }
   }
   if (used == given.size()) return values;

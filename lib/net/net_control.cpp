@@ -130,7 +130,7 @@ Result<pid_t> slot_holder(const std::filesystem::path& folder) {
 // Checks that the switch is ready. The file may be that of a killed switch. The new time stamp announces a process that is
 // about to join, so the switch lingers.
 bool is_ready(const PrivateFolder& folder) {
-  const pid_t announced = net_switch_state(folder.path()).pid;
+  const pid_t announced = announced_switch(folder);
   const auto holder = slot_holder(folder.path());
   return announced > 0 && holder && *holder == announced &&
          utimensat(folder.fd(), kNetSwitchPid, nullptr, AT_SYMLINK_NOFOLLOW) == 0;

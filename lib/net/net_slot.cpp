@@ -198,12 +198,18 @@ Result<std::vector<TakenSlot>> taken_slots(const std::filesystem::path& folder, 
   return taken;
 }
 
+pid_t announced_switch(const PrivateFolder& folder) {
+  pid_t pid = 0;
+  if (const auto text = folder.read(kNetSwitchPid)) std::istringstream{*text} >> pid;
+  return pid;
+}
+
 NetSwitchState net_switch_state(const std::filesystem::path& folder) {
   NetSwitchState state;
   state.running = SharedLock::is_taken(folder / kNetSwitchLock);
   if (!state.running) return state;
   if (const auto opened = PrivateFolder::open(folder)) {
-    if (const auto text = opened->read(kNetSwitchPid)) std::istringstream{*text} >> state.pid;
+    state.pid = announced_switch(*opened);
   }
   return state;
 }

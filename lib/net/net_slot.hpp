@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/os/file_lock.hpp"
+#include "base/os/private_folder.hpp"
 #include "device/config/device_config.hpp"
 #include "net/net_config.hpp"
 #include "port/crash_notice.hpp"
@@ -68,5 +69,7 @@ struct NetSwitchState {
   pid_t pid = 0;
 };
 NetSwitchState net_switch_state(const std::filesystem::path& folder);
+// Process id in the ready file of a switch, which may have been killed; 0 without one.
+pid_t announced_switch(const PrivateFolder& folder);
 
 }  // namespace roci

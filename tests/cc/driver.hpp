@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -113,6 +114,12 @@ class Driver {
   [[nodiscard]] std::string state_name() const { return plugin_.states[decision.state].name; }
   [[nodiscard]] std::string reason_name() const { return plugin_.reasons[decision.reason].name; }
   [[nodiscard]] void* state() { return bytes_.data(); }
+  // Number in the state, after `offset` bytes.
+  [[nodiscard]] double number_at(size_t offset) const {
+    double value = 0;
+    std::memcpy(&value, bytes_.data() + offset, sizeof value);
+    return value;
+  }
 
  private:
   const roci_cc_plugin& plugin_;

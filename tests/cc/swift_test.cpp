@@ -41,11 +41,7 @@ class Swift : public Driver {
     values.try_emplace("use_before_growth", 0);
     return values;
   }
-  double member(size_t index) {
-    double value = 0;
-    std::memcpy(&value, static_cast<uint8_t*>(state()) + 8 * index, sizeof value);
-    return value;
-  }
+  double member(size_t index) { return number_at(8 * index); }
 };
 
 // Reference, section 6: base 25 us, no flow scaling, beta 0.8, max_mdf 0.5, ai 1.

@@ -1,8 +1,6 @@
 // A flow of an algorithm that uses telemetry, and telemetry for it.
 #pragma once
 
-#include <cstring>
-
 #include "cc/driver.hpp"
 
 namespace roci::test {
@@ -67,11 +65,7 @@ class TelemetryFlow : public Driver {
     EXPECT_EQ(reason_name(), "first_sample");
   }
   // Member of the state after 8 hops of 16 bytes.
-  [[nodiscard]] double member(size_t index) {
-    double value = 0;
-    std::memcpy(&value, static_cast<uint8_t*>(state()) + 128 + 8 * index, sizeof value);
-    return value;
-  }
+  [[nodiscard]] double member(size_t index) { return number_at(128 + 8 * index); }
 
   roci_cc_path path{};
 };

@@ -34,11 +34,7 @@ class ThetaPowerTcp : public Driver {
   [[nodiscard]] double window() { return member(1); }
 
  private:
-  double member(size_t index) {
-    double value = 0;
-    std::memcpy(&value, static_cast<uint8_t*>(state()) + 8 * index, sizeof value);
-    return value;
-  }
+  double member(size_t index) { return number_at(8 * index); }
 };
 
 TEST(ThetaPowerTcp, starts_at_line_rate_with_bandwidth_delay_product) {

@@ -1,6 +1,6 @@
 // HPCC and HPCC++ end to end: experiments of the paper (SIGCOMM 2019) that are possible with one switch. Switches add
 // 12 bytes of telemetry and a header to every packet, so the payload is less than eta of the line rate.
-#include "congestion_control/settings.hpp"
+#include "congestion_control/common_start.hpp"
 
 namespace roci::test {
 namespace {
@@ -14,47 +14,16 @@ FanInOptions hpcc(const std::map<std::string, double>& values, const std::string
   return options;
 }
 
-// 16 senders to one receiver, starting together (figure 13).
-struct Sixteen {
-  double goodput = 0;  // bit/s
-  double part = 0;     // of the maximum payload rate
-  uint64_t peak = 0;   // bytes
-  size_t drained = 0;  // us from the start until the queue was below one BDP
-  uint64_t p95 = 0, p99 = 0;
-};
-Sixteen sixteen(const std::string& name, const FanInOptions& options, Nanos span = 5ms) {
-  FanIn net(options);
-  net.take_queue();
-  net.drive(500us);
-  const auto first = net.take_queue();
-  net.drive(1500us);
-  net.take_queue();
-  const auto rates = net.measure(span);
-  const auto queue = net.take_queue();
-  note(rates, queue, name + "_");
-  Sixteen of;
-  of.goodput = rates.sum;
-  of.part = rates.sum / net.most_goodput();
-  of.peak = FanIn::percentile(first, 1);
-  const auto peak = std::ranges::max_element(first);
-  of.drained = static_cast<size_t>(std::find_if(peak, first.end(), [](uint64_t q) { return q < 52'000; }) -
-                                   first.begin());
-  of.p95 = FanIn::percentile(queue, 0.95);
-  of.p99 = FanIn::percentile(queue, 0.99);
-  note(name + "_part", of.part), note(name + "_peak", of.peak);
-  note(name + "_drained_us", of.drained), note(name + "_p95", of.p95);
-  EXPECT_GE(rates.jain, 0.95) << name;
-  EXPECT_EQ(net.port_counters().dropped(), 0U) << name;
-  EXPECT_EQ(net.total("timeouts"), 0U) << name;
-  return of;
+CommonStart sixteen(const std::string& name, const FanInOptions& options, Nanos span = 5ms) {
+  return run_common_start(name, options, span, 0);
 }
 
 // The figure: with both windows the link is used and the queue drains within 100 us; per ACK the throughput oscillates
 // below 75 Gb/s; per round trip the queue drains later.
 TEST(Hpcc, reacts_faster_than_per_rtt_without_overreaction_of_per_ack) {
-  const Sixteen both = sixteen("both", hpcc({{"w_ai", 80}, {"update", 0}}));
-  const Sixteen each_ack = sixteen("each_ack", hpcc({{"w_ai", 80}, {"update", 1}}));
-  const Sixteen each_rtt = sixteen("each_rtt", hpcc({{"w_ai", 80}, {"update", 2}}));
+  const CommonStart both = sixteen("both", hpcc({{"w_ai", 80}, {"update", 0}}));
+  const CommonStart each_ack = sixteen("each_ack", hpcc({{"w_ai", 80}, {"update", 1}}));
+  const CommonStart each_rtt = sixteen("each_rtt", hpcc({{"w_ai", 80}, {"update", 2}}));
   // 15 BDPs too much at once, as in the figure.
   EXPECT_GE(both.peak, 700'000U);
   EXPECT_LE(both.peak, 900'000U);
@@ -67,7 +36,7 @@ TEST(Hpcc, reacts_faster_than_per_rtt_without_overreaction_of_per_ack) {
 }
 
 TEST(Hpcc, larger_additive_steps_make_longer_queues) {
-  std::map<int, Sixteen> by;
+  std::map<int, CommonStart> by;
   for (const int step : {25, 80, 150, 300, 600})
     by[step] = sixteen("w_ai_" + std::to_string(step), hpcc({{"w_ai", step}}), kSlowMachine ? 1ms : 3ms);
   EXPECT_LE(by[150].p95, 10'000U);
@@ -77,17 +46,17 @@ TEST(Hpcc, larger_additive_steps_make_longer_queues) {
 }
 
 TEST(Hpcc, sampled_and_receiver_driven_forms_keep_goodput_and_short_queue) {
-  const Sixteen sampled = sixteen("sampled", hpcc({{"w_ai", 80}}, "hpcc_sampled"));
-  const Sixteen probes = sixteen("probes", hpcc({{"w_ai", 80}, {"probe", 1}}, "hpcc_sampled"));
-  const Sixteen receiver = sixteen("receiver", hpcc({{"w_ai", 80}}, "hpcc_receiver"));
-  for (const Sixteen& of : {sampled, probes, receiver}) {
+  const CommonStart sampled = sixteen("sampled", hpcc({{"w_ai", 80}}, "hpcc_sampled"));
+  const CommonStart probes = sixteen("probes", hpcc({{"w_ai", 80}, {"probe", 1}}, "hpcc_sampled"));
+  const CommonStart receiver = sixteen("receiver", hpcc({{"w_ai", 80}}, "hpcc_receiver"));
+  for (const CommonStart& of : {sampled, probes, receiver}) {
     EXPECT_GE(of.part, kEta * 0.95);
     EXPECT_LE(of.p99, 30'000U);
   }
   // A few synchronized flows oscillate if they react twice to the same queue.
   FanInOptions four = hpcc({{"w_ai", 80}}, "hpcc_receiver");
   four.senders = four.flows = 4;
-  const Sixteen few = sixteen("receiver_of_four", four);
+  const CommonStart few = sixteen("receiver_of_four", four);
   EXPECT_GE(few.part, kEta * 0.95);
   EXPECT_LE(few.p99, 30'000U);
 }

@@ -1,7 +1,8 @@
 // Wake-up of threads that wait for a socket: one descriptor for its completions and connection events. Any number of
 // threads may sleep on it, in blocking calls and in rpoll(). A thread that consumes an event wakes the others, since
-// the event may concern them. The descriptor then stays readable until each thread that slept at that time has left: a
-// thread that has not run yet would otherwise continue to sleep, and with a longer time the others would not sleep.
+// the event may concern them. The descriptor then stays readable until each thread that slept at that time has left. If
+// it became unreadable earlier, a woken thread that has not run yet would continue to sleep. If it stayed readable longer,
+// threads that wait for another event would poll without sleep.
 #pragma once
 
 #include <chrono>
