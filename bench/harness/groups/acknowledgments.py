@@ -9,7 +9,7 @@ EXTENDED = large_writes("one per batch, extensions", "--extensions on --packets-
 EXTENDED_EACH = large_writes("one per packet, extensions", "--extensions on --packets-per-ack 1")
 
 GROUP = Group(
-    name="acknowledgements",
+    name="acknowledgments",
     target="5",
     what="64 KiB WRITEs at a path MTU of 4096: an acknowledgment per packet, and extensions",
     cases=(
