@@ -172,9 +172,11 @@ struct roci_cc_event {
 #define ROCI_CC_NO_LIMIT UINT64_MAX
 
 enum {
-  ROCI_CC_SEND_PROBE = 1,          /* send an RTT probe now; it replaces an unanswered one */
-  ROCI_CC_TELEMETRY_NEXT = 2,      /* insert a telemetry header into the next packet */
-  ROCI_CC_TELEMETRY_ONLY_ASKED = 4 /* and into no other packet, for any configuration; stays set */
+  ROCI_CC_SEND_PROBE = 1,     /* send an RTT probe now; it replaces an unanswered one */
+  ROCI_CC_TELEMETRY_NEXT = 2, /* insert a telemetry header into the next packet */
+  /* insert telemetry headers only into packets requested with TELEMETRY_NEXT, for any configuration; the engine does
+   * not clear this bit */
+  ROCI_CC_TELEMETRY_ONLY_ASKED = 4
 };
 
 /* Decision of a plugin. It stays in force until it is changed: each call receives the current one and may change it. */

@@ -29,7 +29,8 @@ struct XrcReceiveQueue;
 // of that message.
 class SharedReceiveQueue {
  public:
-  // Queue pairs that still use the queue keep the data that they need; destroy() fails instead.
+  // May run while queue pairs use the queue; they keep its data. To detect this case, call destroy(), which fails with
+  // EBUSY.
   ~SharedReceiveQueue();
   SharedReceiveQueue(const SharedReceiveQueue&) = delete;
   SharedReceiveQueue& operator=(const SharedReceiveQueue&) = delete;

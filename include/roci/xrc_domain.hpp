@@ -18,7 +18,8 @@ class EventQueue;
 // XRC domain, as ibv_xrcd. Created by Device::open_xrc_domain(). ProtectionDomain::create_srq() creates its SRQs.
 class XrcDomain {
  public:
-  // Objects of the domain continue to work; destroy() fails instead.
+  // May run while shared receive queues or targets use the domain; they continue to work. To detect this case, call
+  // destroy(), which fails with EBUSY.
   ~XrcDomain();
   XrcDomain(const XrcDomain&) = delete;
   XrcDomain& operator=(const XrcDomain&) = delete;
