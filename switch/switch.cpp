@@ -127,7 +127,7 @@ Status Switch::configure_marking(size_t port, const ClassConfigs& classes) {
     return fail("switch '" + shared_.config.name + "' has no port " + std::to_string(port));
   ClassConfigs changed = shared_.config.ports[port].classes;
   for (uint8_t c = 0; c < kTrafficClasses; ++c) changed[c].aqm = classes[c].aqm;
-  ROCI_TRY(check_classes(changed, shared_.config.ports[port].queue));
+  ROCI_TRY(check_classes(changed));
   shared_.config.ports[port].classes = changed;
   shared_.ports[port]->egress.configure(changed);
   return {};

@@ -33,7 +33,7 @@ Status check_ports(const SwitchConfig& config) {
     if (!names.insert(port.name).second) return fail(where + ": duplicate name");
     ROCI_TRY(check_vlan(port.vlan, where));
     for (const uint16_t vlan : port.tagged) ROCI_TRY(check_vlan(vlan, where));
-    if (Status s = check_classes(port.classes, port.queue); !s) return fail(s.error().within(where));
+    if (Status s = check_classes(port.classes); !s) return fail(s.error().within(where));
   }
   if (*workers.rbegin() >= kMaxSwitchWorkers)
     return fail("worker " + std::to_string(*workers.rbegin()) + " has a port; allowed are workers 0 to " +
@@ -274,6 +274,9 @@ Status check_reaction(const ReactionConfig& r, BitsPerSec rate) {
   if (r.byte_reset < Bytes{100} || r.byte_reset > 1_GiB)
     return fail("reaction: byte_reset must be 100 bytes to 1 GiB");
   if (!(r.gd > 0 && r.gd <= 1)) return fail("reaction: gd must be above 0 and at most 1");
+  // Else an interval without traffic takes too many steps.
+  if (r.ai.value() < rate.value() / 1'000'000 || r.ai.value() == 0)
+    return fail("reaction: ai must be at least a millionth of the shaper's rate");
   if (r.min.value() == 0 || r.min >= rate)
     return fail("reaction: min must be above 0 and below the shaper's rate");
   return {};

@@ -30,7 +30,8 @@ class PauseState {
       until_ = until;
       return Outcome::kResume;
     }
-    if (now - std::exchange(last_pause_, now) >= watchdog.restore) storm_ = false;
+    if (now >= storm_ends_) storm_ = false;
+    storm_ends_ = after(now, watchdog.restore);
     if (storm_) return Outcome::kIgnored;
     if (until_ <= now) since_ = now;
     until_ = until;
@@ -39,7 +40,7 @@ class PauseState {
   [[nodiscard]] Nanos until() const { return until_; }
   // The time at which sending resumes: until(), or earlier if the watchdog ends the pause.
   [[nodiscard]] Nanos resume_time(const PauseWatchdogConfig& watchdog) const {
-    return watchdog.detect == kNever ? until_ : std::min(until_, since_ + watchdog.detect);
+    return std::min(until_, after(since_, watchdog.detect));
   }
   // A frame is sent at `now`. Returns true if only the watchdog permits it; further pause frames are then ignored.
   bool break_at(Nanos now) {
@@ -50,9 +51,13 @@ class PauseState {
   }
 
  private:
+  static Nanos after(Nanos time, Nanos duration) {
+    return duration < kNever - time ? time + duration : kNever;
+  }
+
   Nanos until_{0};
   Nanos since_{0};
-  Nanos last_pause_{-1};  // arrival of the last pause
+  Nanos storm_ends_{0};  // if no further pause arrives
   bool storm_ = false;
 };
 

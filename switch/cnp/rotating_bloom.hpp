@@ -12,7 +12,7 @@
 
 namespace roci {
 
-// Owned by one thread. Time must not decrease.
+// Owned by one thread. Times before the current period count as its start.
 class RotatingBloom {
  public:
   explicit RotatingBloom(Nanos period) : period_(period) {}
@@ -41,7 +41,7 @@ class RotatingBloom {
   }
   void turn(Nanos now) {
     const auto periods = (now - period_start_) / period_;
-    if (periods == 0) return;
+    if (periods <= 0) return;
     if (periods > 1) filters_[newer_].reset();
     newer_ ^= 1U;
     filters_[newer_].reset();

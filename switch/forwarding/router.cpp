@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "port/port.hpp"
 #include "switch/forwarding/path_hash.hpp"
@@ -24,6 +25,35 @@ bool take_hop(uint8_t* l3) {
     --ip.hop_limit;
   }
   return true;
+}
+
+bool is_loopback(const IpAddress& address) {
+  IpAddress one;
+  one.bytes[15] = 1;
+  return address.is_v4() ? address.v4() >> 24 == 127 : address == one;
+}
+
+// Whether packets between the addresses may be forwarded (RFC 1812 4.2.2.11 and 5.3.7, RFC 4291 2.5 and 2.7).
+bool is_forwarded_between(const IpAddress& source, const IpAddress& destination) {
+  const auto is_unspecified = [](const IpAddress& address) {
+    return address.is_v4() ? address.v4() >> 24 == 0 : address.is_zero();
+  };
+  if (is_unspecified(source) || is_unspecified(destination)) return false;
+  for (const IpAddress& address : {source, destination}) {
+    if (address.is_multicast() || address.is_link_local() || is_loopback(address)) return false;
+  }
+  return true;
+}
+
+// Source address of an IP packet. No value for IPv4-mapped addresses in an IPv6 packet: the table would take them for
+// IPv4 addresses.
+std::optional<IpAddress> source_to_forward(const uint8_t* l3) {
+  if (l3[0] >> 4 == 4)
+    return IpAddress::from_v4(reinterpret_cast<const Ipv4Header*>(l3)->source.get());
+  const auto& ip = *reinterpret_cast<const Ipv6Header*>(l3);
+  const IpAddress source{ip.source}, destination{ip.destination};
+  if (source.is_v4() || destination.is_v4()) return std::nullopt;
+  return source;
 }
 
 }  // namespace
@@ -244,10 +274,11 @@ void Router::route(std::span<SwitchPacket* const> packets, std::span<const IpAdd
 void Router::route_one(SwitchPacket& packet, const Route* found, const IpAddress& destination, Nanos now) {
   packet.frame = own_front(packet.frame, 0, pool_);
   if (packet.frame == nullptr) return output_.drop(packet, DropReason::kNoBuffer);
-  if (!take_hop(rte_pktmbuf_mtod_offset(packet.frame, uint8_t*, packet.l3_offset)))
-    return output_.drop(packet, DropReason::kTtlExpired);
-  if (found == nullptr || destination.is_multicast() || destination.is_link_local())
-    return output_.drop(packet, DropReason::kNoRoute);
+  auto* l3 = rte_pktmbuf_mtod_offset(packet.frame, uint8_t*, packet.l3_offset);
+  const auto source = source_to_forward(l3);
+  if (!source || !is_forwarded_between(*source, destination)) return output_.drop(packet, DropReason::kNoRoute);
+  if (!take_hop(l3)) return output_.drop(packet, DropReason::kTtlExpired);
+  if (found == nullptr) return output_.drop(packet, DropReason::kNoRoute);
   send_or_wait(packet, *found, destination, now);
 }
 

@@ -18,7 +18,7 @@ bool SwitchWorker::fits_mtu(const rte_mbuf& frame, const SwitchPort& out) const 
 }
 
 bool SwitchWorker::pass_shaper(const SwitchPacket& packet, uint16_t egress, Nanos now) {
-  if ((shapers_->classes() >> packet.traffic_class & 1U) == 0) return true;
+  if (packet.flooded || (shapers_->classes() >> packet.traffic_class & 1U) == 0) return true;
   const size_t shaper = shapers_->find(packet);
   if (shaper == TorShapers::kNone) return true;
   const TorShapers::RateRequest admission =
@@ -72,7 +72,9 @@ void SwitchWorker::count_refused(const SwitchPacket& packet, uint16_t egress, Dr
 SwitchWorker::Admission SwitchWorker::check_admission(const SwitchPacket& packet, uint32_t length,
                                                       SwitchPort& out, Nanos now) {
   if (!fits_mtu(*packet.frame, out)) return {.refused = DropReason::kTooLong};
-  if (!out.egress.has_space(length)) return {.refused = DropReason::kQueueFull};
+  // A lossless class is limited by its accounts in the shared buffer, so that the neighbor is paused before a drop.
+  const bool lossless = shared_.buffer.is_lossless(packet.ingress, packet.traffic_class);
+  if (!out.egress.has_space(length, lossless)) return {.refused = DropReason::kQueueFull};
   const DropReason full = shared_.buffer.admit(packet.ingress, packet.traffic_class, length,
                                                out.egress.queue(packet.traffic_class));
   if (full != DropReason::kNone) return {.refused = full};
@@ -104,7 +106,8 @@ void SwitchWorker::refuse(const SwitchPacket& packet, bool copy, DropReason reas
 rte_mbuf* SwitchWorker::prepare(const SwitchPacket& packet, bool copy, TagEdit edit, bool mark,
                                 SwitchPort& out) {
   rte_mbuf* frame = copy ? rte_pktmbuf_copy(packet.frame, pool(), 0, UINT32_MAX) : packet.frame;
-  if (frame != nullptr) frame = edit_tag(frame, edit, packet.vlan, pool());
+  if (frame != nullptr)
+    frame = edit_tag(frame, edit, packet.vlan, config_.classifier.pcp_of(packet.traffic_class), pool());
   if (frame != nullptr && packet.has_cn_tag && !out.keeps_cn_tags) {
     frame = strip_cn_tag(frame, pool());
     if (frame != nullptr) cnms_.count(CnmEvent::kTagRemoved);

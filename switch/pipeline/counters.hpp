@@ -33,8 +33,9 @@ enum class DropReason : uint8_t {
   kHeadroomFull,        // of a lossless class of the ingress port: the neighbor did not stop
   kEarlyDrop,           // by the AQM of the class
   kNoBuffer,            // for a copy or an answer
+  kPortRefused,         // waiting at a port that accepts no frames: its link is down, or its peer does not receive
 };
-inline constexpr unsigned kDropReasonCount = 22;
+inline constexpr unsigned kDropReasonCount = 23;
 
 constexpr std::string_view drop_reason_name(DropReason reason) {
   constexpr std::array<std::string_view, kDropReasonCount> kNames = {
@@ -43,7 +44,7 @@ constexpr std::string_view drop_reason_name(DropReason reason) {
       "bad_ip",       "ttl_expired", "no_route",       "local_unanswered",
       "notification", "covered_cnp", "hand_over_full", "neighbor_unresolved",
       "too_long",     "queue_full",  "buffer_full",    "headroom_full",
-      "early_drop",   "no_buffer"};
+      "early_drop",   "no_buffer",   "port_refused"};
   return kNames[static_cast<unsigned>(reason)];
 }
 

@@ -30,7 +30,7 @@ EgressPort::~EgressPort() {
   for (Class& c : classes_) {
     while (!c.waiting.empty()) rte_pktmbuf_free(c.waiting.pop().frame);
   }
-  while (!control_.empty()) rte_pktmbuf_free(control_.pop());
+  if (control_ != nullptr) rte_pktmbuf_free(control_);
   for (size_t i = 0; i < staged_count_; ++i) rte_pktmbuf_free(staged_[i]);
 }
 
@@ -77,7 +77,7 @@ Nanos EgressPort::may_start(const Class& c) const {
 }
 
 Nanos EgressPort::next_start() const {
-  if (staged_count_ > 0 || !control_.empty()) return line_.free_at();
+  if (staged_count_ > 0 || control_ != nullptr) return line_.free_at();
   Nanos next = kNever;
   for (unsigned left = occupied_; left != 0; left &= left - 1)
     next = std::min(next, may_start(classes_[static_cast<size_t>(__builtin_ctz(left))]));
@@ -92,10 +92,9 @@ void EgressPort::put_on_line(rte_mbuf* frame, const Staged& staged, Nanos start)
 }
 
 void EgressPort::stage_control(Nanos now) {
-  while (staged_count_ < kBurst && !control_.empty() && line_.free_at() <= now) {
-    rte_mbuf* frame = control_.pop();
-    put_on_line(frame, {.bytes = frame->pkt_len, .traffic_class = kControl}, now);
-  }
+  if (control_ == nullptr || line_.free_at() > now) return;
+  rte_mbuf* frame = std::exchange(control_, nullptr);
+  put_on_line(frame, {.bytes = frame->pkt_len, .traffic_class = kControl}, now);
 }
 
 void EgressPort::stage(Nanos now, uint16_t mtu) {
@@ -246,17 +245,64 @@ bool EgressPort::send(Port& port, Nanos now) {
   if (taken > 0) {
     count_sent(taken);
     remove_sent(taken);
+    refused_since_ = kNever;
+  } else if (staged_count_ > 0 && discards_refused(port, now)) {
+    discard_all();
   }
   publish();
   return taken > 0;
 }
 
+// Called when the port has accepted none of the staged frames.
+bool EgressPort::discards_refused(const Port& port, Nanos now) {
+  if (refused_since_ == kNever) {
+    refused_since_ = link_checked_ = now;
+    return false;
+  }
+  if (now - refused_since_ >= kMaxTransitDelay) return true;
+  if (now - link_checked_ < kLinkCheck) return false;
+  link_checked_ = now;
+  return !port.link_up();
+}
+
+void EgressPort::discard_all() {
+  uint64_t discarded = 0;
+  for (size_t i = 0; i < staged_count_; ++i) {
+    rte_pktmbuf_free(staged_[i]);
+    if (staged_as_[i].traffic_class == kControl) continue;
+    leave(1, staged_as_[i].queued_bytes);
+    ++discarded;
+  }
+  staged_count_ = 0;
+  if (control_ != nullptr) rte_pktmbuf_free(std::exchange(control_, nullptr));
+  for (uint8_t c = 0; c < kTrafficClasses; ++c) {
+    Class& of = classes_[c];
+    if (of.waiting.empty()) continue;
+    while (!of.waiting.empty()) {
+      const Waiting waiting = of.waiting.pop();
+      const uint32_t bytes = waiting.frame->pkt_len;
+      release(waiting.ingress, c, bytes);
+      leave(1, bytes);
+      rte_pktmbuf_free(waiting.frame);
+      ++discarded;
+    }
+    of.bytes = 0;
+    unpublished_ = static_cast<uint8_t>(unpublished_ | 1U << c);
+    scheduler_.emptied(c);
+  }
+  flush_released();
+  occupied_ = 0;
+  refused_since_ = kNever;
+  bump(counters_.drops[static_cast<unsigned>(DropReason::kPortRefused)], discarded);
+}
+
 void EgressPort::pause(uint8_t traffic_class, Nanos until, Nanos now) {
   PauseState& pause = classes_[traffic_class].pause;
   const Nanos before = pause.until();
-  if (until > now) bump(counters_.classes[traffic_class].pauses_received);
-  if (pause.on_pause(until, now, watchdog_) != PauseState::Outcome::kIgnored)
-    count_pause(traffic_class, before, until, now);
+  const PauseState::Outcome outcome = pause.on_pause(until, now, watchdog_);
+  if (outcome == PauseState::Outcome::kIgnored) return;
+  if (outcome == PauseState::Outcome::kPause) bump(counters_.classes[traffic_class].pauses_received);
+  count_pause(traffic_class, before, until, now);
 }
 
 // Adds the change of the pause's end to the paused time. A pause that is cut short is subtracted.

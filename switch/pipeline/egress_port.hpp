@@ -26,9 +26,14 @@ namespace roci {
 // of its class's pause. It occupies the line for its bytes and kEthernetLineOverhead. If the port is polled late,
 // overdue frames are sent at once, for at most kMaxCatchUp, so that the average rate is kept in real time. A
 // virtual runner polls at the exact time. A frame on the line is no longer in its queue.
+//
+// All frames are discarded if the port accepts none and its link is down, or for kMaxTransitDelay (802.1Q 8.6.5, 8.6.7),
+// so that the queue of a peer that is gone occupies no buffer and pauses no sender.
 class EgressPort {
  public:
   static constexpr Nanos kMaxCatchUp = 100us;
+  static constexpr Nanos kLinkCheck = 10ms;  // interval between checks of the link while the port accepts no frame
+  static constexpr Nanos kMaxTransitDelay = 1s;
 
   struct Config {
     BitsPerSec rate{0};
@@ -55,9 +60,10 @@ class EgressPort {
   EgressPort(const EgressPort&) = delete;
   EgressPort& operator=(const EgressPort&) = delete;
 
-  // Whether one more frame of `bytes` is within the limits of the port.
-  [[nodiscard]] bool has_space(uint32_t bytes) const {
-    return bytes_ + bytes <= limit_ && frames_ < frame_limit_;
+  // Whether one more frame of `bytes` is within the limits of the port. Only the limit of frames applies to lossless
+  // classes.
+  [[nodiscard]] bool has_space(uint32_t bytes, bool lossless) const {
+    return (lossless || bytes_ + bytes <= limit_) && frames_ < frame_limit_;
   }
   [[nodiscard]] uint64_t queue(uint8_t traffic_class) const { return classes_[traffic_class].bytes; }
   [[nodiscard]] BitsPerSec rate() const { return line_.rate(); }
@@ -70,17 +76,20 @@ class EgressPort {
   // Takes ownership of the frame and queues it, with class and ingress port of `packet`. The caller has called
   // has_space() and aqm_verdict().
   void push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now);
-  // Queues a MAC control frame: sent before all other frames, without limits, and also when classes are paused.
-  void push_control(rte_mbuf* frame) {
-    control_.push(frame);
+  // Queues a MAC control frame: sent before all other frames, also when classes are paused. It replaces a control frame
+  // that has not been sent: each determines the pause of its classes alone.
+  void set_control(rte_mbuf* frame) {
+    if (control_ != nullptr) rte_pktmbuf_free(control_);
+    control_ = frame;
     busy_.insert(index_);
   }
+  [[nodiscard]] bool has_control() const { return control_ != nullptr; }
 
   // Sends at most one burst of due frames, as many as the port accepts, and updates the queue counters. Returns whether
   // any frame was sent.
   bool drain(Port& port, Nanos now) { return is_idle() ? false : send(port, now); }
   [[nodiscard]] bool is_idle() const {
-    return staged_count_ == 0 && occupied_ == 0 && control_.empty() && unpublished_ == 0;
+    return staged_count_ == 0 && occupied_ == 0 && control_ == nullptr && unpublished_ == 0;
   }
   // Earliest start of the next frame; kNever if no frame waits.
   [[nodiscard]] Nanos next_start() const;
@@ -146,6 +155,8 @@ class EgressPort {
   void count_sent(uint16_t taken);
   void remove_sent(uint16_t taken);
   void publish();
+  bool discards_refused(const Port& port, Nanos now);
+  void discard_all();
   void count_pause(uint8_t traffic_class, Nanos before, Nanos until, Nanos now);
 
   LineClock line_;
@@ -164,7 +175,7 @@ class EgressPort {
   std::vector<Class> classes_;
   uint8_t occupied_ = 0;  // bitmap of classes with queued frames
   Scheduler scheduler_;
-  GrowingRing<rte_mbuf*> control_;
+  rte_mbuf* control_ = nullptr;
   uint64_t bytes_ = 0;  // in the queues and staged, without control frames
   uint64_t peak_ = 0;
   uint32_t frames_ = 0;      // counted like bytes_
@@ -176,6 +187,8 @@ class EgressPort {
   std::array<rte_mbuf*, kBurst> staged_{};
   std::array<Staged, kBurst> staged_as_{};
   size_t staged_count_ = 0;
+  Nanos refused_since_ = kNever;  // time of the first refusal without an accepted frame since
+  Nanos link_checked_{0};
 };
 
 }  // namespace roci

@@ -22,11 +22,11 @@ void pop_tag(rte_mbuf* frame) {
   rte_pktmbuf_adj(frame, sizeof(VlanHeader));
 }
 
-void push_tag(rte_mbuf* frame, uint16_t vlan) {
+void push_tag(rte_mbuf* frame, uint16_t vlan, uint8_t priority) {
   auto* front = reinterpret_cast<uint8_t*>(rte_pktmbuf_prepend(frame, sizeof(VlanHeader)));
   if (front == nullptr) return;  // not reached: own_front() has ensured the headroom
   std::memmove(front, front + sizeof(VlanHeader), kAddressBytes);
-  const Be16 type{kEtherTypeVlan}, tci{vlan};
+  const Be16 type{kEtherTypeVlan}, tci{static_cast<uint16_t>(priority << 13 | vlan)};
   std::memcpy(front + kAddressBytes, &type, sizeof type);
   std::memcpy(front + kAddressBytes + sizeof type, &tci, sizeof tci);
 }
@@ -48,12 +48,12 @@ rte_mbuf* mark_frame(rte_mbuf* frame, rte_mempool* pool) {
   return frame;
 }
 
-rte_mbuf* edit_tag(rte_mbuf* frame, TagEdit edit, uint16_t vlan, rte_mempool* pool) {
+rte_mbuf* edit_tag(rte_mbuf* frame, TagEdit edit, uint16_t vlan, uint8_t priority, rte_mempool* pool) {
   if (edit == TagEdit::kNone) return frame;
   frame = own_front(frame, edit == TagEdit::kPush ? sizeof(VlanHeader) : 0, pool);
   if (frame == nullptr) return nullptr;
   if (edit == TagEdit::kPop) pop_tag(frame);
-  if (edit == TagEdit::kPush) push_tag(frame, vlan);
+  if (edit == TagEdit::kPush) push_tag(frame, vlan, priority);
   if (edit == TagEdit::kRename) {
     VlanHeader* header = tag_of(frame);
     header->tci.set(static_cast<uint16_t>((header->tci.get() & 0xf000) | vlan));

@@ -56,8 +56,9 @@ inline uint32_t length_after(TagEdit edit, const rte_mbuf& frame) {
   if (edit == TagEdit::kPush) return frame.pkt_len + kTag;
   return edit == TagEdit::kPop ? frame.pkt_len - kTag : frame.pkt_len;
 }
-// Applies the edit. Returns null, and frees the frame, if a copy is required and the pool is empty.
-rte_mbuf* edit_tag(rte_mbuf* frame, TagEdit edit, uint16_t vlan, rte_mempool* pool);
+// Applies the edit; `priority`: PCP of a tag that is added. Returns null, and frees the frame, if a copy is required and
+// the pool is empty.
+rte_mbuf* edit_tag(rte_mbuf* frame, TagEdit edit, uint16_t vlan, uint8_t priority, rte_mempool* pool);
 
 // Removes the CN-TAG, if present. Returns null as edit_tag().
 rte_mbuf* strip_cn_tag(rte_mbuf* frame, rte_mempool* pool);

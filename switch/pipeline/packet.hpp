@@ -20,6 +20,7 @@ struct SwitchPacket {
   Ecn ecn = Ecn::kNotEct;         // as received
   bool starts_telemetry = false;  // arrived at a port that adds telemetry
   bool originated = false;        // routed or generated: may leave by its ingress port
+  bool flooded = false;           // sent to all ports of its VLAN
   bool has_cn_tag = false;        // currently, after the VLAN tag
   uint16_t ether_type = 0;        // after the tags
   uint16_t l3_offset = 0;

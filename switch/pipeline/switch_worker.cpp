@@ -60,7 +60,9 @@ Status SwitchWorker::open(const std::vector<Port*>& ports) {
     SwitchPort& made = *shared_.ports[i];
     made.cnm_points = cnms_.points(i);
     made.cnp_points = cnps_.points(i);
-    views.push_back({i, made.egress, made.counters, port.rate, lossless_of(port.classes)});
+    // The neighbor calculates pause times from the rate of the link, also if this port sends more slowly.
+    const BitsPerSec link = made.capabilities.link_rate;
+    views.push_back({i, made.egress, made.counters, link.value() != 0 ? link : port.rate, lossless_of(port.classes)});
   }
   pauses_ = std::make_unique<PauseControl>(shared_.buffer, shared_.mac, pool(), views);
   if (shapers_ != nullptr) ROCI_TRY(shapers_->open(config_));
@@ -270,18 +272,18 @@ void SwitchWorker::translate(SwitchPacket& packet, Nanos now) {
 
 void SwitchWorker::observe_stage(std::span<SwitchPacket> batch, Nanos now) {
   for (SwitchPacket& p : batch) {
-    if (p.frame != nullptr && !observe(p, now)) drop(p, DropReason::kCovered);
+    if (p.frame != nullptr && !observe(p, true, now)) drop(p, DropReason::kCovered);
   }
 }
 
-bool SwitchWorker::observe(const SwitchPacket& packet, Nanos now) {
+bool SwitchWorker::observe(const SwitchPacket& packet, bool suppresses, Nanos now) {
   if (packet.ether_type != kEtherTypeIpv4 && packet.ether_type != kEtherTypeIpv6) return true;
   const auto peek =
       peek_roce({rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len},
                 packet.frame->pkt_len, config_.telemetry.enabled ? config_.telemetry.udp_port : uint16_t{0});
   if (!peek) return true;
   if (peek->info->operation == Operation::kCongestionNotification)
-    return cnps_.pass(*peek, packet.ingress, now);
+    return !suppresses || cnps_.pass(*peek, packet.ingress, now);
   senders_->observe(*peek, packet.ingress, now);
   return true;
 }
@@ -352,6 +354,7 @@ inline void SwitchWorker::forward_one(SwitchPacket& packet, Nanos now) {
 
 void SwitchWorker::flood(SwitchPacket& packet, Nanos now) {
   if (packet.ingress != kNoPort && !packet.originated) bump(shared_.ports[packet.ingress]->counters.flooded);
+  packet.flooded = true;
   uint16_t last = kNoPort;  // receives the frame itself; preceding ports receive copies
   const auto count = static_cast<uint16_t>(shared_.ports.size());  // at most 1,024
   for (uint16_t i = 0; i < count; ++i) {
@@ -413,8 +416,8 @@ void SwitchWorker::take(SwitchHandoff& handed, Nanos now) {
   SwitchPacket& packet = handed.packet;
   switch (handed.what) {
     case SwitchHandoff::Kind::kFrame:
-      // The worker of the queues must know the senders of flows.
-      if (senders_ != nullptr) observe(packet, now);
+      // The worker of the queues must know the senders of flows. The worker of the ingress port has suppressed CNPs.
+      if (senders_ != nullptr) observe(packet, false, now);
       if (shapers_ == nullptr || pass_shaper(packet, handed.egress, now))
         admit_here(packet, false, *shared_.ports[handed.egress], now);
       return;

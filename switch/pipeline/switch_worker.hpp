@@ -121,8 +121,8 @@ class SwitchWorker final : public Poller, private RouterOutput {
   void translate(SwitchPacket& packet, Nanos now);
   // Learns the senders of RoCEv2 flows, and observes CNPs of other devices.
   void observe_stage(std::span<SwitchPacket> batch, Nanos now);
-  // Returns false for a CNP that must be dropped.
-  bool observe(const SwitchPacket& packet, Nanos now);
+  // Returns false for a CNP that must be dropped, if this worker `suppresses` CNPs.
+  bool observe(const SwitchPacket& packet, bool suppresses, Nanos now);
   void route_stage(std::span<SwitchPacket> batch, Nanos now);
   void forward_stage(std::span<SwitchPacket> batch, Nanos now);
   void forward_one(SwitchPacket& packet, Nanos now);

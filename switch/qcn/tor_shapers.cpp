@@ -91,6 +91,19 @@ Status TorShapers::open(const SwitchConfig& config) {
     }
     by_class_[known->second][c.traffic_class] = static_cast<uint16_t>(i);
   }
+  // A longer prefix has the shapers of the shorter ones for the classes in which it has none.
+  std::vector<std::pair<IpNetwork, uint16_t>> by_length(numbers.begin(), numbers.end());
+  std::ranges::stable_sort(by_length, {}, [](const auto& one) { return one.first.prefix_length; });
+  for (size_t longer = 1; longer < by_length.size(); ++longer) {
+    for (size_t shorter = longer; shorter-- > 0;) {
+      if (!by_length[shorter].first.contains(by_length[longer].first.address)) continue;
+      for (size_t c = 0; c < kTrafficClasses; ++c) {
+        uint16_t& shaper = by_class_[by_length[longer].second][c];
+        if (shaper == kNotFound) shaper = by_class_[by_length[shorter].second][c];
+      }
+      break;  // which has those of still shorter prefixes
+    }
+  }
   auto table = RouteTable::create(entries);
   if (!table) return fail(table.error());
   prefixes_ = std::move(*table);

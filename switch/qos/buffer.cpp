@@ -28,27 +28,24 @@ SwitchBuffer::SwitchBuffer(const BufferConfig& config, const std::vector<ClassCo
 
 DropReason SwitchBuffer::admit(uint16_t ingress, uint8_t traffic_class, uint32_t bytes,
                                uint64_t queue) const {
-  const uint64_t size = config_.size.value();
-  const uint64_t held = used();
-  if (held > size || bytes > size - held) return DropReason::kBufferFull;
+  const uint64_t free = free_to_share();
+  // A lossless class is limited only by `size` and by its own threshold and headroom, which hold the frames that the
+  // neighbor sends before it stops.
   if (ingress != kNoPort) {
-    // A lossless class is limited only by `size` and by its own threshold and headroom, which hold the frames that the
-    // neighbor sends before it stops.
     const Account& account = ports_[ingress][traffic_class];
     if (account.alpha > 0) {
-      const bool fits = !exceeds_threshold(account, bytes) ||
+      const bool fits = !needs_headroom(account, bytes) ||
                         account.in_headroom.load(std::memory_order_relaxed) + bytes <= account.headroom;
       return fits ? DropReason::kNone : DropReason::kHeadroomFull;
     }
+    if (bytes > free) return DropReason::kBufferFull;
     if (account.most != 0)
       return used_by(ingress, traffic_class) + bytes > account.most ? DropReason::kHeadroomFull
                                                                     : DropReason::kNone;
   }
-  if (config_.alpha > 0 &&
-      static_cast<double>(queue + bytes) > config_.alpha * static_cast<double>(size - held)) {
-    return DropReason::kBufferFull;
-  }
-  return DropReason::kNone;
+  const bool above = config_.alpha > 0 &&
+                     static_cast<double>(queue + bytes) > config_.alpha * static_cast<double>(free);
+  return above || bytes > free ? DropReason::kBufferFull : DropReason::kNone;
 }
 
 uint8_t SwitchBuffer::stop(uint16_t port, uint8_t stopped) const {
@@ -71,11 +68,15 @@ uint8_t SwitchBuffer::stop(uint16_t port, uint8_t stopped) const {
 }
 
 // Workers change the counts independently of each other, so a part can exceed its sum for a moment.
-double SwitchBuffer::threshold(const Account& of) const {
+uint64_t SwitchBuffer::free_to_share() const {
   const uint64_t all = used();
-  const uint64_t counted = all - std::min(all, used_of_reserved_.load(std::memory_order_relaxed));
+  const uint64_t shared = all - std::min(all, used_of_reserved_.load(std::memory_order_relaxed));
   const uint64_t size = config_.size.value() - reserved_;
-  return counted < size ? of.alpha * static_cast<double>(size - counted) : 0;
+  return size - std::min(size, shared);
+}
+
+double SwitchBuffer::threshold(const Account& of) const {
+  return of.alpha * static_cast<double>(free_to_share());
 }
 
 uint64_t SwitchBuffer::counted(const Account& of) {
@@ -83,8 +84,8 @@ uint64_t SwitchBuffer::counted(const Account& of) {
   return all - std::min(all, of.in_headroom.load(std::memory_order_relaxed));
 }
 
-bool SwitchBuffer::exceeds_threshold(const Account& of, uint64_t bytes) const {
-  return static_cast<double>(counted(of) + bytes) > threshold(of);
+bool SwitchBuffer::needs_headroom(const Account& of, uint64_t bytes) const {
+  return static_cast<double>(counted(of) + bytes) > threshold(of) || bytes > free_to_share();
 }
 
 void SwitchBuffer::use_headroom(Account& of, uint64_t bytes) {

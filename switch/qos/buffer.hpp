@@ -33,11 +33,17 @@ class SwitchBuffer {
   // is kNoPort for frames that the switch generates.
   [[nodiscard]] DropReason admit(uint16_t ingress, uint8_t traffic_class, uint32_t bytes,
                                  uint64_t queue) const;
+  // Whether PFC protects the frames of this class and ingress port, so that only admit() limits them.
+  [[nodiscard]] bool is_lossless(uint16_t ingress, uint8_t traffic_class) const {
+    if (ingress == kNoPort) return false;
+    const Account& account = ports_[ingress][traffic_class];
+    return account.most != 0 || account.alpha > 0;
+  }
   // Accounts for a frame that was queued.
   void take(uint16_t ingress, uint8_t traffic_class, uint32_t bytes) {
     if (ingress != kNoPort) {
       Account& of = account(ingress, traffic_class);
-      const bool above = of.alpha > 0 && exceeds_threshold(of, bytes);
+      const bool above = of.alpha > 0 && needs_headroom(of, bytes);
       change(of.used, bytes);
       if (above) [[unlikely]]
         use_headroom(of, bytes);
@@ -77,12 +83,14 @@ class SwitchBuffer {
   };
   using Ingress = std::array<Account, kTrafficClasses>;
 
+  // Free bytes of the part of the buffer that is not reserved for headroom.
+  [[nodiscard]] uint64_t free_to_share() const;
   // Dynamic threshold of an ingress port and class.
   [[nodiscard]] double threshold(const Account& of) const;
   // Bytes that count towards it.
   [[nodiscard]] static uint64_t counted(const Account& of);
-  // Whether `bytes` more would exceed it.
-  [[nodiscard]] bool exceeds_threshold(const Account& of, uint64_t bytes) const;
+  // Whether `bytes` more would exceed it, or the part of the buffer that is not reserved.
+  [[nodiscard]] bool needs_headroom(const Account& of, uint64_t bytes) const;
   void use_headroom(Account& of, uint64_t bytes);
   // Bytes that leave free the headroom first.
   void free_headroom(Account& of, uint64_t bytes);

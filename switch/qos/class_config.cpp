@@ -1,11 +1,13 @@
 #include "switch/qos/class_config.hpp"
 
+#include <algorithm>
 #include <string>
 
 namespace roci {
 namespace {
 
 constexpr uint32_t kMaxWeight = 10'000;
+constexpr Bytes kMaxLossless{uint64_t{1} << 40};
 
 Status read_curve(ConfigNode& node, std::string_view key, MarkingCurve& curve, BitsPerSec rate) {
   return node.section(key, Need::kOptional, [&](ConfigNode& item) -> Status {
@@ -179,6 +181,12 @@ Status read_classes(ConfigNode& node, ClassConfigs& classes, BitsPerSec rate) {
                    [&](ConfigNode& item) -> Status { return read_class(item, classes, rate); });
 }
 
+uint8_t ClassifierConfig::pcp_of(uint8_t traffic_class) const {
+  if (by_pcp[traffic_class] == traffic_class) return traffic_class;
+  const auto found = std::ranges::find(by_pcp, traffic_class);
+  return found == by_pcp.end() ? uint8_t{0} : static_cast<uint8_t>(found - by_pcp.begin());
+}
+
 Status read_classifier(ConfigNode& node, ClassifierConfig& classifier) {
   using Trust = ClassifierConfig::Trust;
   const auto class_number = integer_in<uint8_t>(0, kTrafficClasses - 1);
@@ -202,7 +210,7 @@ Status read_classifier(ConfigNode& node, ClassifierConfig& classifier) {
   });
 }
 
-Status check_classes(const ClassConfigs& classes, Bytes queue) {
+Status check_classes(const ClassConfigs& classes) {
   for (size_t i = 0; i < classes.size(); ++i) {
     const ClassConfig& config = classes[i];
     const std::string where = "class " + std::to_string(i) + ": ";
@@ -217,13 +225,10 @@ Status check_classes(const ClassConfigs& classes, Bytes queue) {
     }
     if (!config.lossless) continue;
     const LosslessConfig& lossless = *config.lossless;
-    if (lossless.is_dynamic()) continue;
-    if (lossless.xoff <= lossless.xon) return fail(where + "xon must be below xoff");
-    if (lossless.xoff + lossless.headroom > queue) {
-      return fail(
-          where + "xoff and headroom are " + std::to_string((lossless.xoff + lossless.headroom).value()) +
-          " bytes per ingress port, which exceeds the port's queue of " + std::to_string(queue.value()));
-    }
+    if (lossless.headroom > kMaxLossless || lossless.xoff > kMaxLossless)
+      return fail(where + "xoff and headroom must be at most 1 TiB");
+    if (!lossless.is_dynamic() && lossless.xoff <= lossless.xon)
+      return fail(where + "xon must be below xoff");
   }
   return {};
 }

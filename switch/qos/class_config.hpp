@@ -139,6 +139,10 @@ struct ClassifierConfig {
   std::array<uint8_t, 8> by_pcp{0, 1, 2, 3, 4, 5, 6, 7};
   uint8_t untagged = 0;  // class of frames without a tag that are not classified by DSCP
 
+  // PCP of a tag that is added to a frame of the class: the class's number if this PCP selects the class, else the first
+  // that does. 0 if none does.
+  [[nodiscard]] uint8_t pcp_of(uint8_t traffic_class) const;
+
   friend bool operator==(const ClassifierConfig&, const ClassifierConfig&) = default;
 };
 
@@ -153,6 +157,6 @@ Status check_qcn(const QcnConfig& qcn);
 // Reads the key `classify` of a switch.
 Status read_classifier(ConfigNode& node, ClassifierConfig& classifier);
 // Validates the classes of one port and reports the first error. `queue` is the port's limit.
-Status check_classes(const ClassConfigs& classes, Bytes queue);
+Status check_classes(const ClassConfigs& classes);
 
 }  // namespace roci

@@ -39,9 +39,12 @@ bool PauseControl::poll(Nanos now) {
     State& state = states_[i];
     const uint8_t stopped = buffer_.stop(view.port, state.stopped);
     const auto resume = static_cast<uint8_t>(state.stopped & ~stopped);
-    const bool again = stopped != 0 && now >= state.again;
+    const bool again = stopped != 0 && now >= state.again && !view.egress.has_control();
     if (stopped == state.stopped && !again) continue;
-    if (!send_pause(view, stopped, resume)) continue;  // pool empty: repeated in the next round
+    // The frame replaces one that the port has not accepted, and therefore also contains the classes of that one.
+    const auto classes = static_cast<uint8_t>(stopped | resume | (view.egress.has_control() ? state.queued : 0));
+    if (!send_pause(view, classes, stopped)) continue;  // pool empty: repeated in the next round
+    state.queued = classes;
     worked = true;
     state.stopped = stopped;
     // Renews the pause after half of its time.
@@ -61,7 +64,7 @@ Nanos PauseControl::next_deadline() const {
   return next;
 }
 
-bool PauseControl::send_pause(const PortView& view, uint8_t stop, uint8_t resume) {
+bool PauseControl::send_pause(const PortView& view, uint8_t classes, uint8_t stopped) {
   rte_mbuf* frame = rte_pktmbuf_alloc(pool_);
   if (frame == nullptr) return false;
   auto* bytes = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, kPauseFrameBytes));
@@ -69,14 +72,14 @@ bool PauseControl::send_pause(const PortView& view, uint8_t stop, uint8_t resume
     rte_pktmbuf_free(frame);
     return false;
   }
-  PauseMessage message{.source = mac_, .classes = static_cast<uint8_t>(stop | resume)};
+  PauseMessage message{.source = mac_, .classes = classes};
   for (uint8_t c = 0; c < kTrafficClasses; ++c) {
-    if ((stop >> c & 1U) == 0) continue;
+    if ((stopped >> c & 1U) == 0) continue;
     message.quanta[c] = kQuanta;
     bump(view.counters.classes[c].pauses_sent);
   }
   build_pause(message, std::span<uint8_t, kPauseFrameBytes>(bytes, kPauseFrameBytes));
-  view.egress.push_control(frame);
+  view.egress.set_control(frame);
   return true;
 }
 

@@ -21,7 +21,7 @@ class PauseControl {
     uint16_t port;  // number in the switch
     EgressPort& egress;
     SwitchPortCounters& counters;
-    BitsPerSec rate{0};    // of the line, the unit of pause times; 0: kAssumedRate
+    BitsPerSec rate{0};    // of the link, the unit of pause times; 0: kAssumedRate
     uint8_t lossless = 0;  // bitmap of the classes with PFC
   };
   static constexpr BitsPerSec kAssumedRate = 100_Gbps;
@@ -42,10 +42,12 @@ class PauseControl {
   static constexpr uint16_t kQuanta = 0xffff;
   struct State {
     uint8_t stopped = 0;
+    uint8_t queued = 0;  // bitmap of the classes in the last PFC frame
     Nanos again = kNever;
   };
   static BitsPerSec rate_of(const PortView& view);
-  bool send_pause(const PortView& view, uint8_t stop, uint8_t resume);
+  // Queues a PFC frame for `classes`, which resumes those that are not in `stopped`. False if the pool is empty.
+  bool send_pause(const PortView& view, uint8_t classes, uint8_t stopped);
 
   SwitchBuffer& buffer_;
   MacAddress mac_;

@@ -1,5 +1,5 @@
 // Scheduler of the traffic classes of a port: strict classes first, the others by deficit round robin (Shreedhar and
-// Varghese 1995), each with its share of the bytes. Unused shares go to the other classes.
+// Varghese 1995), each with its share of the bytes. Unused shares, also of paused classes, go to the other classes.
 #pragma once
 
 #include <array>
@@ -53,6 +53,8 @@ uint8_t Scheduler::pick(uint8_t eligible, Length&& length) {
         deficit_[current_] -= bytes;
         return current_;
       }
+    } else {
+      deficit_[current_] = 0;  // not saved up while the class is paused
     }
     next();
   }

@@ -12,6 +12,7 @@
 #include "port/dpdk/eal.hpp"
 #include "port/sim/sim_link.hpp"
 #include "support/ports/frames.hpp"
+#include "support/ports/gated_port.hpp"
 #include "switch/switch.hpp"
 
 namespace roci {
@@ -29,6 +30,7 @@ class SwitchTest : public testing::Test {
   }
   void TearDown() override {
     switch_.reset();
+    gates_.clear();
     links_.clear();
     EXPECT_EQ(pool_->in_use(), 0U) << "leaked mbufs";
   }
@@ -46,7 +48,8 @@ class SwitchTest : public testing::Test {
       c.name = "link" + std::to_string(i);
       c.seed = i + 1;
       links_.push_back(std::make_unique<SimLink>(c, pool_));
-      ends.push_back(&links_.back()->b());
+      gates_.push_back(std::make_unique<test::GatedPort>(links_.back()->b()));
+      ends.push_back(gates_.back().get());
       runner_.add(*links_.back());
     }
     auto made = Switch::create(config, ends, pool_);
@@ -112,6 +115,7 @@ class SwitchTest : public testing::Test {
 
   std::shared_ptr<MbufPool> pool_;
   std::vector<std::unique_ptr<SimLink>> links_;
+  std::vector<std::unique_ptr<test::GatedPort>> gates_;  // the switch's ports
   std::unique_ptr<Switch> switch_;
   VirtualRunner runner_;
 };

@@ -52,7 +52,7 @@ constexpr auto kNs3Keys = std::to_array<Ns3Key>({
     {"PINT_LOG_BASE", 1, kNs3None},
     {"PINT_PROB", 1, kNs3None},
     {"RATE_BOUND", 1, kNs3All, "rates always limit the flows", "1"},
-    {"ACK_HIGH_PRIO", 1, kNs3All, "hosts send acknowledgments in the turn of their queue pair", "0"},
+    {"ACK_HIGH_PRIO", 1, kNs3All, "acknowledgments are in the class of the data", "0"},
     {"L2_CHUNK_SIZE", 1, kNs3All, kGoBack},
     {"L2_BACK_TO_ZERO", 1, kNs3All, kGoBack, "0"},
     {"LINK_DOWN", 3, kNs3All, "switches of the lab do not recompute routes", "0"},

@@ -155,6 +155,31 @@ TEST_F(RouterTest, drops_multicast_broadcast_and_packets_without_a_route) {
   EXPECT_EQ(dropped(0, DropReason::kNoRoute), 7U);
 }
 
+// RFC 1812 4.2.2.11, 5.3.7; RFC 4291 2.5.2, 2.5.3, 2.5.6, 2.7.
+TEST_F(RouterTest, packets_with_addresses_that_are_not_forwarded_are_dropped) {
+  SwitchConfig config = two_networks();
+  config.routes = {{net("0.0.0.0/0"), {ip("10.0.2.2")}}, {net("::/0"), {ip("fd02::2")}}};
+  config.neighbors = {{ip("10.0.2.2"), host_mac(1)}, {ip("fd02::2"), host_mac(1)}};
+  make(config);
+  introduce({1});
+  const auto reach = [this](const IpAddress& from, const IpAddress& to) {
+    say(0, switch_->mac(), {.from = from, .to = to});
+    return heard(1).size();
+  };
+  const IpAddress v4 = ip("10.0.1.2"), v6 = ip("fd01::2");
+  EXPECT_EQ(reach(v4, ip("10.9.9.9")), 1U);
+  EXPECT_EQ(reach(v6, ip("fd09::9")), 1U);
+  for (const char* source : {"127.0.0.1", "0.0.0.0", "0.1.2.3", "224.0.0.1"})
+    EXPECT_EQ(reach(ip(source), ip("10.9.9.9")), 0U) << source;
+  for (const char* source : {"::", "::1", "fe80::1", "ff02::1"})
+    EXPECT_EQ(reach(ip(source), ip("fd09::9")), 0U) << source;
+  EXPECT_EQ(reach(v4, ip("127.0.0.1")), 0U);
+  EXPECT_EQ(reach(v4, ip("0.0.0.0")), 0U);
+  EXPECT_EQ(reach(v6, ip("::1")), 0U);
+  EXPECT_EQ(reach(v6, ip("::")), 0U);
+  EXPECT_EQ(dropped(0, DropReason::kNoRoute), 12U);
+}
+
 TEST_F(RouterTest, packet_with_a_damaged_ip_header_is_dropped) {
   make(two_networks());
   FrameSpec spec{

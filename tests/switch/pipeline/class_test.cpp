@@ -63,6 +63,24 @@ TEST_F(ClassTest, frames_are_classified_by_dscp_or_by_pcp) {
   EXPECT_EQ(count(1), untagged + 1) << "no tag";
 }
 
+// 802.1Q 6.9: the tag carries the priority of the frame, also to devices that classify by it.
+TEST_F(ClassTest, added_tag_has_the_pcp_of_the_class) {
+  SwitchConfig config = ports(2);
+  config.classifier.by_dscp[26] = 3;
+  config.classifier.by_pcp = {0, 1, 2, 4, 5, 3, 3, 7};  // class 3 has PCP 5
+  config.ports[0].vlan = 10;
+  config.ports[0].all_tagged = false;
+  make(config);
+  say(1, 1, {.vlan = 10});
+  heard(0);
+  say(0, 1, {.traffic_class = 26 << 2});
+  say(0, 1, {.traffic_class = 7 << 5});
+  const auto got = heard(1);
+  ASSERT_EQ(got.size(), 2U);
+  EXPECT_EQ(view(got[0]).vlan().tci.get(), 5 << 13 | 10);
+  EXPECT_EQ(view(got[1]).vlan().tci.get(), 7 << 13 | 10);
+}
+
 TEST_F(ClassTest, bandwidth_shares_follow_the_weights) {
   SwitchConfig config = ports(2);
   config.ports[1].rate = 1_Gbps;

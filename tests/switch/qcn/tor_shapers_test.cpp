@@ -69,6 +69,21 @@ TEST_F(TorShapersTest, shaper_reduces_its_rate_instead_of_notifying_hosts) {
   EXPECT_GT(counts.queue_peak_bytes, 300'000U);
 }
 
+// The longest prefix has a shaper of another class only: that of the shorter prefix applies to the class.
+TEST_F(TorShapersTest, shaper_of_a_shorter_prefix_applies_to_the_classes_that_a_longer_one_lacks) {
+  SwitchConfig a = shaping_tor();
+  a.shapers[0].prefix = net("10.0.0.0/8");
+  a.shapers.push_back(shaper());
+  a.shapers[1].traffic_class = kClass == 0 ? 1 : 0;
+  build(a, slow_spine(), tor_b());
+  load(1000);
+  expect_all_in_order(1000);
+  EXPECT_GT(tor_a_->shaper_counts(0).notices, 5U);
+  EXPECT_EQ(tor_a_->shaper_counts(0).notices, events(tor_a_, CnmEvent::kShaped));
+  EXPECT_EQ(tor_a_->shaper_counts(1).notices, 0U);
+  EXPECT_GT(tor_a_->shaper_counts(0).held, 500U);
+}
+
 TEST_F(TorShapersTest, without_a_shaper_the_queue_builds_up_at_the_spine) {
   build(tor_a(), slow_spine(), tor_b());
   load(1000);

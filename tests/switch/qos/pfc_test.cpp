@@ -128,6 +128,41 @@ TEST_F(PfcTest, dynamic_threshold_is_a_fraction_of_the_free_buffer) {
     EXPECT_GT(switch_->counters(i).classes[kStorage].pauses_sent, 0U) << "port " << i;
 }
 
+// The sum of the accounts of four ingress ports exceeds the queue's limit, which does not apply to lossless classes.
+TEST_F(PfcTest, incast_loses_no_packet_if_the_accounts_exceed_the_queue_limit) {
+  constexpr LosslessConfig kLarge{.xoff = 256_KiB, .xon = 192_KiB, .headroom = 64_KiB};
+  SwitchConfig config = lossless_ports(5, 10_Gbps, kLarge);
+  for (SwitchPortConfig& port : config.ports) port.queue = 512_KiB;
+  make(config, cable(10_Gbps));
+  introduce({0, 1, 2, 3, 4});
+  wait(100us);
+  LineRateSource& receiver = sink(4);
+  for (size_t i = 0; i < 4; ++i) source(i, 4, 5000);
+  wait(25ms);
+  EXPECT_EQ(receiver.received(), 20'000U);
+  EXPECT_EQ(all_drops(), 0U);
+  EXPECT_GT(switch_->counters(4).queue_peak_bytes, (512_KiB).value());
+}
+
+// Frames of a class without PFC fill the buffer up to its limit, but not the headroom of lossless classes.
+TEST_F(PfcTest, reserved_headroom_is_not_occupied_by_other_classes) {
+  constexpr LosslessConfig kDynamic{.headroom = 64_KiB, .alpha = 0.0625, .hysteresis = 3_KiB};
+  SwitchConfig config = lossless_ports(4, 10_Gbps, kDynamic);
+  config.buffer.size = 1_MiB;
+  for (SwitchPortConfig& port : config.ports) port.queue = 4_MiB;
+  config.ports[3].rate = 1_Gbps;
+  make(config, cable(10_Gbps));
+  introduce({0, 1, 2, 3});
+  wait(100us);
+  LineRateSource& receiver = sink(3);
+  source(0, 3, UINT64_MAX, 0);
+  wait(2ms);
+  EXPECT_GT(dropped(3, DropReason::kBufferFull), 0U);
+  source(1, 3, 500);
+  wait(20ms);
+  EXPECT_EQ(receiver.received_of(host_mac(1)), 500U);
+}
+
 // The threshold decreases while other ports fill the buffer: a single sender is paused later than each of four.
 TEST_F(PfcTest, dynamic_threshold_of_a_single_sender_is_higher) {
   constexpr LosslessConfig kDynamic{.headroom = 16_KiB, .alpha = 0.125, .hysteresis = 3_KiB};
@@ -275,6 +310,107 @@ TEST_F(PfcTest, pfc_frames_are_dropped_as_link_local_without_a_lossless_class) {
   introduce({0, 1});
   send_pause(1, kStorage, 0xffff);
   EXPECT_EQ(dropped(1, DropReason::kLinkLocal), 1U);
+}
+
+// The quantum of a pause is 512 bit times of the link (802.3 31B.2), whatever the port's own rate.
+TEST_F(PfcTest, pause_times_are_those_of_the_link) {
+  SwitchConfig config = lossless_ports(2, BitsPerSec{0}, kSmall);
+  make(config, cable(1_Gbps));
+  introduce({0, 1});
+  wait(100us);
+  send_pause(1, kStorage, 1000);  // 512 us at 1 Gb/s; at the assumed 100 Gb/s 5 us
+  say(0, 1, {.traffic_class = tos(kStorage)});
+  wait(400us);
+  EXPECT_TRUE(heard(1).empty());
+  wait(200us);
+  EXPECT_EQ(heard(1).size(), 1U);
+}
+
+// Both ports accept no frames: the pauses for the sender are not queued one behind the other.
+TEST_F(PfcTest, port_that_accepts_no_frames_keeps_one_pfc_frame) {
+  make(lossless_ports(2, 10_Gbps, kSmall));
+  introduce({0, 1});
+  const uint32_t before = pool_->in_use();
+  gates_[0]->accepts = gates_[1]->accepts = false;
+  for (int i = 0; i < 64; ++i) {
+    send(0, test::roce_bytes({.destination = host_mac(1),
+                              .source = host_mac(0),
+                              .traffic_class = tos(kStorage),
+                              .payload = kPacketPayload}));
+  }
+  for (int i = 0; i < 900; ++i) wait(1ms);
+  EXPECT_LE(pool_->in_use(), before + 64 + 2);  // one on the line, one waiting
+  gates_[0]->accepts = true;
+  wait(1ms);
+  EXPECT_EQ(heard(0).size(), 2U);
+}
+
+// A pause that was replaced before it was sent still resumes the classes that have been resumed meanwhile.
+TEST_F(PfcTest, replaced_pfc_frame_resumes_and_stops_the_right_classes) {
+  SwitchConfig config = lossless_ports(2, BitsPerSec{0}, kSmall);
+  for (SwitchPortConfig& port : config.ports) port.classes[4].lossless = kSmall;
+  make(config);
+  introduce({0, 1});
+  const auto fill = [this](uint8_t traffic_class) {
+    for (int i = 0; i < 64; ++i) {
+      send(0, test::roce_bytes({.destination = host_mac(1),
+                                .source = host_mac(0),
+                                .traffic_class = tos(traffic_class),
+                                .payload = kPacketPayload}));
+    }
+    wait(1us);
+  };
+  gates_[1]->accepts = false;
+  fill(kStorage);
+  const auto first = heard(0);
+  ASSERT_EQ(first.size(), 1U);
+  gates_[0]->accepts = false;
+  fill(4);  // on the line, not accepted
+  wait(1us);
+  gates_[1]->accepts = true;
+  wait(1ms);  // both classes resume
+  gates_[0]->accepts = true;
+  wait(1us);
+  const auto rest = heard(0);
+  ASSERT_EQ(rest.size(), 2U);
+  const ParsedPause last = parse_pause(rest.back(), host_mac(0));
+  ASSERT_EQ(last.outcome, PauseOutcome::kAccepted);
+  EXPECT_EQ(last.message.classes, 1U << kStorage | 1U << 4);
+  EXPECT_EQ(last.message.quanta[kStorage], 0U);
+  EXPECT_EQ(last.message.quanta[4], 0U);
+}
+
+// A receiver that is gone: its queue is discarded, so that its senders are resumed.
+TEST_F(PfcTest, queue_of_a_port_that_accepts_no_frames_is_discarded) {
+  for (const bool up : {true, false}) {
+    SCOPED_TRACE(up);
+    make(lossless_ports(3, 10_Gbps, kSmall), cable(10_Gbps));
+    introduce({0, 1, 2});
+    wait(100us);
+    LineRateSource& sender = source(0, 1, 70);
+    gates_[1]->accepts = false;
+    gates_[1]->up = up;
+    wait(100us);
+    EXPECT_TRUE(sender.paused(runner_.now()));
+    EXPECT_GT(switch_->buffer_used(), 64U * 1024);
+    wait(5ms);
+    EXPECT_TRUE(sender.paused(runner_.now()));
+    wait(up ? Nanos{1s} : Nanos{20ms});
+    EXPECT_FALSE(sender.paused(runner_.now()));
+    EXPECT_EQ(switch_->buffer_used(), 0U);
+    EXPECT_EQ(dropped(1, DropReason::kPortRefused), 70U);
+    EXPECT_EQ(switch_->counters(1).queue_packets, 0U);
+    gates_[1]->accepts = gates_[1]->up = true;
+    heard(1);
+    say(0, 1, {.traffic_class = tos(kStorage)});
+    wait(10us);
+    EXPECT_EQ(heard(1).size(), 1U) << "works again";
+    sources_.clear();
+    switch_.reset();
+    gates_.clear();
+    links_.clear();
+    runner_ = VirtualRunner();
+  }
 }
 
 TEST_F(PfcTest, frames_beyond_the_headroom_are_dropped_at_the_ingress_port) {

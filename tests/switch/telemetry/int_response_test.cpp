@@ -33,6 +33,14 @@ TEST(RotatingBloom, retains_keys_for_one_to_two_periods) {
   }
 }
 
+// The workers of a switch that polls late process frames of several ports with times that overlap.
+TEST(RotatingBloom, earlier_times_do_not_remove_keys) {
+  RotatingBloom bloom(20us);
+  bloom.note(0x123456789abcdef0, 100us);
+  EXPECT_TRUE(bloom.has(0x123456789abcdef0, 0us));
+  EXPECT_TRUE(bloom.has(0x123456789abcdef0, 100us));
+}
+
 TEST(RotatingBloom, false_positive_rate_is_as_calculated) {
   Rng rng(2);
   RotatingBloom bloom(1s);
