@@ -368,7 +368,10 @@ TEST_F(PfcTest, replaced_pfc_frame_resumes_and_stops_the_right_classes) {
   fill(4);  // on the line, not accepted
   wait(1us);
   gates_[1]->accepts = true;
-  wait(1ms);  // both classes resume
+  send_pause(1, 4, 0xffff);
+  wait(200us);  // class 3 resumes
+  send_pause(1, 4, 0);
+  wait(200us);  // class 4 resumes
   gates_[0]->accepts = true;
   wait(1us);
   const auto rest = heard(0);
