@@ -12,6 +12,7 @@
 #include "cc/random_feedback.hpp"
 #include "congestion/flow_runner.hpp"
 #include "congestion/owned_flow.hpp"
+#include "support/sanitizer.hpp"
 
 namespace roci {
 namespace {
@@ -344,7 +345,7 @@ TEST(TraceTest, random_changes_yield_an_error_or_a_replayable_trace) {
   for (const roci_cc_plugin* plugin : test::every_plugin()) {
     const std::string whole = json_of(Drive(plugin->name, 1000).events(12).records());
     const std::string ring = json_of(Drive(plugin->name, 16).events(30).records());
-    for (int i = 0; i < 400; ++i) {
+    for (uint64_t i = 0; i < test::repetitions(400); ++i) {
       std::string bad = i % 2 == 0 ? whole : ring;
       for (uint64_t changes = 1 + rng() % 3; changes > 0; --changes) {
         const size_t at = rng() % bad.size();

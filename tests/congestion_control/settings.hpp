@@ -2,15 +2,12 @@
 #pragma once
 
 #include "congestion_control/fan_in.hpp"
+#include "support/sanitizer.hpp"
 
 namespace roci::test {
 
-// With a sanitizer each packet takes several times as long, so runs are shorter and have fewer flows.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSlowMachine = true;
-#else
-inline constexpr bool kSlowMachine = false;
-#endif
+// Runs are shorter and have fewer flows.
+inline constexpr bool kSlowMachine = kSanitized;
 
 // Records a result as a property of the test, which only `--gtest_output=json:` prints.
 template <class Value>

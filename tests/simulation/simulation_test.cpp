@@ -10,16 +10,12 @@
 
 #include "simulation/scenario/named_seeds.hpp"
 #include "simulation/scenario/seeds.hpp"
+#include "support/sanitizer.hpp"
 
 namespace roci::test {
 namespace {
 
-// With a sanitizer each seed takes several times as long.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kSeeds = 150;
-#else
-constexpr uint64_t kSeeds = 1000;
-#endif
+constexpr uint64_t kSeeds = kSanitized ? 150 : 1000;
 
 TEST(Simulation, scenarios_have_all_algorithms) {
   std::set<std::string> missing;

@@ -4,6 +4,7 @@
 
 #include "support/ports/frames.hpp"
 #include "support/ports/slow_poller.hpp"
+#include "support/sanitizer.hpp"
 #include "through_switch/fabric.hpp"
 #include "wire/net/pause.hpp"
 
@@ -189,11 +190,7 @@ class Star : public Fabric {
   std::unique_ptr<test::SlowPoller> slow_;
 };
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kPackets = 30'000;
-#else
-constexpr uint64_t kPackets = 200'000;
-#endif
+constexpr uint64_t kPackets = test::kSanitized ? 30'000 : 200'000;
 
 TEST(HostPfc, two_to_one_incast_loses_no_packet) {
   Star net;

@@ -16,6 +16,7 @@
 #include "port/dpdk/eal.hpp"
 #include "port/shm/shm_switch.hpp"
 #include "support/hosts/shm_hosts.hpp"
+#include "support/sanitizer.hpp"
 #include "switch/switch.hpp"
 
 namespace roci {
@@ -176,11 +177,7 @@ class TimeSlicedProcesses : public testing::Test {
 
 uint64_t seeds() {
   const char* given = std::getenv("ROCI_TURN_SEEDS");
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr uint64_t kSeeds = 1'000;
-#else
-  constexpr uint64_t kSeeds = 10'000;
-#endif
+  constexpr uint64_t kSeeds = test::kSanitized ? 1'000 : 10'000;
   return given != nullptr ? std::strtoull(given, nullptr, 10) : kSeeds;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/rng.hpp"
 #include "port/shm/shm_network.hpp"
+#include "support/sanitizer.hpp"
 
 namespace roci {
 namespace {
@@ -249,7 +250,7 @@ TEST_F(ShmDirectTest, matches_a_fifo_model_through_many_ring_wraps) {
     staged.clear();
     staged_bytes.clear();
   };
-  for (uint32_t round = 0; round < 20'000; ++round) {
+  for (uint32_t round = 0; round < test::repetitions(20'000); ++round) {
     const Bytes bytes = roce(static_cast<uint32_t>(rng.below(4300)), ++number);
     switch (rng.below(8)) {
       case 0:
@@ -295,7 +296,7 @@ TEST_F(ShmDirectTest, matches_a_fifo_model_through_many_ring_wraps) {
     ++received;
   }
   EXPECT_TRUE(model.empty());
-  EXPECT_GT(received, 8'000U);
+  EXPECT_GT(received, test::repetitions(8'000));
   EXPECT_EQ(unread(), 0U);
   EXPECT_EQ(ports_[1]->shm_stats().malformed, 0U);
 }

@@ -12,6 +12,7 @@
 #include "port/shm/shm_port.hpp"
 #include "port/shm/shm_switch.hpp"
 #include "support/ports/shm_scribbler.hpp"
+#include "support/sanitizer.hpp"
 
 namespace roci {
 namespace {
@@ -30,7 +31,7 @@ TEST(ShmHostile, reader_and_writer_stay_within_a_concurrently_modified_ring) {
   uint64_t sum = 0, frames = 0, written = 0;
   {
     const Scribbler hostile{[&](Rng& random) { scribble_ring(random, *control, memory.data(), kSize, 500); }};
-    for (uint64_t round = 0; hostile.continues(round, 300'000); ++round) {
+    for (uint64_t round = 0; hostile.continues(round, test::repetitions(300'000)); ++round) {
       const auto frame = reader.front();
       if (!frame.empty()) {
         ASSERT_TRUE(memory.contains(frame.data(), frame.size()));
@@ -122,7 +123,7 @@ TEST_F(ShmHostilePort, ports_tolerate_random_writes_by_another_process) {
   {
     constexpr std::array<uint32_t, kMembers> kSlots{0, 1, 2};
     const Scribbler hostile{[&](Rng& random) { scribble_slots(random, *segment_, kSlots); }};
-    for (uint64_t round = 0; hostile.continues(round, 4'000) && !HasFailure(); ++round) {
+    for (uint64_t round = 0; hostile.continues(round, test::repetitions(4'000)) && !HasFailure(); ++round) {
       now += Nanos{5'000};
       const uint32_t from = round % 2;
       auto frames = frames_of(from, *ports_[from], now);
@@ -170,7 +171,7 @@ TEST_F(ShmHostilePort, switch_and_member_ports_tolerate_random_writes_by_another
   {
     constexpr std::array<uint32_t, 3> kSlots{0, 1, kShmSwitchSlot};
     const Scribbler hostile{[&](Rng& random) { scribble_slots(random, *segment_, kSlots); }};
-    for (uint64_t round = 0; hostile.continues(round, 4'000) && !HasFailure(); ++round) {
+    for (uint64_t round = 0; hostile.continues(round, test::repetitions(4'000)) && !HasFailure(); ++round) {
       now += Nanos{5'000};
       const bool by_switch = round % 2 == 0;
       auto frames = frames_of(by_switch ? 1 : 0, by_switch ? *switch_ports[0] : *ports_[0], now);

@@ -9,6 +9,7 @@
 
 #include "base/rng.hpp"
 #include "port/guarded_memory.hpp"
+#include "support/sanitizer.hpp"
 
 namespace roci {
 namespace {
@@ -156,7 +157,7 @@ TEST_F(ShmRingTest, full_ring_rejects_frames_until_the_reader_releases_space) {
 
 TEST_F(ShmRingTest, has_space_agrees_with_reserve) {
   Rng rng{5};
-  for (int round = 0; round < 20'000; ++round) {
+  for (uint64_t round = 0; round < test::repetitions(20'000); ++round) {
     const auto bytes = static_cast<uint32_t>(rng.between(kShmLeastFrame, kShmMostFrame));
     const bool room = writer_->has_space(bytes);
     ASSERT_EQ(write(frame(bytes, 1)), room);

@@ -4,16 +4,12 @@
 
 #include "simulation/scenario/named_seeds.hpp"
 #include "simulation/scenario/seeds.hpp"
+#include "support/sanitizer.hpp"
 
 namespace roci::test {
 namespace {
 
-// With a sanitizer each seed takes several times as long.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kLinuxSeeds = 60;
-#else
-constexpr uint64_t kLinuxSeeds = 400;
-#endif
+constexpr uint64_t kLinuxSeeds = kSanitized ? 60 : 400;
 
 TEST(LinuxPeer, random_programs_complete_with_linux_and_rocinante_peers) {
   run_seeds(kLinuxSeeds, draw_linux_scenario);

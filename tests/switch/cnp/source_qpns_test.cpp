@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/sanitizer.hpp"
 #include "switch/qcn/cnm_bench.hpp"
 #include "wire/mad/capability_mad.hpp"
 #include "wire/roce/packet.hpp"
@@ -196,7 +197,7 @@ TEST(SourceQpns, learns_no_wrong_sender_among_many_flows_of_two_hosts) {
   std::vector<Psn> next(kFlows);
   for (Psn& psn : next) psn = Psn{static_cast<uint32_t>(rng.next())};
   std::vector<Psn> acked = next;
-  for (int round = 0; round < 200'000; ++round) {
+  for (int64_t round = 0; round < static_cast<int64_t>(test::repetitions(200'000)); ++round) {
     // Some flows send more than others.
     const auto i = static_cast<uint32_t>(rng.below(rng.chance(0.5) ? 8 : kFlows));
     const Nanos now{round * 100};

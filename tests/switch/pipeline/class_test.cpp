@@ -17,17 +17,20 @@ class ClassTest : public SwitchTest {
   // Offers frames of each class to port 1 at twice the port's rate for `span`.
   void offer(const std::vector<uint8_t>& classes, Nanos span, uint32_t payload = 64) {
     const Nanos end = runner_.now() + span;
-    for (uint32_t number = 0; runner_.now() < end; ++number) {
-      for (const uint8_t c : classes) {
-        send(0, test::roce_bytes({.destination = host_mac(1),
-                                  .source = host_mac(0),
-                                  .traffic_class = tos(c),
-                                  .payload = payload,
-                                  .number = number}));
-      }
+    std::vector<std::vector<uint8_t>> frames;
+    for (const uint8_t c : classes) frames.push_back(frame(tos(c), payload));
+    while (runner_.now() < end) {
+      for (const auto& bytes : frames) send(0, bytes);
       wait(BitsPerSec{1'000'000'000}.time_for(Bytes{payload + 58 + 24}));
-      heard(1);
+      discard(1);
     }
+  }
+  // From host 0 to host 1.
+  static std::vector<uint8_t> frame(uint8_t traffic_class, uint32_t payload = 64) {
+    return test::roce_bytes({.destination = host_mac(1),
+                             .source = host_mac(0),
+                             .traffic_class = traffic_class,
+                             .payload = payload});
   }
 };
 
@@ -111,20 +114,13 @@ TEST_F(ClassTest, bandwidth_shares_are_independent_of_frame_length) {
   config.buffer = {.size = 1_MiB, .alpha = 0.5};
   make(config);
   introduce({0, 1});
-  const auto both = [this](Nanos span) {
+  const auto both = [this, short_frame = frame(tos(0)), long_frame = frame(tos(1), 4000)](Nanos span) {
     const Nanos end = runner_.now() + span;
     while (runner_.now() < end) {
-      for (int i = 0; i < 12; ++i)
-        send(
-            0,
-            test::roce_bytes(
-                {.destination = host_mac(1), .source = host_mac(0), .traffic_class = tos(0), .payload = 64}));
-      send(
-          0,
-          test::roce_bytes(
-              {.destination = host_mac(1), .source = host_mac(0), .traffic_class = tos(1), .payload = 4000}));
+      for (int i = 0; i < 12; ++i) send(0, short_frame);
+      send(0, long_frame);
       wait(16us);
-      heard(1);
+      discard(1);
     }
   };
   both(10ms);
@@ -203,8 +199,8 @@ class MarkingTest : public ClassTest {
     // The queue is filled with test frames. AQM may drop some of them, so they are repeated until the queue has its
     // depth.
     introduce({0, 1});
-    const auto one = [&] {
-      send(0, test::roce_bytes({.destination = host_mac(1), .source = host_mac(0), .traffic_class = ecn}));
+    const auto one = [this, bytes = frame(ecn)] {
+      send(0, bytes);
       settle();
     };
     const SwitchPortCounters& counters = switch_->counters(1);
@@ -213,15 +209,15 @@ class MarkingTest : public ClassTest {
     const uint64_t marked = counters.classes[0].marked;
     const uint64_t dropped = counters.dropped(DropReason::kEarlyDrop);
     int asked = 0;
-    const Nanos frame = (1_Gbps).time_for(Bytes{kFrame + 24});
+    const Nanos each = (1_Gbps).time_for(Bytes{kFrame + 24});
     for (; asked < kPackets; ++asked) {
       const uint64_t before = counters.classes[0].queue_bytes;
       EXPECT_EQ(before, uint64_t{depth} * kFrame);
       one();
       // After a drop the depth is unchanged and the next frame follows at once. Otherwise one frame must leave first.
       if (counters.classes[0].queue_bytes != before) {
-        wait(frame);
-        heard(1);
+        wait(each);
+        discard(1);
       }
     }
     return {static_cast<double>(counters.classes[0].marked - marked) / asked,

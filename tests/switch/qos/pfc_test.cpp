@@ -1,5 +1,6 @@
 // Priority-based flow control: lossless operation and its effect on other traffic.
 #include "support/ports/line_rate_source.hpp"
+#include "support/sanitizer.hpp"
 #include "switch/switch_bench.hpp"
 
 namespace roci {
@@ -11,11 +12,7 @@ constexpr uint8_t kStorage = 3;  // the lossless class
 constexpr uint32_t kPacketPayload = 1024;
 constexpr uint32_t kFrameBytes = kPacketPayload + 58;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kManyPackets = 100'000;
-#else
-constexpr uint64_t kManyPackets = 1'000'000;
-#endif
+constexpr uint64_t kManyPackets = test::kSanitized ? 100'000 : 1'000'000;
 
 class PfcTest : public SwitchTest {
  protected:

@@ -17,17 +17,14 @@
 
 #include "engine/management/extension_terms.hpp"
 #include "engine/management/peer_knowledge.hpp"
+#include "support/sanitizer.hpp"
 #include "transport/queue_pair/auth_history.hpp"
 
 namespace roci::test {
 namespace {
 
 // With ASan or TSan the model is ten times slower, and covers nothing more.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSmall = true;
-#else
-constexpr bool kSmall = false;
-#endif
+constexpr bool kSmall = kSanitized;
 
 constexpr uint8_t kIncarnations = 2;  // starts of a host
 constexpr uint8_t kQuestions = 2;     // most requests of an incarnation

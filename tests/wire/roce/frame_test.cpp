@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "support/sanitizer.hpp"
 #include "wire/headers/checksum.hpp"
 #include "wire/icrc/icrc.hpp"
 #include "wire/roce/packet_fields.hpp"
@@ -96,7 +97,7 @@ TEST(FrameParser, headers_beyond_first_segment_are_reported_truncated) {
 TEST(FrameParser, randomly_changed_frames_are_parsed_safely) {
   Rng rng{10};
   unsigned accepted = 0;
-  for (int round = 0; round < 30'000; ++round) {
+  for (uint64_t round = 0; round < test::repetitions(30'000); ++round) {
     const auto table = opcode_table();
     const Packet p = test::random_packet(rng, table[rng.below(table.size())].opcode, rng.chance(0.5),
                                          static_cast<unsigned>(rng.below(3)), rng.below(40));
@@ -113,8 +114,8 @@ TEST(FrameParser, randomly_changed_frames_are_parsed_safely) {
     if (parse_frame(frame.data.get(), frame.length, frame.length).kind == FrameKind::kRoce) ++accepted;
   }
   // The test is meaningful only if both outcomes are frequent.
-  EXPECT_GT(accepted, 3000U);
-  EXPECT_LT(accepted, 27'000U);
+  EXPECT_GT(accepted, test::repetitions(3000));
+  EXPECT_LT(accepted, test::repetitions(27'000));
 }
 
 // Applies to hosts without an agreement, to switches, and to all callers that do not request private opcodes.

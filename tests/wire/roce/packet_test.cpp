@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/sanitizer.hpp"
 #include "wire/icrc/icrc.hpp"
 #include "wire/roce/packet_fields.hpp"
 #include "wire/wire_test_support.hpp"
@@ -192,7 +193,8 @@ TEST(PacketFields, differences_name_the_field_of_a_changed_byte) {
   for (const OpcodeInfo& info : opcode_table()) {
     const Packet packet = random_packet(rng, info.opcode, rng.chance(0.5), 1, 5);
     const ByteVector bytes = encode_packet(packet);
-    for (uint32_t at = 0; at < bytes.size(); ++at) {
+    for (uint32_t at = 0; at < bytes.size();
+         at += test::kSanitized ? static_cast<uint32_t>(rng.between(1, 7)) : 1U) {
       ByteVector changed = bytes;
       changed[at] ^= static_cast<uint8_t>(rng.between(1, 255));
       const auto decoded = decode_packet(changed);

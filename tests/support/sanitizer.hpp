@@ -1,0 +1,17 @@
+// Sizes of tests that run with a sanitizer, with which the same code takes several times as long.
+#pragma once
+
+#include <cstdint>
+
+namespace roci::test {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+// Number of repetitions of a random test.
+constexpr uint64_t repetitions(uint64_t number) { return kSanitized ? number / 4 : number; }
+
+}  // namespace roci::test
