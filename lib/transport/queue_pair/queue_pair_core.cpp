@@ -149,6 +149,8 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
     case IBV_WR_ATOMIC_WRITE:
       break;
     case IBV_WR_BIND_MW:
+      if (wr.bind_mw.mw == nullptr) return EINVAL;
+      [[fallthrough]];
     case IBV_WR_LOCAL_INV:
       *length = 0;
       return service_has(config.type, wr.opcode) ? 0 : EINVAL;
@@ -227,7 +229,7 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad, Posting posti
     wqe.length = static_cast<uint32_t>(length);
     wqe.immediate = wr->imm_data;
     if (wqe.is_local()) {
-      if (!take_local_operation(wqe, *wr)) return refuse(wr, EINVAL);
+      take_local_operation(wqe, *wr);
       trace::send_posted(config.number.value(), wr->wr_id, wr->opcode, static_cast<uint32_t>(length));
       send_queue.publish();
       continue;
