@@ -433,7 +433,8 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       attached_->worker->make_ready(*attached_);
       break;
     case IBV_QPS_SQD:
-      core.drain_sends((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0);
+      core.drain_sends((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0,
+                       host_->events(), attached_->worker->counters());
       attached_->worker->make_ready(*attached_);
       break;
     default:

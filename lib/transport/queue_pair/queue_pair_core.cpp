@@ -338,10 +338,12 @@ void QueuePairCore::to_ready_to_send(Psn first) {
   set_state(IBV_QPS_RTS);
 }
 
-void QueuePairCore::drain_sends(bool notify) {
-  draining_ = true;
+void QueuePairCore::drain_sends(bool notify, EventSink& events, Counters& counters) {
+  draining_ = is_sending();
   notify_drained_ = notify;
   set_state(IBV_QPS_SQD);
+  if (draining_ || !notify) return;
+  if (!events.raise({IBV_EVENT_SQ_DRAINED, object()})) counters.add(Counter::kEventsLost);
 }
 
 void QueuePairCore::on_drained(TransportContext& context) {
@@ -471,7 +473,7 @@ void QueuePairCore::check_completion_queues(TransportContext& context) {
 }
 
 void QueuePairCore::raise(TransportContext& context, ibv_event_type type) const {
-  context.raise(type, {EventSource::kQueuePair, config.number.value(), config.context});
+  context.raise(type, object());
 }
 
 }  // namespace roci
