@@ -324,6 +324,11 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
   if ((mask & IBV_QP_PKEY_INDEX) != 0) ROCI_TRY(check_range("pkey_index", attr.pkey_index, 0));
   if ((mask & IBV_QP_PORT) != 0 && attr.port_num != 1)
     return fail("queue pair: port " + std::to_string(attr.port_num) + " does not exist; the only port is 1");
+  if ((mask & IBV_QP_PATH_MIG_STATE) != 0 && attr.path_mig_state != IBV_MIG_MIGRATED) {
+    return fail("queue pair: path_mig_state " + std::to_string(attr.path_mig_state) +
+                    "; only MIGRATED (0) is allowed, since RoCE devices do not support path migration",
+                EOPNOTSUPP);
+  }
   attached_->worker->withdraw_grants(*attached_);
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0) next.access = static_cast<int>(attr.qp_access_flags);
   if ((mask & IBV_QP_QKEY) != 0) next.qkey = QKey{attr.qkey};
