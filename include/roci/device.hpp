@@ -198,6 +198,9 @@ class ProtectionDomain {
   [[nodiscard]] Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length,
                                                                       uint64_t iova, int access);
   // As ibv_alloc_mw: a window that permits no access until it is bound.
+  // As ibv_alloc_null_mr: a region without memory, whose L_Key is valid in scatter lists for any address. Reads return
+  // zeros, and writes are discarded. It has no R_Key, and cannot be re-registered.
+  [[nodiscard]] Result<std::unique_ptr<MemoryRegion>> allocate_null_region();
   [[nodiscard]] Result<std::unique_ptr<MemoryWindow>> allocate_window(ibv_mw_type type);
   // Creates a queue pair of type RC, UC, UD, RAW_PACKET or XRC_SEND. `init->cap` is set to the actual capabilities, at
   // least those requested. With a shared receive queue init->cap.max_recv_* are set to 0; init->srq is not used and must be null.

@@ -59,6 +59,11 @@ int bind_mw(ibv_qp* qp, ibv_mw* handle, ibv_mw_bind* bind) {
 
 // Pages are faulted in on access. The advice only faults them in earlier.
 int advise_mr(ibv_pd*, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge* list, uint32_t count) {
+ibv_mr* alloc_null_mr(ibv_pd* pd) {
+  if (const int code = check_handle<Pd>(pd); code != 0) return refuse(code);
+  return hand_out(pd, of<Pd>(pd).domain->allocate_null_region());
+}
+
   if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
       advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
     return refuse_with(EOPNOTSUPP);
