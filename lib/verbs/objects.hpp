@@ -144,6 +144,7 @@ struct Wq {
   std::unique_ptr<QueuePair> queue_pair;
   ReferenceCount users{0};  // tables, each as often as it names the queue
 };
+  UnackedEvents async_events{verbs.mutex, verbs.cond, verbs.events_completed};
 
 // Indirection table of receive side scaling.
 struct IndirectionTable {

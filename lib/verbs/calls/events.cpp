@@ -6,6 +6,7 @@
 #include "verbs/process/fork_guard.hpp"
 #include "verbs/waiting.hpp"
 
+#include "verbs/live_handles.hpp"
 using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 
@@ -18,6 +19,14 @@ void name_object(const AsyncEvent& from, ibv_async_event& event) {
       Qp& qp = *static_cast<Qp*>(from.object.context);
       qp.async_events.count_delivered();
       event.element.qp = qp.handle();
+      if (LiveHandles<Wq>::table().contains(from.object.context)) {
+        Wq& wq = *static_cast<Wq*>(from.object.context);
+        wq.async_events.count_delivered();
+        // No other event exists for a queue pair that only receives raw packets.
+        event.event_type = IBV_EVENT_WQ_FATAL;
+        event.element.wq = &wq.verbs;
+        break;
+      }
       break;
     }
     case EventSource::kCompletionQueue: {
@@ -78,6 +87,9 @@ void ibv_ack_async_event(ibv_async_event* event) {
       of<Srq>(event->element.srq).async_events.note_acknowledged(1);
       break;
     default:
+      break;
+    case IBV_EVENT_WQ_FATAL:
+      of<Wq>(event->element.wq).async_events.note_acknowledged(1);
       break;
   }
 }
