@@ -1,12 +1,15 @@
 // Asynchronous events of a context.
 #include <infiniband/verbs.h>
 
+#include <memory>
+
+#include "device/api/events.hpp"
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
+#include "verbs/live_handles.hpp"
 #include "verbs/process/fork_guard.hpp"
 #include "verbs/waiting.hpp"
 
-#include "verbs/live_handles.hpp"
 using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 
@@ -16,9 +19,6 @@ namespace {
 void name_object(const AsyncEvent& from, ibv_async_event& event) {
   switch (from.object.source) {
     case EventSource::kQueuePair: {
-      Qp& qp = *static_cast<Qp*>(from.object.context);
-      qp.async_events.count_delivered();
-      event.element.qp = qp.handle();
       if (LiveHandles<Wq>::table().contains(from.object.context)) {
         Wq& wq = *static_cast<Wq*>(from.object.context);
         wq.async_events.count_delivered();
@@ -27,6 +27,9 @@ void name_object(const AsyncEvent& from, ibv_async_event& event) {
         event.element.wq = &wq.verbs;
         break;
       }
+      Qp& qp = *static_cast<Qp*>(from.object.context);
+      qp.async_events.count_delivered();
+      event.element.qp = qp.handle();
       break;
     }
     case EventSource::kCompletionQueue: {
@@ -53,6 +56,7 @@ extern "C" {
 int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
   if (const int code = refuse_child(); code != 0) return errno = code, -1;
   Device& device = *Context::of(context).device;
+  const std::shared_ptr<EventQueue> events = device.events();
   for (;;) {
     {
       const std::scoped_lock guard(Context::of(context).async_events);
@@ -63,7 +67,9 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
         return 0;
       }
     }
-    if (const int code = wait_readable(device, context->async_fd); code != 0) return errno = code, -1;
+    if (const int code = wait_readable(device, context->async_fd, events->blocked()); code != 0)
+      return errno = code, -1;
+    if (!is_context(*context)) return errno = EBADF, -1;  // closed meanwhile
   }
 }
 
@@ -82,14 +88,14 @@ void ibv_ack_async_event(ibv_async_event* event) {
     case IBV_EVENT_QP_LAST_WQE_REACHED:
       of<Qp>(event->element.qp).async_events.note_acknowledged(1);
       break;
+    case IBV_EVENT_WQ_FATAL:
+      of<Wq>(event->element.wq).async_events.note_acknowledged(1);
+      break;
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED:
       of<Srq>(event->element.srq).async_events.note_acknowledged(1);
       break;
     default:
-      break;
-    case IBV_EVENT_WQ_FATAL:
-      of<Wq>(event->element.wq).async_events.note_acknowledged(1);
       break;
   }
 }
