@@ -32,6 +32,7 @@ class CompletionChannel {
   std::optional<EventObject> get_event();
   // Number of completion queues on this channel.
   [[nodiscard]] uint32_t users() const;
+  [[nodiscard]] ChannelQueue& queue() { return *queue_; }  // internal
 
  private:
   friend class Device;

@@ -169,7 +169,8 @@ class Device {
   // Congestion control state of each flow, ordered by queue pair number.
   [[nodiscard]] std::vector<CongestionFlowReport> congestion_report() const;
 
-  [[nodiscard]] Host& host() { return *host_; }  // internal
+  [[nodiscard]] Host& host() { return *host_; }                                  // internal
+  [[nodiscard]] const std::shared_ptr<EventQueue>& events() { return events_; }  // internal
 
  private:
   friend struct DeviceCreation;
@@ -197,6 +198,9 @@ class ProtectionDomain {
   // The same, with addresses from `iova` in work requests (ibv_reg_mr_iova).
   [[nodiscard]] Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length,
                                                                       uint64_t iova, int access);
+  // As ibv_alloc_null_mr: a region without memory, whose L_Key is valid in scatter lists for any address. Reads return
+  // zeros, and writes are discarded. It has no R_Key, and cannot be re-registered.
+  [[nodiscard]] Result<std::unique_ptr<MemoryRegion>> allocate_null_region();
   // As ibv_alloc_mw: a window that permits no access until it is bound.
   [[nodiscard]] Result<std::unique_ptr<MemoryWindow>> allocate_window(ibv_mw_type type);
   // Creates a queue pair of type RC, UC, UD, RAW_PACKET or XRC_SEND. `init->cap` is set to the actual capabilities, at

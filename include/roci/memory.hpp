@@ -26,6 +26,7 @@ class MemoryRegion {
   [[nodiscard]] uint32_t rkey() const { return verbs_.rkey; }
   // Address of the first byte in work requests: address(), unless another one was registered.
   [[nodiscard]] uint64_t iova() const { return iova_; }
+  [[nodiscard]] int access() const { return access_; }  // ibv_access_flags
 
   // As ibv_dereg_mr: as the destructor, but fails with EBUSY while windows are bound to the region (IBTA 11.2.8.4).
   [[nodiscard]] Status deregister();

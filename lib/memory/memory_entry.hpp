@@ -1,4 +1,4 @@
-// Entry of the memory table for one key index: a memory region or a memory window (IBTA 10.6.2, 10.6.7).
+// Entry of the memory table for one key index: a memory region, a null region or a memory window (IBTA 10.6.2, 10.6.7).
 #pragma once
 
 #include <atomic>
@@ -31,19 +31,23 @@ struct MemoryArea {
   Qpn qp{0};
 };
 
-enum class EntryKind : uint8_t { kRegion, kWindowType1, kWindowType2 };
+// kNull: a region without memory, for scatter lists only. Reads return zeros, writes are discarded.
+enum class EntryKind : uint8_t { kRegion, kWindowType1, kWindowType2, kNull };
 
 // Region or window. A region changes only while no worker reads it. A window is bound and unbound by work requests on
 // one worker while others read it. A sequence number, odd during a change, makes readers retry.
 class MemoryEntry {
  public:
-  MemoryEntry(EntryKind of, const MemoryArea& area) : kind(of), pd(area.pd), region_(area) { write(area); }
+  MemoryEntry(EntryKind of, const MemoryArea& area) : kind(of), pd(area.pd), region_(area) {
+    if (of != EntryKind::kNull) write(area);  // read() of a null region returns key 0, so it has no R_Key
+  }
 
   const EntryKind kind;
   PdNumber pd;  // changes only while no worker reads it
-  [[nodiscard]] bool is_window() const { return kind != EntryKind::kRegion; }
+  [[nodiscard]] bool is_region() const { return kind == EntryKind::kRegion; }
+  [[nodiscard]] bool is_window() const { return !is_region() && kind != EntryKind::kNull; }
 
-  // For regions.
+  // For regions, and for the key and the domain of null regions.
   [[nodiscard]] const MemoryArea& region() const { return region_; }
   void change_region(const MemoryArea& area) {
     region_ = area;

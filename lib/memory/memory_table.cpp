@@ -73,6 +73,15 @@ Result<MemoryKey> MemoryTable::add(PdNumber pd, void* address, uint64_t length, 
   return key;
 }
 
+Result<MemoryKey> MemoryTable::add_null(PdNumber pd) {
+  ROCI_TRY(check_capacity());
+  MemoryKey key{0};
+  do {
+    key = random_key();
+  } while (!insert(EntryKind::kNull, {.key = key, .pd = pd}));
+  return key;
+}
+
 Status MemoryTable::add_at(MemoryKey key, PdNumber pd, uint64_t va, void* host, uint64_t length, int access) {
   ROCI_TRY(check_region(host, va, length, access));
   ROCI_TRY(check_capacity());
@@ -87,7 +96,9 @@ Status MemoryTable::replace(MemoryKey key, PdNumber pd, void* address, uint64_t 
                             int access) {
   ROCI_TRY(check_region(address, iova, length, access));
   ROCI_TRY(check_removable(key));
-  table_.find(key_index(key))->change_region(area_of(key, pd, address, length, iova, access));
+  MemoryEntry& entry = *table_.find(key_index(key));
+  if (!entry.is_region()) return fail("memory region: a null region cannot be re-registered");
+  entry.change_region(area_of(key, pd, address, length, iova, access));
   return {};
 }
 
@@ -150,12 +161,19 @@ AccessOutcome MemoryTable::check_area(const MemoryArea& area, MemoryKey key, PdN
   return AccessOutcome::kAllowed;
 }
 
+// Windows have no L_Key.
+AccessOutcome MemoryTable::check_without_region(const MemoryEntry* entry, MemoryKey key, PdNumber pd) {
+  if (entry == nullptr || entry->is_window() || entry->region().key != key) return AccessOutcome::kUnknownKey;
+  return entry->pd == pd ? AccessOutcome::kNull : AccessOutcome::kWrongDomain;
+}
+
 AccessOutcome MemoryTable::check(MemoryKey key, PdNumber pd, uint64_t va, uint64_t length, Access needed,
                                  uint8_t** where) const {
   *where = nullptr;
   if (length == 0) return AccessOutcome::kAllowed;
   const MemoryEntry* entry = table_.find(key_index(key));
-  if (entry == nullptr || entry->is_window()) return AccessOutcome::kUnknownKey;  // windows have no L_Key
+  if (entry == nullptr || !entry->is_region()) [[unlikely]]
+    return check_without_region(entry, key, pd);
   return check_area(entry->region(), key, pd, va, length, needed, where);
 }
 
@@ -165,7 +183,7 @@ AccessOutcome MemoryTable::check_remote(MemoryKey key, const Accessor& accessor,
   if (length == 0) return AccessOutcome::kAllowed;
   const MemoryEntry* entry = table_.find(key_index(key));
   if (entry == nullptr) return AccessOutcome::kUnknownKey;
-  if (!entry->is_window()) return check_area(entry->region(), key, accessor.pd, va, length, needed, where);
+  if (entry->is_region()) return check_area(entry->region(), key, accessor.pd, va, length, needed, where);
   const MemoryArea area = entry->read();
   if (entry->kind == EntryKind::kWindowType2 && area.key == key && area.qp != accessor.qp)
     return AccessOutcome::kWrongQueuePair;
@@ -175,7 +193,7 @@ AccessOutcome MemoryTable::check_remote(MemoryKey key, const Accessor& accessor,
 AccessOutcome MemoryTable::check_remote_key(MemoryKey key, const Accessor& accessor, Access needed) const {
   const MemoryEntry* entry = table_.find(key_index(key));
   if (entry == nullptr) return AccessOutcome::kUnknownKey;
-  const MemoryArea area = entry->is_window() ? entry->read() : entry->region();
+  const MemoryArea area = entry->is_region() ? entry->region() : entry->read();
   if (entry->kind == EntryKind::kWindowType2 && area.key == key && area.qp != accessor.qp)
     return AccessOutcome::kWrongQueuePair;
   uint8_t* where = nullptr;
@@ -184,7 +202,7 @@ AccessOutcome MemoryTable::check_remote_key(MemoryKey key, const Accessor& acces
 
 const MemoryArea* MemoryTable::find_region(MemoryKey key) const {
   const MemoryEntry* const entry = table_.find(key_index(key));
-  return entry == nullptr || entry->is_window() || entry->region().key != key ? nullptr : &entry->region();
+  return entry == nullptr || !entry->is_region() || entry->region().key != key ? nullptr : &entry->region();
 }
 
 }  // namespace roci

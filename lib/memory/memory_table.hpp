@@ -31,7 +31,8 @@ enum class AccessOutcome : uint8_t {
   kWrongDomain,
   kWrongQueuePair,
   kNotPermitted,
-  kOutOfRange
+  kOutOfRange,
+  kNull,  // a null region: permitted, without memory
 };
 
 // Queue pair that accesses memory remotely, or that changes windows.
@@ -98,6 +99,8 @@ class MemoryTable {
   // Removes a region or window, even if it is bound; windows on a region are unbound. Returns false for an unknown key.
   bool remove(MemoryKey key);
 
+  // Adds a null region: its key permits local access to any range, without memory. ENOMEM if the table is full.
+  Result<MemoryKey> add_null(PdNumber pd);
   // Adds an unbound window; `type` is 1 or 2. ENOMEM if the table is full.
   Result<MemoryKey> add_window(PdNumber pd, int type);
   // Unbinds all windows of a queue pair that is destroyed. Only the token of its worker is required.
@@ -120,7 +123,7 @@ class MemoryTable {
   // Checks whether `accessor` may use the key of a region or window at all, whichever its range is.
   AccessOutcome check_remote_key(MemoryKey key, const Accessor& accessor, Access needed) const;
 
-  // Region of a key; null if the key is unknown or belongs to a window.
+  // Region of a key; null if the key is unknown or belongs to a window or a null region.
   [[nodiscard]] const MemoryArea* find_region(MemoryKey key) const;
 
   [[nodiscard]] size_t size() const { return table_.size(); }
@@ -132,6 +135,7 @@ class MemoryTable {
   BindOutcome check_bind(const Accessor& accessor, const WindowBind& request, const MemoryEntry& window,
                          const MemoryEntry* region) const;
   void unbind(MemoryEntry& window);
+  static AccessOutcome check_without_region(const MemoryEntry* entry, MemoryKey key, PdNumber pd);
   static AccessOutcome check_area(const MemoryArea& area, MemoryKey key, PdNumber pd, uint64_t va,
                                   uint64_t length, Access needed, uint8_t** where);
 

@@ -49,7 +49,7 @@ BindOutcome MemoryTable::check_bind(const Accessor& accessor, const WindowBind& 
   if (window.pd != accessor.pd) return BindOutcome::kWrongDomain;                     // C10-72
   if (type2 && window.bound_to != nullptr) return BindOutcome::kStillBound;           // o10-37.2.30
   if (request.length == 0) return type2 ? BindOutcome::kEmpty : BindOutcome::kBound;  // o10-37.2.40
-  if (region == nullptr || region->is_window() || region->region().key != request.region)
+  if (region == nullptr || !region->is_region() || region->region().key != request.region)
     return BindOutcome::kUnknownRegion;
   const MemoryArea& area = region->region();
   if (area.pd != accessor.pd) return BindOutcome::kWrongDomain;                   // C10-72

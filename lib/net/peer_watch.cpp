@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "base/log.hpp"
+#include "base/os/event_descriptor.hpp"
 #include "base/os/file_lock.hpp"
 #include "base/os/quiet_signals.hpp"
 #include "net/net_switch.hpp"
@@ -58,7 +59,7 @@ void PeerWatch::on_contact(uint32_t slot, const ShmPort::Owner& owner) {
     const std::scoped_lock guard(contacts_mutex_);
     contacts_.emplace_back(slot, owner);
   }
-  eventfd_write(event_, 1);
+  add_to_eventfd(event_);
 }
 
 void PeerWatch::run() {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/os/event_descriptor.hpp"
 #include "rdmacm/addresses.hpp"
 #include "rdmacm/id.hpp"
 #include "rdmacm/queue_pair.hpp"
@@ -25,9 +26,7 @@ std::unique_ptr<CmEvent> take(Channel& channel, size_t at) {
   std::unique_ptr<CmEvent> event = std::move(channel.events[at]);
   channel.events.erase(channel.events.begin() + static_cast<ptrdiff_t>(at));
   --event->id->queued;
-  eventfd_t ignored = 0;
-  if (channel.events.empty())
-    eventfd_read(channel.verbs.fd, &ignored);  // fails only if the program closed it
+  if (channel.events.empty()) read_eventfd(channel.verbs.fd);  // fails only if the program closed it
   return event;
 }
 
@@ -72,17 +71,41 @@ void block_if_destroyed(const Channel& channel) {
   while (channel.destroyed) pause();
 }
 
-// Blocks until an event may be available. Returns false with errno EAGAIN on a non-blocking channel, or EINTR after a
-// signal.
-bool wait_for_event(const Channel& channel) {
-  if ((fcntl(channel.verbs.fd, F_GETFL) & O_NONBLOCK) != 0) {
-    errno = EAGAIN;
-    return false;
-  }
+// Blocks until an event may be available. Returns 0, EAGAIN on a non-blocking channel, or EINTR after a signal whose
+// handler was installed without SA_RESTART.
+int wait_for_event(Channel& channel) {
+  if ((fcntl(channel.verbs.fd, F_GETFL) & O_NONBLOCK) != 0) return EAGAIN;
   if (cm::Service* const service = channel.service.load(std::memory_order_relaxed); service != nullptr)
     service->expect_block();
   pollfd readable{channel.verbs.fd, POLLIN, 0};
-  return poll(&readable, 1, -1) >= 0;
+  return channel.blocked.wait([&readable] { return poll(&readable, 1, 0) > 0; });
+}
+
+// Ends a begin_read(), also when the program cancels the thread.
+struct ReadEnd {
+  Channel& channel;
+  ~ReadEnd() { ChannelTable::instance().end_read(channel); }
+};
+
+// Takes the oldest event, and waits for one if necessary. Returns 0 or an errno.
+int wait_and_take(Channel& channel, std::unique_ptr<CmEvent>& taken) {
+  const ReadEnd end{channel};
+  for (;;) {
+    block_if_destroyed(channel);
+    {
+      const std::scoped_lock guard(channel.mutex);
+      if (!channel.events.empty()) {
+        taken = take(channel, 0);
+        const std::scoped_lock counted(taken->id->mutex);
+        ++taken->id->reported;
+        return 0;
+      }
+    }
+    if (const int code = wait_for_event(channel); code != 0) {
+      block_if_destroyed(channel);
+      return code;
+    }
+  }
 }
 
 // Removes the events that the program has not fetched, and the ids of connection requests among them.
@@ -165,7 +188,8 @@ void Channel::push(std::unique_ptr<CmEvent> event) {
   const std::scoped_lock guard(mutex);
   ++event->id->queued;
   events.push_back(std::move(event));
-  if (events.size() == 1) eventfd_write(verbs.fd, 1);  // fails only if the program closed it
+  if (events.size() == 1) add_to_eventfd(verbs.fd);  // fails only if the program closed it
+  blocked.wake();
 }
 
 void Id::push(std::unique_ptr<CmEvent> event) {
@@ -244,33 +268,13 @@ rdma_event_channel* rdma_create_event_channel() {
 void rdma_destroy_event_channel(rdma_event_channel* channel) {
   const int fd = channel->fd;
   ChannelTable::instance().remove(Channel::of(channel));
-  close(fd);  // ends the poll() of a thread that reads
+  close(fd);
 }
 
 int rdma_get_cm_event(rdma_event_channel* of, rdma_cm_event** event) {
-  ChannelTable& table = ChannelTable::instance();
-  Channel& channel = Channel::of(of);
-  if (!table.begin_read(&channel)) return failed(EBADF);
+  if (!ChannelTable::instance().begin_read(&Channel::of(of))) return failed(EBADF);
   std::unique_ptr<CmEvent> taken;
-  while (taken == nullptr) {
-    block_if_destroyed(channel);
-    {
-      const std::scoped_lock guard(channel.mutex);
-      if (!channel.events.empty()) {
-        taken = take(channel, 0);
-        const std::scoped_lock counted(taken->id->mutex);
-        ++taken->id->reported;
-        continue;
-      }
-    }
-    if (!wait_for_event(channel)) {
-      const int error = errno;
-      block_if_destroyed(channel);
-      table.end_read(channel);
-      return failed(error);
-    }
-  }
-  table.end_read(channel);
+  if (const int error = wait_and_take(Channel::of(of), taken); error != 0) return failed(error);
   if (taken->verbs.event == RDMA_CM_EVENT_CONNECT_RESPONSE) finish_connection(*taken);
   if (taken->verbs.event == RDMA_CM_EVENT_CONNECT_REQUEST) finish_request(Id::of(taken->verbs.id));
   // Flushes the receive requests of the program.

@@ -79,6 +79,8 @@ struct Channel {
   // removed.
   std::mutex mutex;
   std::vector<Cq*> queues;
+  uint32_t readers = 0;    // threads in ibv_get_cq_event()
+  bool destroyed = false;  // the last reader frees the channel
 };
 
 // Counts delivered asynchronous and completion events, which must be acknowledged before their object is destroyed.
@@ -142,6 +144,7 @@ struct SendList {
 struct Wq {
   ibv_wq verbs{};
   std::unique_ptr<QueuePair> queue_pair;
+  UnackedEvents async_events{verbs.mutex, verbs.cond, verbs.events_completed};
   ReferenceCount users{0};  // tables, each as often as it names the queue
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/rng.hpp"
 #include "support/hosts/two_hosts.hpp"
+#include "support/process/pending_cancellation.hpp"
 
 namespace roci::test {
 namespace {
@@ -31,6 +32,16 @@ TEST(Events, are_returned_in_order_and_make_the_descriptor_readable) {
   EXPECT_EQ(queue->take()->object.number, 2U);
   EXPECT_FALSE(readable(*queue));
   EXPECT_FALSE(queue->take());
+}
+
+TEST(Events, are_not_lost_when_threads_are_canceled) {
+  const auto queue = must(EventQueue::create());
+  EXPECT_TRUE(returns_with_pending_cancellation([&] { queue->raise(qp_event(1)); }));
+  EXPECT_TRUE(readable(*queue));
+  bool taken = false;
+  EXPECT_TRUE(returns_with_pending_cancellation([&] { taken = queue->take().has_value(); }));
+  EXPECT_TRUE(taken);
+  EXPECT_FALSE(readable(*queue));
 }
 
 TEST(Events, are_not_queued_again_while_an_identical_one_is_queued) {

@@ -121,6 +121,28 @@ TEST_P(SharedMemory, writes_of_many_lengths_change_exactly_their_bytes) {
   EXPECT_EQ(placed(), places() ? id : 0U);
 }
 
+// The second length has more pieces of a null region than a request has elements.
+TEST_P(SharedMemory, write_from_a_null_region_writes_zeros) {
+  be_granted();
+  const auto null = must(a_.pd->allocate_null_region());
+  for (const uint32_t length : {100'000U, 200'000U}) {
+    std::ranges::fill(b_.memory, uint8_t{0xee});
+    ibv_sge sge{0, length, null->lkey()};
+    ibv_send_wr wr{};
+    wr.wr_id = 5;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.wr.rdma = {.remote_addr = b_.address(0), .rkey = b_.region->rkey()};
+    ASSERT_EQ(a_.qp->post_send(&wr, nullptr), 0);
+    expect_success({5});
+    const auto zeros = std::span(b_.memory).first(length);
+    EXPECT_TRUE(std::ranges::all_of(zeros, [](uint8_t byte) { return byte == 0; }));
+    EXPECT_EQ(b_.memory[length], 0xee);
+  }
+  EXPECT_EQ(placed(), places() ? 1U : 0U);
+}
+
 TEST_P(SharedMemory, sends_reads_and_writes_transfer_the_correct_bytes) {
   Rng rng{3};
   for (uint32_t round = 0; round < 200; ++round) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks docs/verbs.md, docs/robustness.md, docs/security.md and docs/interop.md against the sources: every test named
-there exists, docs/verbs.md contains every name of the verbs header and every wire opcode, and each row of the table of
+there exists, docs/verbs.md contains every name and call of the verbs header and every wire opcode, and each row of the table of
 allocations in docs/robustness.md has a limit, a counter and a test.
 
 usage: check_verbs.py [infiniband/verbs.h [repository]]
@@ -17,6 +17,10 @@ ENUMS = ("ibv_wr_opcode", "ibv_wc_status", "ibv_wc_opcode", "ibv_wc_flags", "ibv
          "ibv_access_flags", "ibv_send_flags", "ibv_qp_state", "ibv_qp_type", "ibv_mig_state", "ibv_mw_type",
          "ibv_rereg_mr_flags", "ibv_srq_attr_mask")
 STRUCTS = ("ibv_qp_attr", "ibv_qp_init_attr", "ibv_device_attr", "ibv_port_attr", "ibv_srq_attr", "ibv_wc")
+# Not calls of a device: conversions, texts of values, and functions of providers.
+OTHER_CALLS = {"ibv_cq_ex_to_cq", "ibv_event_type_str", "ibv_flow_label_to_udp_sport", "ibv_inc_rkey",
+               "ibv_is_qpt_supported", "ibv_node_type_str", "ibv_port_state_str", "ibv_qp_to_qp_ex", "ibv_rate_to_mbps",
+               "ibv_rate_to_mult", "ibv_resolve_eth_l2_from_gid", "ibv_static_providers", "ibv_wc_status_str"}
 PAGES = ("docs/verbs.md", "docs/robustness.md", "docs/security.md")
 SHORT_NAMES = "docs/interop.md"  # names tests without their program
 ALLOCATIONS = "## Allocations by unauthenticated senders"
@@ -32,6 +36,13 @@ def enumerators(header, enum):
 def fields(header, struct):
     body = re.search(rf"struct\s+{struct}\s*\{{(.*?)^\}};", header, re.DOTALL | re.MULTILINE)
     return re.findall(r"(\w+)(?:\[\w+\])?;", body.group(1)) if body else []
+
+
+def calls(header):
+    """Functions that the header declares or defines, except OTHER_CALLS. `ibv_wc_read_*` counts as one."""
+    header = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    found = re.findall(r"^(?:static inline )?(?:const )?(?:struct |enum )?\w+[\s*]+(ibv_\w+)\s*\(", header, re.MULTILINE)
+    return sorted({re.sub(r"^(ibv_wc_read)_\w+", r"\1_", name) for name in found if name not in OTHER_CALLS})
 
 
 def wire_opcodes(root):
@@ -95,6 +106,9 @@ def check(root, header):
             for name in found:
                 if name not in words:
                     yield f"docs/verbs.md: {kind} {name} of {owner} is not there"
+    for name in calls(header):
+        if name not in words:
+            yield f"docs/verbs.md: call {name} is not there"
     for name in wire_opcodes(root):
         if name not in words:
             yield f"docs/verbs.md: wire opcode {name} is not there"

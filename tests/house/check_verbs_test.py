@@ -9,11 +9,25 @@ import check_verbs
 
 HEADER = "".join(f"enum {name} {{\n\tIBV_{name.upper()},\n}};\n" for name in check_verbs.ENUMS)
 HEADER += "".join(f"struct {name} {{\n\tint\t\t{name}_one;\n\tchar\t{name}_two[64];\n}};\n" for name in check_verbs.STRUCTS)
+HEADER += """int ibv_declared(struct ibv_context *context);
+static inline struct ibv_mw *ibv_inline(void)
+{
+	return ibv_used();
+}
+static inline int
+ibv_two_lines(int value);
+uint8_t ibv_wc_read_sl(void);
+/* ibv_in_comment(), or
+int ibv_in_comment(void); */
+const char *ibv_wc_status_str(int status);
+"""
+CALLS = ["ibv_declared", "ibv_inline", "ibv_two_lines", "ibv_wc_read_"]
 NAMES = [f"IBV_{name.upper()}" for name in check_verbs.ENUMS]
 NAMES += [f"{name}_{field}" for name in check_verbs.STRUCTS for field in ("one", "two")]
+NAMES += CALLS
 TRUE_SOURCES = {
     "docs/verbs.md": "`wire:Bytes.arrive` RC_ACK " + " ".join(NAMES) + "\n| What | Test |\n|---|---|\n| a | `wire:Bytes.go` |\n",
-    "docs/security.md": "| a | `wire:Bytes.go` |\n",
+    "docs/security.md": "| a | `wire:Bytes.go` | `wire:Python.test_one` |\n",
     "docs/interop.md": "`Bytes.go`, `Bytes.arr…`, `Bytes.*`, `write_bw`\n",
     "docs/robustness.md": "`wire:Bytes.go`\n\n" + check_verbs.ALLOCATIONS + """
 
@@ -32,6 +46,7 @@ TRUE_SOURCES = {
     "lib/telemetry/counters.cpp": 'names = {\n      "mads_dropped",\n};\n',
     "lib/cm/agent.hpp": "struct Counts {\n  uint64_t overflowed = 0;\n};\n",
     "lib/wire/headers/opcodes.cpp": 'entry(Opcode::kRcAcknowledge, "RC_ACK", kOnly),\n',
+    "tests/wire/script_test.py": "class Python(unittest.TestCase):\n    def helper(self):\n    def test_one(self):\n",
     "tests/wire/bytes_test.cpp": "TEST(Bytes, arrive) {}\nTEST_F(Bytes,\n       go) {}\n",
 }
 
@@ -59,6 +74,11 @@ class CheckVerbs(unittest.TestCase):
     def test_reports_missing_test_that_is_named_without_program(self):
         for name in ("Bytes.leave", "Bytes.lea…", "Octets.*"):
             self.assertEqual(self.complaints({"docs/interop.md": f"`{name}`"}), [f"docs/interop.md: there is no test {name}"])
+
+    def test_reports_missing_python_test(self):
+        for name in ("Python.test_two", "Python.helper", "Bytes.test_one"):
+            self.assertEqual(self.complaints(self.changed("docs/security.md", "Python.test_one", name)),
+                             [f"docs/security.md: there is no test wire:{name}"])
 
     def test_reports_test_of_another_program(self):
         self.assertEqual(len(self.complaints(self.changed("docs/robustness.md", "wire:Bytes.go", "port:Bytes.go"))), 1)

@@ -1,4 +1,5 @@
-"""GoogleTest tests that a document names as `program:Suite.test`, and the sources that define them."""
+"""Tests that a document names as `program:Suite.test`, and the sources that define them: GoogleTest tests, and methods of
+test cases in Python."""
 
 import pathlib
 import re
@@ -7,6 +8,17 @@ NAMED_TEST = re.compile(r"`(\w+):(\w+\.\w+)`")
 # Without the program. "…" or "*" at the end names all tests that start with the text before it.
 SHORT_NAMED_TEST = re.compile(r"`([A-Z]\w+\.(?:[a-z]\w*)?)([…*]?)`")
 DEFINITION = re.compile(r"^\s*TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE)
+
+PYTHON_DEFINITION = re.compile(r"^class (\w+)\(|^    def (test_\w+)\(", re.MULTILINE)
+
+
+def python_tests(text):
+    """Names of the test methods in a source, as `Class.test_method`."""
+    owner = ""
+    for name, method in PYTHON_DEFINITION.findall(text):
+        if method:
+            yield f"{owner}.{method}"
+        owner = name or owner
 
 
 class DefinedTests:
@@ -22,6 +34,8 @@ class DefinedTests:
             sources = (self.folder / program).rglob("*_test.cpp")
             self.of_program[program] = {
                 ".".join(found) for source in sources for found in DEFINITION.findall(source.read_text())}
+            for source in (self.folder / program).rglob("*_test.py"):
+                self.of_program[program].update(python_tests(source.read_text()))
         return test in self.of_program[program]
 
     def any_has(self, test, is_start):

@@ -102,6 +102,29 @@ TEST_F(Memory, inconsistent_or_unknown_access_flags_are_rejected) {
   EXPECT_TRUE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_RELAXED_ORDERING | 1 << 25));  // hints are ignored
 }
 
+TEST_F(Memory, null_region_permits_only_local_access_and_no_window) {
+  const MemoryKey key = *table.add_null(kPd);
+  uint8_t* where = bytes.data();
+  for (const Access access : {Access::kLocalRead, Access::kLocalWrite}) {
+    EXPECT_EQ(table.check(key, kPd, UINT64_MAX, 100, access, &where), AccessOutcome::kNull);
+    EXPECT_EQ(where, nullptr);
+    EXPECT_EQ(table.check(next(key), kPd, 0, 1, access, &where), AccessOutcome::kUnknownKey);
+    EXPECT_EQ(table.check(key, kOtherPd, 0, 1, access, &where), AccessOutcome::kWrongDomain);
+  }
+  EXPECT_EQ(table.check_remote(key, kMe, 0, 1, Access::kRemoteRead, &where), AccessOutcome::kUnknownKey);
+  EXPECT_EQ(table.check_remote_key(key, kMe, Access::kRemoteWrite), AccessOutcome::kUnknownKey);
+  EXPECT_EQ(table.find_region(key), nullptr);
+  const MemoryKey window = *table.add_window(kPd, 1);
+  EXPECT_EQ(bind(window, next(window), key, 0, 1), BindOutcome::kUnknownRegion);
+  EXPECT_EQ(bind(key, next(key), region(), at(0), 1), BindOutcome::kUnknownWindow);
+  EXPECT_FALSE(table.invalidate(kMe, key));
+  EXPECT_FALSE(table.replace(key, kPd, bytes.data(), 8, at(0), kAll));
+  EXPECT_TRUE(table.check_removable(key));
+  EXPECT_FALSE(table.remove(next(key)));
+  EXPECT_TRUE(table.remove(key));
+  EXPECT_EQ(table.check(key, kPd, 0, 1, Access::kLocalRead, &where), AccessOutcome::kUnknownKey);
+}
+
 TEST_F(Memory, replaced_region_keeps_only_its_key) {
   const MemoryKey key = region();
   ASSERT_TRUE(table.replace(key, kOtherPd, bytes.data() + 16, 32, 0x1000, IBV_ACCESS_REMOTE_READ));

@@ -2,6 +2,7 @@
 // on the given address. `rdmacm-check NAME ADDRESS [PORT]` runs one check. Exit status 1, after a sentence, on any
 // error. `requested` and `answered` stop in the middle of a handshake with a peer and print that state; `leaving`
 // connects and exits.
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -512,6 +514,51 @@ static void check_channels(void) {
   usleep(200000);
 }
 
+static int signals_handled;
+
+static void count_signal(int number) {
+  (void)number;
+  __atomic_add_fetch(&signals_handled, 1, __ATOMIC_RELAXED);
+}
+
+static void handle_signals(int flags) {
+  struct sigaction action = {.sa_handler = count_signal, .sa_flags = flags};
+  must(sigaction(SIGUSR1, &action, NULL) == 0, "no handler");
+}
+
+static void* read_until_error(void* channel) {
+  struct rdma_cm_event* event = NULL;
+  const int result = rdma_get_cm_event(channel, &event);
+  return (void*)(intptr_t)(result == -1 ? errno : -1);
+}
+
+// rdma_get_cm_event() continues after a signal whose handler was installed with SA_RESTART.
+static void check_interrupts(void) {
+  struct rdma_event_channel* channel = rdma_create_event_channel();
+  must(channel != NULL, "no event channel");
+  pthread_t reader;
+  must(pthread_create(&reader, NULL, read_until_error, channel) == 0, "no thread");
+  usleep(20000);  // it waits
+  handle_signals(SA_RESTART);
+  for (int i = 0; i < 3; ++i) {
+    const int before = __atomic_load_n(&signals_handled, __ATOMIC_RELAXED);
+    must(pthread_kill(reader, SIGUSR1) == 0, "no signal");
+    while (__atomic_load_n(&signals_handled, __ATOMIC_RELAXED) == before) usleep(100);
+    usleep(10000);
+    must(pthread_tryjoin_np(reader, NULL) == EBUSY, "a handler with SA_RESTART ends the call");
+  }
+  handle_signals(0);
+  void* error = NULL;
+  do must(pthread_kill(reader, SIGUSR1) == 0, "no signal");
+  while (usleep(10000), pthread_tryjoin_np(reader, &error) == EBUSY);
+  must((intptr_t)error == EINTR, "a handler without SA_RESTART does not end the call with EINTR");
+  must(pthread_create(&reader, NULL, read_until_error, channel) == 0, "no thread");
+  usleep(20000);
+  must(pthread_cancel(reader) == 0, "the thread is not canceled");
+  must(pthread_join(reader, &error) == 0 && error == PTHREAD_CANCELED, "the call is no cancellation point");
+  rdma_destroy_event_channel(channel);
+}
+
 // A listener moves between two channels while requests for it arrive. No request is lost. A client whose rejection is late
 // sends its request again, so that it can be reported twice.
 static void check_migration(void) {
@@ -600,11 +647,17 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } kChecks[] = {{"connection", check_connection}, {"refusals", check_refusals},
-                 {"own-qp", check_own_queue_pair}, {"ports", check_ports},
-                 {"datagrams", check_datagrams},   {"channels", check_channels},
-                 {"migration", check_migration},   {"ib-addresses", check_ib_addresses},
-                 {"multicast", check_multicast},   {"synchronous-datagrams", check_synchronous_datagrams}};
+  } kChecks[] = {{"connection", check_connection},
+                 {"refusals", check_refusals},
+                 {"own-qp", check_own_queue_pair},
+                 {"ports", check_ports},
+                 {"datagrams", check_datagrams},
+                 {"channels", check_channels},
+                 {"interrupts", check_interrupts},
+                 {"migration", check_migration},
+                 {"ib-addresses", check_ib_addresses},
+                 {"multicast", check_multicast},
+                 {"synchronous-datagrams", check_synchronous_datagrams}};
   must(argc >= 3, "rdmacm-check NAME ADDRESS [PORT]");
   address = argv[2];
   active = rdma_create_event_channel();

@@ -164,6 +164,9 @@ class Calls(RdmacmPrograms):
     def test_get_cm_event_does_not_return_after_channel_is_destroyed(self):
         self.check("channels")
 
+    def test_get_cm_event_continues_after_restarting_signals(self):
+        self.check("interrupts")
+
     def test_listener_loses_no_request_while_it_moves_between_channels(self):
         self.check("migration")
 

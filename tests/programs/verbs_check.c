@@ -531,6 +531,120 @@ static void events_asker(struct side* s) {
   say(s, &done, 1);
 }
 
+// ------------------------------------------------------------------------------------------ blocking calls and signals
+
+struct blocked {
+  struct ibv_context* context;
+  struct ibv_comp_channel* channel;  // null: asynchronous events
+  int result;
+  int error;
+};
+
+static int signals_handled;
+
+static void count_signal(int number) {
+  (void)number;
+  __atomic_add_fetch(&signals_handled, 1, __ATOMIC_RELAXED);
+}
+
+static void* block(void* argument) {
+  struct blocked* b = argument;
+  if (b->channel != NULL) {
+    struct ibv_cq* cq = NULL;
+    void* user = NULL;
+    b->result = ibv_get_cq_event(b->channel, &cq, &user);
+  } else {
+    struct ibv_async_event event;
+    b->result = ibv_get_async_event(b->context, &event);
+  }
+  b->error = errno;
+  return NULL;
+}
+
+static pthread_t start_blocked(struct blocked* b) {
+  pthread_t thread;
+  must(pthread_create(&thread, NULL, block, b) == 0, "no thread");
+  usleep(20000);
+  return thread;
+}
+
+static void handle_signals(int flags) {
+  struct sigaction action = {.sa_handler = count_signal, .sa_flags = flags};
+  must(sigaction(SIGUSR1, &action, NULL) == 0, "no handler");
+}
+
+static void interrupt_calls(struct side* s, struct ibv_comp_channel* channel) {
+  struct blocked b = {.context = s->context, .channel = channel};
+  pthread_t thread = start_blocked(&b);
+  handle_signals(SA_RESTART);
+  for (int i = 0; i < 3; i++) {
+    const int before = __atomic_load_n(&signals_handled, __ATOMIC_RELAXED);
+    must(pthread_kill(thread, SIGUSR1) == 0, "no signal");
+    while (__atomic_load_n(&signals_handled, __ATOMIC_RELAXED) == before) usleep(100);
+    usleep(10000);
+    must(pthread_tryjoin_np(thread, NULL) == EBUSY, "a handler with SA_RESTART ends the call");
+  }
+  handle_signals(0);
+  do must(pthread_kill(thread, SIGUSR1) == 0, "no signal");
+  while (usleep(10000), pthread_tryjoin_np(thread, NULL) == EBUSY);
+  must(b.result == -1 && b.error == EINTR, "a handler without SA_RESTART does not end the call with EINTR");
+  thread = start_blocked(&b);
+  must(pthread_cancel(thread) == 0, "the thread is not canceled");
+  void* result = NULL;
+  must(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED, "the call is no cancellation point");
+}
+
+// A channel may be destroyed while a thread is in ibv_get_cq_event().
+static void destroy_channel_of_reader(struct side* s) {
+  for (int i = 0; i < 5; i++) {
+    struct blocked b = {.context = s->context, .channel = ibv_create_comp_channel(s->context)};
+    must(b.channel != NULL, "no channel");
+    pthread_t thread = start_blocked(&b);
+    must(ibv_destroy_comp_channel(b.channel) == 0, "the channel is not destroyed");
+    usleep(1000);
+    must(pthread_tryjoin_np(thread, NULL) == EBUSY, "the destruction ends the call");
+    if (i == 0) {
+      must(pthread_cancel(thread) == 0, "the thread is not canceled");
+      must(pthread_join(thread, NULL) == 0, "the thread does not end");
+      continue;
+    }
+    do must(pthread_kill(thread, SIGUSR1) == 0, "no signal");
+    while (usleep(1000), pthread_tryjoin_np(thread, NULL) == EBUSY);
+    must(b.result == -1 && b.error == EINTR, "another result");
+  }
+}
+
+// A device may be closed while a thread is in ibv_get_async_event().
+static void close_context_of_reader(struct side* s) {
+  for (int i = 0; i < 2; i++) {
+    struct blocked b = {.context = ibv_import_device(dup(s->context->cmd_fd))};
+    must(b.context != NULL, "the device cannot be imported");
+    pthread_t thread = start_blocked(&b);
+    must(ibv_close_device(b.context) == 0, "the device does not close");
+    usleep(1000);
+    must(pthread_tryjoin_np(thread, NULL) == EBUSY, "the call ends");
+    if (i == 0) {
+      must(pthread_cancel(thread) == 0 && pthread_join(thread, NULL) == 0, "the thread does not end");
+      continue;
+    }
+    do must(pthread_kill(thread, SIGUSR1) == 0, "no signal");
+    while (usleep(1000), pthread_tryjoin_np(thread, NULL) == EBUSY);
+    must(b.result == -1 && b.error == EINTR, "another result");
+  }
+}
+
+static void interrupts_asker(struct side* s) {
+  struct ibv_comp_channel* channel = ibv_create_comp_channel(s->context);
+  must(channel != NULL, "no channel");
+  interrupt_calls(s, channel);
+  interrupt_calls(s, NULL);
+  must(ibv_destroy_comp_channel(channel) == 0, "an object stays");
+  destroy_channel_of_reader(s);
+  close_context_of_reader(s);
+  const char done = 1;
+  say(s, &done, 1);
+}
+
 // ------------------------------------------------------------------------------------------ destruction and errno
 
 // The call returns the error and sets errno to it, as those of rdma-core do.
@@ -716,6 +830,230 @@ static void windows_asker(struct side* s) {
   say(s, &done, 1);
 }
 
+// ------------------------------------------------------------------------------------------ null regions
+
+static void null_region_asker(struct side* s) {
+  char ready = 0;
+  hear(s, &ready, 1);
+  struct ibv_pd* pd = ibv_alloc_pd(s->context);
+  struct ibv_mr* null = ibv_alloc_null_mr(pd);
+  must(null != NULL && null->addr == NULL && null->length == SIZE_MAX && null->pd == pd, "no null region");
+  MUST_FAIL(ibv_dealloc_pd(pd), EBUSY);
+  must(ibv_rereg_mr(null, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE) != 0,
+       "a null region is re-registered");
+  struct ibv_sge nothing = {0, 64, null->lkey};
+  MUST_FAIL(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &nothing, 1), ENOENT);
+  must(ibv_dereg_mr(null) == 0 && ibv_dealloc_pd(pd) == 0, "an object stays");
+  null = ibv_alloc_null_mr(s->pd);
+  must(null != NULL, "no null region");
+  nothing.lkey = null->lkey;
+  struct ibv_send_wr request = {
+      .sg_list = &nothing, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+  request.wr.rdma.remote_addr = s->peer.address;
+  request.wr.rdma.rkey = s->peer.rkey;
+  struct ibv_send_wr* bad = NULL;
+  must(ibv_post_send(s->qp[0], &request, &bad) == 0, "no send request");
+  must(completion(s).status == IBV_WC_SUCCESS, "the WRITE of zeros failed");
+  must(ibv_dereg_mr(null) == 0, "an object stays");
+  const char done = 1;
+  say(s, &done, 1);
+}
+
+static void null_region_peer(struct side* s) {
+  memset(s->bytes, 1, 65);
+  const char ready = 1;
+  say(s, &ready, 1);
+  wait_for_asker(s);
+  for (int i = 0; i < 64; i++) must(s->bytes[i] == 0, "other bytes than zeros");
+  must(s->bytes[64] == 1, "too many bytes");
+}
+
+// ------------------------------------------------------------------------------------------ unsupported calls
+
+static void unsupported_asker(struct side* s) {
+  struct ibv_counters_init_attr counters = {0};
+  must(ibv_create_counters(s->context, &counters) == NULL && errno == EOPNOTSUPP, "counters objects");
+  must(ibv_reg_dmabuf_mr(s->pd, 0, 4096, 0, 0, 0) == NULL && errno == EOPNOTSUPP, "dmabuf");
+  struct ibv_flow_action_esp_attr esp = {0};
+  must(ibv_create_flow_action_esp(s->context, &esp) == NULL && errno == EOPNOTSUPP, "flow actions");
+  struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1000};
+  must(ibv_modify_qp_rate_limit(s->qp[0], &limit) == EOPNOTSUPP, "a rate limit");
+  struct ibv_ops_wr operation = {.opcode = IBV_WR_TAG_ADD};
+  struct ibv_ops_wr* bad = NULL;
+  struct ibv_srq_init_attr sizes = {.attr = {.max_wr = 1, .max_sge = 1}};
+  struct ibv_srq* srq = ibv_create_srq(s->pd, &sizes);
+  must(srq != NULL && ibv_post_srq_ops(srq, &operation, &bad) == EOPNOTSUPP, "tag matching");
+  must(ibv_destroy_srq(srq) == 0, "an object stays");
+  struct ibv_cq_init_attr_ex queue = {
+      .cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS, .flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN};
+  must(ibv_create_cq_ex(s->context, &queue) == NULL && errno == EOPNOTSUPP, "a queue that ignores overruns");
+  struct ibv_qp_init_attr_ex init = {.send_cq = s->cq,
+                                     .recv_cq = s->cq,
+                                     .qp_type = IBV_QPT_RC,
+                                     .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+                                     .pd = s->pd,
+                                     .create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB};
+  must(ibv_create_qp_ex(s->context, &init) == NULL && errno == EOPNOTSUPP, "flags of a queue pair");
+  const char done = 1;
+  say(s, &done, 1);
+}
+
+// ------------------------------------------------------------------------------------------ advice
+
+static int resident(void* page) {
+  unsigned char state = 0;
+  must(mincore(page, 1, &state) == 0, "mincore");
+  return state & 1;
+}
+
+// The address of an advice is that of work requests.
+static void advice_asker(struct side* s) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  unsigned char* bytes = mmap(NULL, 8 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  must(bytes != MAP_FAILED, "no memory");
+  struct ibv_mr* shifted =
+      ibv_reg_mr_iova(s->pd, bytes, 8 * page, 0x10000, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+  struct ibv_mr* zero = ibv_reg_mr(s->pd, bytes, 8 * page, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_ZERO_BASED);
+  struct ibv_pd* other = ibv_alloc_pd(s->context);
+  must(shifted != NULL && zero != NULL && other != NULL, "no region or domain");
+  const unsigned now = IBV_ADVISE_MR_FLAG_FLUSH;
+  struct ibv_sge sge = {0x10000 + 2 * page, (uint32_t)page, shifted->lkey};
+  must(!resident(bytes + 2 * page), "the page is already there");
+  must(ibv_advise_mr(s->pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, now, &sge, 1) == 0,
+       "no advice with an iova");
+  must(resident(bytes + 2 * page) && !resident(bytes + 3 * page), "other pages are faulted in");
+  must(ibv_advise_mr(s->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == 0, "no advice without the flag");
+  MUST_FAIL(ibv_advise_mr(other, IBV_ADVISE_MR_ADVICE_PREFETCH, now, &sge, 1), EPERM);
+  sge.length = (uint32_t)(7 * page);
+  MUST_FAIL(ibv_advise_mr(s->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, now, &sge, 1), EFAULT);
+  sge = (struct ibv_sge){4 * page, (uint32_t)page, zero->lkey};
+  must(ibv_advise_mr(s->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, now, &sge, 1) == 0, "no advice from address 0");
+  must(resident(bytes + 4 * page), "the page is not faulted in");
+  MUST_FAIL(ibv_advise_mr(s->pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, now, &sge, 1), EPERM);
+  sge.lkey ^= 0x5a;
+  MUST_FAIL(ibv_advise_mr(s->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, now, &sge, 1), ENOENT);
+  must(munmap(bytes + 6 * page, page) == 0, "munmap");
+  sge = (struct ibv_sge){6 * page, (uint32_t)page, zero->lkey};
+  MUST_FAIL(ibv_advise_mr(s->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, now, &sge, 1), EFAULT);
+  must(ibv_advise_mr(s->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == 0,
+       "the advice reports unmapped memory");
+  must(ibv_dereg_mr(shifted) == 0 && ibv_dereg_mr(zero) == 0 && ibv_dealloc_pd(other) == 0,
+       "an object stays");
+  const char done = 1;
+  say(s, &done, 1);
+}
+
+// ------------------------------------------------------------------------------------------ receive work queues
+
+enum { kQueueRequests = 64, kFrames = 24 };  // more frames than the completion queue holds
+
+static const unsigned char kGroup[6] = {1, 0, 0x5e, 1, 2, 3};
+
+// Multicast frames return to the flow rules of the sender.
+static void send_frames(const struct side* s, struct ibv_qp* qp, int count) {
+  memset(s->bytes, 0, 64);
+  memcpy(s->bytes, kGroup, sizeof kGroup);
+  s->bytes[6] = 2;
+  s->bytes[12] = 0x88;
+  s->bytes[13] = 0xb5;
+  for (int i = 0; i < count; i++) {
+    struct ibv_sge sge = {(uintptr_t)s->bytes, 64, s->mr->lkey};
+    struct ibv_send_wr request = {
+        .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_send_wr* bad = NULL;
+    must(ibv_post_send(qp, &request, &bad) == 0, "no send request");
+    must(completion(s).status == IBV_WC_SUCCESS, "the frame is not sent");
+  }
+}
+
+static void* destroy_work_queue(void* wq) {
+  must(ibv_destroy_wq(wq) == 0, "the work queue is not destroyed");
+  return NULL;
+}
+
+// A receive work queue whose completion queue overflows reports IBV_EVENT_WQ_FATAL. Its destruction waits for the
+// acknowledgment.
+static void work_queues_asker(struct side* s) {
+  struct ibv_cq* cq = ibv_create_cq(s->context, 4, NULL, NULL, 0);
+  must(cq != NULL, "no completion queue");
+  struct ibv_wq_init_attr init = {
+      .wq_type = IBV_WQT_RQ, .max_wr = kQueueRequests, .max_sge = 1, .pd = s->pd, .cq = cq};
+  struct ibv_wq* wq = ibv_create_wq(s->context, &init);
+  must(wq != NULL, "no work queue");
+  struct ibv_wq_attr ready = {.attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY};
+  must(ibv_modify_wq(wq, &ready) == 0, "the work queue is not ready");
+  for (int i = 0; i < kQueueRequests; i++) {
+    struct ibv_sge sge = {(uintptr_t)s->bytes + 4096, 2048, s->mr->lkey};
+    struct ibv_recv_wr request = {.sg_list = &sge, .num_sge = 1};
+    struct ibv_recv_wr* bad = NULL;
+    must(ibv_post_wq_recv(wq, &request, &bad) == 0, "no receive request");
+  }
+  struct ibv_rwq_ind_table_init_attr entries = {.ind_tbl = &wq};
+  struct ibv_rwq_ind_table* table = ibv_create_rwq_ind_table(s->context, &entries);
+  must(table != NULL, "no indirection table");
+  unsigned char key[40] = {1};
+  struct ibv_qp_init_attr_ex distributes = {
+      .qp_type = IBV_QPT_RAW_PACKET,
+      .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH,
+      .pd = s->pd,
+      .rwq_ind_tbl = table,
+      .rx_hash_conf = {.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
+                       .rx_hash_key_len = sizeof key,
+                       .rx_hash_key = key,
+                       .rx_hash_fields_mask = IBV_RX_HASH_SRC_IPV4}};
+  struct ibv_qp* receiver = ibv_create_qp_ex(s->context, &distributes);
+  must(receiver != NULL, "no queue pair for the table");
+  struct {
+    struct ibv_flow_attr attr;
+    struct ibv_flow_spec_eth ethernet;
+  } rule = {.attr = {.type = IBV_FLOW_ATTR_NORMAL, .size = sizeof rule, .num_of_specs = 1, .port = 1},
+            .ethernet = {.type = IBV_FLOW_SPEC_ETH, .size = sizeof rule.ethernet}};
+  memcpy(rule.ethernet.val.dst_mac, kGroup, sizeof kGroup);
+  memset(rule.ethernet.mask.dst_mac, 0xff, sizeof kGroup);
+  struct ibv_flow* flow = ibv_create_flow(receiver, &rule.attr);
+  must(flow != NULL, "no flow rule");
+  struct ibv_qp_init_attr raw = {.send_cq = s->cq,
+                                 .recv_cq = s->cq,
+                                 .qp_type = IBV_QPT_RAW_PACKET,
+                                 .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1}};
+  struct ibv_qp* sender = ibv_create_qp(s->pd, &raw);
+  must(sender != NULL, "no raw packet queue pair");
+  const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+  for (int i = 0; i < 3; i++) {
+    struct ibv_qp_attr attr = {.qp_state = states[i], .port_num = 1};
+    must(ibv_modify_qp(sender, &attr, IBV_QP_STATE | (i == 0 ? IBV_QP_PORT : 0)) == 0,
+         "the sender is not ready");
+  }
+  send_frames(s, sender, kFrames);
+  struct ibv_async_event event;
+  alarm(kPatience);
+  for (int queues = 0; queues < 2;) {
+    must(ibv_get_async_event(s->context, &event) == 0, "no event");
+    if (event.event_type == IBV_EVENT_CQ_ERR) must(event.element.cq == cq, "another completion queue");
+    if (event.event_type == IBV_EVENT_CQ_ERR || event.event_type == IBV_EVENT_WQ_FATAL) queues++;
+    if (event.event_type != IBV_EVENT_WQ_FATAL) {
+      ibv_ack_async_event(&event);
+    } else {
+      must(event.element.wq == wq, "another work queue");
+    }
+  }
+  alarm(0);
+  must(ibv_destroy_flow(flow) == 0 && ibv_destroy_qp(receiver) == 0 && ibv_destroy_qp(sender) == 0 &&
+           ibv_destroy_rwq_ind_table(table) == 0,
+       "an object stays");
+  pthread_t thread;
+  must(pthread_create(&thread, NULL, destroy_work_queue, wq) == 0, "no thread");
+  usleep(50000);
+  must(pthread_tryjoin_np(thread, NULL) == EBUSY, "the queue is destroyed before its event is acknowledged");
+  event.event_type = IBV_EVENT_WQ_FATAL;
+  event.element.wq = wq;
+  ibv_ack_async_event(&event);
+  must(pthread_join(thread, NULL) == 0, "the thread does not end");
+  must(ibv_destroy_cq(cq) == 0, "the completion queue stays");
+  const char done = 1;
+  say(s, &done, 1);
+}
+
 static const struct check {
   const char* name;
   void (*asker)(struct side*);
@@ -730,6 +1068,11 @@ static const struct check {
     {"handles", handles_asker, wait_for_asker},
     {"imports", imports_asker, wait_for_asker},
     {"windows", windows_asker, windows_peer},
+    {"null_region", null_region_asker, null_region_peer},
+    {"unsupported", unsupported_asker, wait_for_asker},
+    {"advice", advice_asker, wait_for_asker},
+    {"work_queues", work_queues_asker, wait_for_asker},
+    {"interrupts", interrupts_asker, wait_for_asker},
 };
 
 static int run(const struct check* check, int socket, int is_asker) {
@@ -758,6 +1101,9 @@ int main(int count, char** words) {
     printf("%s: as it should be\n", words[1]);
     return 0;
   }
-  fprintf(stderr, "usage: verbs-check wr|unmapped|fork|threads|signals|events|handles|imports|windows\n");
+  fprintf(stderr,
+          "usage: verbs-check "
+          "wr|unmapped|fork|threads|signals|events|handles|imports|windows|null_region|unsupported|"
+          "advice|work_queues|interrupts\n");
   return 2;
 }

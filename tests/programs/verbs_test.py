@@ -44,6 +44,21 @@ class Verbs(Programs):
     def test_windows_and_zero_based_regions_accept_arguments_that_nics_accept(self):
         self.check("windows")
 
+    def test_null_region_has_zeros_and_holds_its_domain(self):
+        self.check("null_region")
+
+    def test_unsupported_calls_and_flags_return_eopnotsupp(self):
+        self.check("unsupported")
+
+    def test_advice_uses_addresses_and_keys_of_work_requests(self):
+        self.check("advice")
+
+    def test_receive_work_queue_reports_fatal_event_after_overflow(self):
+        self.check("work_queues")
+
+    def test_blocking_calls_continue_after_restarting_signals(self):
+        self.check("interrupts")
+
     def test_dlopen_without_version_loads_drop_in_libraries(self):
         script = """
 import ctypes

@@ -2,8 +2,11 @@
 // a thread that shares a core with a busy one would wait for milliseconds.
 #pragma once
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <chrono>
-#include <thread>
+#include <ctime>
 
 #include "base/os/scheduling.hpp"
 #include "base/types.hpp"
@@ -19,6 +22,12 @@ inline void spin_pause() {
 #endif
 }
 
+// Unlike nanosleep(2) no cancellation point: callers hold locks, and their state is not consistent. Less than a second.
+inline void sleep_uncanceled(std::chrono::nanoseconds span) {
+  const timespec wait{.tv_sec = 0, .tv_nsec = static_cast<long>(span.count())};
+  syscall(SYS_nanosleep, &wait, nullptr);
+}
+
 // Waits for a few instructions of another thread, which may not be running: spins first, then sleeps.
 class Backoff {
  public:
@@ -26,7 +35,7 @@ class Backoff {
     if (++rounds_ <= kSpins) {
       spin_pause();
     } else {
-      std::this_thread::sleep_for(std::chrono::microseconds{1});  // with timer slack, at least 50 us
+      sleep_uncanceled(std::chrono::microseconds{1});  // with timer slack, at least 50 us
     }
   }
 
@@ -69,7 +78,7 @@ class EmptyPolls {
     if (found) {
       empty_ = 0;
     } else if (++empty_ % kBetweenChecks == 0 && contention_.is_contended(now)) {
-      std::this_thread::sleep_for(kRest);
+      sleep_uncanceled(kRest);
     }
   }
 

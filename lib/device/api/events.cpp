@@ -19,9 +19,7 @@ EventQueue::~EventQueue() { close(fd_); }
 
 void EventQueue::set_readable(bool readable) const {
   // Neither call blocks or fails: the counter is 0 before the write and 1 before the read.
-  uint64_t value = 1;
-  const auto done = readable ? write(fd_, &value, sizeof value) : read(fd_, &value, sizeof value);
-  static_cast<void>(done);
+  readable ? add_to_eventfd(fd_) : read_eventfd(fd_);
 }
 
 bool EventQueue::raise(const AsyncEvent& event) {
@@ -36,6 +34,7 @@ bool EventQueue::raise(const AsyncEvent& event) {
   if (count_ == kCapacity) return false;
   at(count_++) = event;
   if (count_ == 1) set_readable(true);
+  blocked_.wake();
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/os/event_descriptor.hpp"
 #include "base/os/spinlock.hpp"
 #include "base/result.hpp"
 #include "transport/event_sink.hpp"
@@ -32,6 +33,8 @@ class EventQueue final : public EventSink {
   void remove(EventSource source, uint32_t number);
   // For poll(2): readable while events are queued. Callers must not read it.
   [[nodiscard]] int fd() const { return fd_; }
+  // For threads that block until an event is queued.
+  [[nodiscard]] BlockedThreads& blocked() { return blocked_; }
 
  private:
   explicit EventQueue(int fd) : fd_(fd) {}
@@ -39,6 +42,7 @@ class EventQueue final : public EventSink {
   void set_readable(bool readable) const;
 
   const int fd_;
+  BlockedThreads blocked_;
   Spinlock lock_;
   std::array<AsyncEvent, kCapacity> events_{};
   uint32_t first_ = 0;

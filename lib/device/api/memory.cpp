@@ -1,4 +1,5 @@
 // Memory regions and windows of the C++ API.
+#include <cstdint>
 #include <mutex>
 #include <utility>
 
@@ -39,6 +40,16 @@ Result<std::unique_ptr<MemoryRegion>> ProtectionDomain::register_memory(void* ad
   if (!key) return fail(key.error());
   return std::unique_ptr<MemoryRegion>(
       new MemoryRegion(host_, number_, address, length, iova, access, key->value()));
+}
+
+Result<std::unique_ptr<MemoryRegion>> ProtectionDomain::allocate_null_region() {
+  const std::scoped_lock guard(host_->all_workers());
+  auto key = host_->memory().add_null(PdNumber{number_});
+  if (!key) return fail(key.error());
+  std::unique_ptr<MemoryRegion> region(
+      new MemoryRegion(host_, number_, nullptr, SIZE_MAX, 0, IBV_ACCESS_LOCAL_WRITE, key->value()));
+  region->verbs_.rkey = 0;
+  return region;
 }
 
 Result<std::unique_ptr<MemoryWindow>> ProtectionDomain::allocate_window(ibv_mw_type type) {
@@ -87,6 +98,7 @@ Status MemoryRegion::reregister(int flags, const ProtectionDomain* pd, void* add
     return fail("memory region: the new protection domain must belong to the same device");
   const std::scoped_lock guard(host_->all_workers());
   if (!registered_) return fail("memory region: already deregistered");
+  if (rkey() == 0) return fail("memory region: a null region cannot be re-registered");
   const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
   const int next_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 ? access : access_;
   const uint32_t next_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0 ? pd->number_ : pd_;

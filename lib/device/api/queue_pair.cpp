@@ -324,6 +324,11 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
   if ((mask & IBV_QP_PKEY_INDEX) != 0) ROCI_TRY(check_range("pkey_index", attr.pkey_index, 0));
   if ((mask & IBV_QP_PORT) != 0 && attr.port_num != 1)
     return fail("queue pair: port " + std::to_string(attr.port_num) + " does not exist; the only port is 1");
+  if ((mask & IBV_QP_PATH_MIG_STATE) != 0 && attr.path_mig_state != IBV_MIG_MIGRATED) {
+    return fail("queue pair: path_mig_state " + std::to_string(attr.path_mig_state) +
+                    "; only MIGRATED (0) is allowed, since RoCE devices do not support path migration",
+                EOPNOTSUPP);
+  }
   attached_->worker->withdraw_grants(*attached_);
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0) next.access = static_cast<int>(attr.qp_access_flags);
   if ((mask & IBV_QP_QKEY) != 0) next.qkey = QKey{attr.qkey};
@@ -433,7 +438,8 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       attached_->worker->make_ready(*attached_);
       break;
     case IBV_QPS_SQD:
-      core.drain_sends((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0);
+      core.drain_sends((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0,
+                       host_->events(), attached_->worker->counters());
       attached_->worker->make_ready(*attached_);
       break;
     default:

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
 #include <utility>
 
+#include "base/os/waiting.hpp"
 #include "port/realtime_runner.hpp"
 
 namespace roci {
@@ -68,7 +68,7 @@ void ShmPlacement::revoke() {
     const uint32_t seen = placing.load(std::memory_order_seq_cst);
     while (seen % 2 == 1 && placing.load(std::memory_order_acquire) == seen && monotonic_now() < until &&
            segment_->slot(peer).incarnation.load(std::memory_order_relaxed) != 0)
-      std::this_thread::sleep_for(std::chrono::microseconds{1});
+      sleep_uncanceled(std::chrono::microseconds{1});
   }
 }
 

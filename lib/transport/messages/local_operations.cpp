@@ -18,14 +18,13 @@ WindowBind bind_of(const SendWqe& wqe) {
 
 }  // namespace
 
-bool take_local_operation(SendWqe& wqe, const ibv_send_wr& wr) {
+void take_local_operation(SendWqe& wqe, const ibv_send_wr& wr) {
   wqe.send_flags &= ~static_cast<unsigned>(IBV_SEND_INLINE);
   wqe.length = 0;
   if (wr.opcode == IBV_WR_LOCAL_INV) {
     wqe.rkey = wr.invalidate_rkey;
-    return true;
+    return;
   }
-  if (wr.bind_mw.mw == nullptr) return false;
   const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
   wqe.immediate = wr.bind_mw.mw->rkey;
   wqe.rkey = with_key_byte(MemoryKey{wqe.immediate}, MemoryKey{wr.bind_mw.rkey}).value();
@@ -33,7 +32,6 @@ bool take_local_operation(SendWqe& wqe, const ibv_send_wr& wr) {
   wqe.compare_add = info.mr == nullptr ? 0 : info.length;
   wqe.swap = pack(info.mr == nullptr ? 0 : info.mr->lkey, info.mw_access_flags);
   if (wr.bind_mw.mw->context != nullptr) wr.bind_mw.mw->rkey = wqe.rkey;
-  return true;
 }
 
 ibv_wc_status execute_local_operation(const TransportContext& context, const Accessor& accessor,

@@ -10,9 +10,9 @@
 
 namespace roci {
 
-// Copies the window parameters of the request. False when a bind has no window. The ibv_mw of a program has the key of
+// Copies the window parameters of the request; a bind has a window. The ibv_mw of a program has the key of
 // its last posted bind; that of a MemoryWindow, which has no context, keeps its key.
-[[nodiscard]] bool take_local_operation(SendWqe& wqe, const ibv_send_wr& wr);
+void take_local_operation(SendWqe& wqe, const ibv_send_wr& wr);
 
 // Executes the operation and returns its completion status.
 [[nodiscard]] ibv_wc_status execute_local_operation(const TransportContext& context, const Accessor& accessor,

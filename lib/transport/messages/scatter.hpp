@@ -4,6 +4,8 @@
 #include <infiniband/verbs.h>
 #include <rte_mbuf.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -45,8 +47,21 @@ inline void copy_ending(uint8_t* to, const uint8_t* from, uint32_t length) {
   guarded_store_release(to + length - 1, from[length - 1]);
 }
 
+// What a null region contains.
+inline constexpr std::array<uint8_t, 4096> kNullMemory{};
+
+// Calls move() for `length` bytes of a null region, which are at `at` in the scatter list.
+template <class F>
+void move_zeros(uint32_t at, uint32_t length, F& move) {
+  for (uint32_t done = 0; done < length;) {
+    const uint32_t take = std::min(length - done, static_cast<uint32_t>(kNullMemory.size()));
+    move(const_cast<uint8_t*>(kNullMemory.data()), at + done, take);  // only read
+    done += take;
+  }
+}
+
 // Iterates over `length` bytes of a scatter list from `offset` on. Calls move(host_pointer, list_offset, length) for
-// each piece that its region permits. Returns false at the first piece that is not permitted (earlier ones have been
+// each piece that its region permits. In a null region there are pieces for reading only. Returns false at the first piece that is not permitted (earlier ones have been
 // moved), or when the list is too short.
 template <class F>
 bool for_each_sge(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
@@ -61,11 +76,15 @@ bool for_each_sge(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sg
     const auto here = static_cast<uint32_t>(sge.length - offset);
     const uint32_t take = here < length - moved ? here : length - moved;
     uint8_t* host = nullptr;
-    if (memory.check(MemoryKey{sge.lkey}, pd, sge.addr + offset, take, access, &host) !=
-        AccessOutcome::kAllowed) {
+    const AccessOutcome outcome =
+        memory.check(MemoryKey{sge.lkey}, pd, sge.addr + offset, take, access, &host);
+    if (outcome == AccessOutcome::kAllowed) [[likely]] {
+      move(host, moved, take);
+    } else if (outcome != AccessOutcome::kNull) {
       return false;
+    } else if (access == Access::kLocalRead) {
+      move_zeros(moved, take, move);
     }
-    move(host, moved, take);
     moved += take;
     offset = 0;
   }

@@ -20,18 +20,21 @@ constexpr int kPeer = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_
 constexpr int kRetries = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
 // Attributes of a responder that sends acknowledgments.
 constexpr int kAnswers = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-constexpr int kRunning = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS;
+constexpr int kResumes = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS;
+constexpr int kRunning = kResumes | IBV_QP_PATH_MIG_STATE;
 constexpr int kRunningUd = IBV_QP_CUR_STATE | IBV_QP_QKEY;
 
 constexpr AttributeMasks kOpened{kPlace | IBV_QP_ACCESS_FLAGS, 0};
 constexpr AttributeMasks kMoved{0, kPlace | IBV_QP_ACCESS_FLAGS};
+constexpr int kDrained = IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE;
 constexpr int kMayChange = IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX;
 constexpr AttributeMasks kRunningPlain{0, kRunning};
 constexpr AttributeMasks kRunningAnswers{0, kRunning | IBV_QP_MIN_RNR_TIMER};
 constexpr AttributeMasks kRunningDatagrams{0, kRunningUd};
 constexpr AttributeMasks kDrains{0, IBV_QP_EN_SQD_ASYNC_NOTIFY};
 
-// IBTA table 96 and, for XRC, annex A14, without the attributes of path migration. An XRC initiator has the attributes
+// IBTA table 96 and, for XRC, annex A14, without alternate paths. PATH_MIG_STATE is permitted where Linux permits it; its
+// value must be MIGRATED. An XRC initiator has the attributes
 // of RC's requester, an XRC target those of RC's responder. Raw packet queue pairs are as in Linux. Every state has transitions to RESET and ERR, without
 // attributes.
 constexpr Transition kTransitions[] = {
@@ -51,16 +54,16 @@ constexpr Transition kTransitions[] = {
      kRunningAnswers, kNothing},
     {IBV_QPS_RTS, IBV_QPS_SQD, kDrains, kDrains, kDrains, kDrains, kDrains, kNothing},
     {IBV_QPS_SQD, IBV_QPS_SQD,
-     AttributeMasks{0,
-                    kPlace | IBV_QP_AV | kRetries | IBV_QP_MAX_QP_RD_ATOMIC | kAnswers | IBV_QP_ACCESS_FLAGS},
-     AttributeMasks{0, IBV_QP_AV | kMayChange}, AttributeMasks{0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
-     AttributeMasks{0, kPlace | IBV_QP_AV | kRetries | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_ACCESS_FLAGS},
-     AttributeMasks{0, kPlace | IBV_QP_AV | IBV_QP_TIMEOUT | kAnswers | IBV_QP_ACCESS_FLAGS}, kNothing},
+     AttributeMasks{0, kPlace | IBV_QP_AV | kRetries | IBV_QP_MAX_QP_RD_ATOMIC | kAnswers | kDrained},
+     AttributeMasks{0, IBV_QP_AV | IBV_QP_PKEY_INDEX | kDrained},
+     AttributeMasks{0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+     AttributeMasks{0, kPlace | IBV_QP_AV | kRetries | IBV_QP_MAX_QP_RD_ATOMIC | kDrained},
+     AttributeMasks{0, kPlace | IBV_QP_AV | IBV_QP_TIMEOUT | kAnswers | kDrained}, kNothing},
     {IBV_QPS_SQD, IBV_QPS_RTS, kRunningAnswers, kRunningPlain, kRunningDatagrams, kRunningPlain,
      kRunningAnswers, kNothing},
     // Reliable services have no SQE state: local errors lead to ERR (IBTA 10.3.1.6).
-    {IBV_QPS_SQE, IBV_QPS_RTS, std::nullopt, kRunningPlain, kRunningDatagrams, std::nullopt, std::nullopt,
-     kNothing},
+    {IBV_QPS_SQE, IBV_QPS_RTS, std::nullopt, AttributeMasks{0, kResumes}, kRunningDatagrams, std::nullopt,
+     std::nullopt, kNothing},
 };
 
 Masks Transition::*masks_of(ibv_qp_type type) {
@@ -138,10 +141,8 @@ std::optional<AttributeMasks> find_transition(ibv_qp_type type, ibv_qp_state fro
 
 Status check_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask) {
   const int attributes = mask & ~IBV_QP_STATE;
-  if ((attributes & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0) {
-    return fail("queue pair: " + attribute_names(attributes & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) +
-                    " cannot be set; RoCE devices do not support path migration",
-                EOPNOTSUPP);
+  if ((attributes & IBV_QP_ALT_PATH) != 0) {
+    return fail("queue pair: ALT_PATH cannot be set; RoCE devices do not support path migration", EOPNOTSUPP);
   }
   const std::string what =
       "queue pair: " + std::string(qp_state_name(from)) + " to " + std::string(qp_state_name(to));

@@ -149,6 +149,8 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
     case IBV_WR_ATOMIC_WRITE:
       break;
     case IBV_WR_BIND_MW:
+      if (wr.bind_mw.mw == nullptr) return EINVAL;
+      [[fallthrough]];
     case IBV_WR_LOCAL_INV:
       *length = 0;
       return service_has(config.type, wr.opcode) ? 0 : EINVAL;
@@ -227,7 +229,7 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad, Posting posti
     wqe.length = static_cast<uint32_t>(length);
     wqe.immediate = wr->imm_data;
     if (wqe.is_local()) {
-      if (!take_local_operation(wqe, *wr)) return refuse(wr, EINVAL);
+      take_local_operation(wqe, *wr);
       trace::send_posted(config.number.value(), wr->wr_id, wr->opcode, static_cast<uint32_t>(length));
       send_queue.publish();
       continue;
@@ -336,10 +338,12 @@ void QueuePairCore::to_ready_to_send(Psn first) {
   set_state(IBV_QPS_RTS);
 }
 
-void QueuePairCore::drain_sends(bool notify) {
-  draining_ = true;
+void QueuePairCore::drain_sends(bool notify, EventSink& events, Counters& counters) {
+  draining_ = is_sending();
   notify_drained_ = notify;
   set_state(IBV_QPS_SQD);
+  if (draining_ || !notify) return;
+  if (!events.raise({IBV_EVENT_SQ_DRAINED, object()})) counters.add(Counter::kEventsLost);
 }
 
 void QueuePairCore::on_drained(TransportContext& context) {
@@ -469,7 +473,7 @@ void QueuePairCore::check_completion_queues(TransportContext& context) {
 }
 
 void QueuePairCore::raise(TransportContext& context, ibv_event_type type) const {
-  context.raise(type, {EventSource::kQueuePair, config.number.value(), config.context});
+  context.raise(type, object());
 }
 
 }  // namespace roci

@@ -162,7 +162,7 @@ class alignas(64) QueuePairCore {
   void resume_sending() { set_state(IBV_QPS_RTS); }  // from SQE or SQD, with the next PSN
   // Enters SQD: no further request is started. With `notify`, an event is raised when the outstanding ones have
   // completed (IBTA 10.3.1.5). Reception continues.
-  void drain_sends(bool notify);
+  void drain_sends(bool notify, EventSink& events, Counters& counters);
   [[nodiscard]] bool draining() const { return state() == IBV_QPS_SQD && draining_; }
   void to_error() { set_state(IBV_QPS_ERR); }  // the next transmit() flushes the queues
   void to_reset();
@@ -196,6 +196,10 @@ class alignas(64) QueuePairCore {
   [[nodiscard]] RocePath sent_path() const;
   [[nodiscard]] bool path_ready() const { return path_ready_; }
 
+  // The queue pair in asynchronous events.
+  [[nodiscard]] EventObject object() const {
+    return {EventSource::kQueuePair, config.number.value(), config.context};
+  }
   // Raises an asynchronous event of this queue pair.
   void raise(TransportContext& context, ibv_event_type type) const;
 
@@ -258,6 +262,8 @@ class alignas(64) QueuePairCore {
   // Resets the state of all earlier requests and starts at the given PSN.
   virtual void reset_requester(Psn first) = 0;
   virtual void reset_responder(Psn expected) = 0;
+  // Whether a request has been started and not completed.
+  [[nodiscard]] virtual bool is_sending() const { return false; }
   // Ends draining in SQD. Called when no request is outstanding.
   void on_drained(TransportContext& context);
   // The request completes and no longer uses its address handle.

@@ -26,18 +26,17 @@ void ChannelQueue::append(ChannelMember& member) {
 }
 
 void ChannelQueue::count_down() const {
-  uint64_t value = 0;
   // Does not block: the counter equals the number of pending events, and the caller has one.
-  const auto done = read(fd_, &value, sizeof value);
-  static_cast<void>(done);
+  read_eventfd(fd_);
 }
 
 void ChannelQueue::raise(ChannelMember& member) {
-  const std::scoped_lock guard(lock_);
-  if (member.waiting++ == 0) append(member);
-  const uint64_t one = 1;
-  const auto done = write(fd_, &one, sizeof one);
-  static_cast<void>(done);
+  {
+    const std::scoped_lock guard(lock_);
+    if (member.waiting++ == 0) append(member);
+    add_to_eventfd(fd_);
+  }
+  blocked_.wake();
 }
 
 std::optional<EventObject> ChannelQueue::take() {

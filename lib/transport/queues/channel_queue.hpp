@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/os/event_descriptor.hpp"
 #include "base/os/spinlock.hpp"
 #include "base/result.hpp"
 #include "roci/events.hpp"
@@ -31,6 +32,8 @@ class ChannelQueue {
   ChannelQueue& operator=(const ChannelQueue&) = delete;
 
   [[nodiscard]] int fd() const { return fd_; }
+  // For threads that block until an event is pending.
+  [[nodiscard]] BlockedThreads& blocked() { return blocked_; }
   void join() { users_.fetch_add(1, std::memory_order_relaxed); }
   // Discards the pending events of `member`.
   void leave(ChannelMember& member);
@@ -48,6 +51,7 @@ class ChannelQueue {
 
   const int fd_;  // an eventfd that counts the pending events
   std::atomic<uint32_t> users_{0};
+  BlockedThreads blocked_;
   Spinlock lock_;
   ChannelMember* first_ = nullptr;  // members with pending events, in the order in which take() serves them
   ChannelMember* last_ = nullptr;

@@ -50,6 +50,7 @@ class ReliableQueuePair final : public QueuePairCore {
   Responder responder;
 
  private:
+  [[nodiscard]] bool is_sending() const override { return !requester.idle(); }
   void reset_requester(Psn first) override { requester.reset(first); }
   void reset_responder(Psn expected) override { responder.reset(expected, attributes.max_dest_rd_atomic); }
   void flush(TransportContext& context);

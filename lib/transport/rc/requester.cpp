@@ -205,10 +205,12 @@ bool Requester::place(TransportContext& context, SendWqe& wqe) {
     pieces[count++] = {const_cast<uint8_t*>(wqe.inline_data()), wqe.length};
   } else if (!for_each_sge(context.memory, qp_.config.pd, wqe.pieces(), 0, wqe.length, Access::kLocalRead,
                            [&](uint8_t* host, uint32_t, uint32_t bytes) {
-                             pieces[count++] = {host, bytes};
+                             if (count < kMaxPieces) pieces[count] = {host, bytes};
+                             ++count;
                            })) {
     return false;
   }
+  if (count > kMaxPieces) return false;  // a null region has more pieces than the list has elements
   if (!context.placement->place(qp_.attributes.path.destination_mac,
                                 {qp_.attributes.remote_qp, MemoryKey{wqe.rkey}}, wqe.remote_address,
                                 {pieces.data(), count}, wqe.length))

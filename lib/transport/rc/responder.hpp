@@ -192,7 +192,8 @@ class Responder {
   };
   // Sends an ACK or a NAK. False when there was no buffer.
   bool send_acknowledgment(TransportContext& context, const Acknowledgment& what, bool with_sack);
-  [[nodiscard]] Psn acknowledged_psn(Psn psn) const;
+  [[nodiscard]] bool contains(const Resource& resource, uint32_t behind) const;
+  [[nodiscard]] Psn acknowledged_psn() const;
   bool send_pending(TransportContext& context);
   // Acknowledges everything executed before a READ or atomic. False when there was no buffer.
   bool acknowledge_before(TransportContext& context, const Resource& resource);

@@ -135,7 +135,7 @@ void Responder::replay_read(TransportContext& context, const FrameView& view) {
   const uint32_t mtu = qp_.attributes.path_mtu;
   for (Resource& read : resources()) {
     if (read.operation != Operation::kReadRequest || read.packets == 0 ||
-        !is_within(view.psn(), read.first, read.first + (read.packets - 1)))
+        !contains(read, psns_between(view.psn(), expected_)))
       continue;
     const uint32_t skip = psns_between(read.first, view.psn());
     if (skip > read.sent) break;  // responses before it were never sent, so it is no repeated request
@@ -455,19 +455,27 @@ SendOutcome Responder::send_atomic_response(TransportContext& context, const Res
   });
 }
 
-// PSN of an acknowledgment of everything up to `psn`. A requester of Linux takes an ACK with the PSN of a READ or an
+// Whether the PSN that is `behind` PSNs before expected_ belongs to the request of an entry. Not compared as PSNs: an entry
+// has up to 2^23 of them and is kept for more than 2^23 others, so that a later packet may have the PSN of its first one.
+bool Responder::contains(const Resource& resource, uint32_t behind) const {
+  const uint32_t end = psns_between(resource.first + resource.packets, expected_);
+  return behind > end && behind - end <= resource.packets;
+}
+
+// PSN of an acknowledgment of everything before expected_. A requester of Linux takes an ACK with the PSN of a READ or an
 // atomic for its response, and completes the request without data (docs/interop.md). Such an ACK can only be that of a
 // duplicate, so for a standard peer it has the PSN of the last SEND or WRITE. Extended peers request the lost response.
-Psn Responder::acknowledged_psn(Psn psn) const {
-  if (session() != nullptr || !responses_allocated_) return psn;
+Psn Responder::acknowledged_psn() const {
+  if (session() != nullptr || !responses_allocated_) return expected_ - 1;
+  uint32_t behind = 1;
   const Resource* const ring = response_state_->resources();
   for (uint32_t i = 0; i < resource_count_; ++i) {  // the newest first
     const Resource& resource = ring[(next_resource_ + resource_count_ - 1 - i) % resource_count_];
     if (resource.packets == 0) break;
-    if (!is_within(psn, resource.first, resource.first + (resource.packets - 1))) break;
-    psn = resource.first - 1;
+    if (!contains(resource, behind)) break;
+    behind = psns_between(resource.first + resource.packets, expected_) + resource.packets + 1;
   }
-  return psn;
+  return expected_ - behind;
 }
 
 bool Responder::acknowledge_before(TransportContext& context, const Resource& resource) {
@@ -519,7 +527,7 @@ bool Responder::send_pending(TransportContext& context) {
   const bool with_sack =
       session() != nullptr && session()->reorder_buffer && !session()->reorder_buffer->empty();
   const Acknowledgment what{.syndrome = syndrome,
-                            .psn = ack ? acknowledged_psn(expected_ - 1) : pending_psn_,
+                            .psn = ack ? acknowledged_psn() : pending_psn_,
                             .msn = msn_,
                             .expected = expected_,
                             .becn = pending_ce_};

@@ -29,6 +29,7 @@ class UnreliableQueuePair final : public QueuePairCore {
   [[nodiscard]] Psn receive_psn() const override { return expected_; }
 
  private:
+  [[nodiscard]] bool is_sending() const override { return packet_ != 0; }
   void reset_requester(Psn first) override;
   void reset_responder(Psn expected) override;
 

@@ -29,6 +29,7 @@ class XrcInitiator final : public QueuePairCore {
   Requester requester;
 
  private:
+  [[nodiscard]] bool is_sending() const override { return !requester.idle(); }
   void reset_requester(Psn first) override { requester.reset(first); }
   void reset_responder(Psn expected) override { expected_ = expected; }
 

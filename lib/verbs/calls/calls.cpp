@@ -9,6 +9,7 @@ void fill_calls(Context& context) {
   verbs.query_device_ex = query_device_ex;
   verbs.query_rt_values = query_rt_values;
   verbs.advise_mr = advise_mr;
+  verbs.alloc_null_mr = alloc_null_mr;
   verbs.alloc_dm = alloc_dm;
   verbs.free_dm = free_dm;
   verbs.reg_dm_mr = reg_dm_mr;

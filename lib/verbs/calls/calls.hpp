@@ -16,6 +16,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
                     size_t size);
 int query_rt_values(ibv_context* context, ibv_values_ex* values);
 // memory.cpp
+ibv_mr* alloc_null_mr(ibv_pd* pd);
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type);
 int dealloc_mw(ibv_mw* mw);
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind);

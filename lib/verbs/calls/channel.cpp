@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "device/host/host.hpp"
+#include "transport/queues/channel_queue.hpp"
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
 #include "verbs/live_handles.hpp"
@@ -29,6 +30,29 @@ bool is_idle(Channel& channel, Cq& of) {
   return std::ranges::all_of(channel.queues, [](const Cq* cq) { return cq->queue->empty(); }) &&
          of.queue->take_back_event();
 }
+
+// A call of ibv_get_cq_event(). The program may destroy the channel during the call, or cancel the thread. After the
+// destruction the call blocks until a signal, as a read(2) of the kernel's descriptor does.
+class ChannelReader {
+ public:
+  explicit ChannelReader(Channel& channel) : channel_(channel) {
+    const std::scoped_lock guard(channel_.mutex);
+    ++channel_.readers;
+  }
+  ~ChannelReader() {
+    bool last = false;
+    {
+      const std::scoped_lock guard(channel_.mutex);
+      last = --channel_.readers == 0 && channel_.destroyed;
+    }
+    if (last) delete &channel_;
+  }
+  ChannelReader(const ChannelReader&) = delete;
+  ChannelReader& operator=(const ChannelReader&) = delete;
+
+ private:
+  Channel& channel_;
+};
 
 int give(Cq& from, ibv_cq** cq, void** user) {
   from.completion_events.count_delivered();
@@ -58,19 +82,21 @@ void UnackedEvents::wait_acknowledged() {
   pthread_mutex_unlock(&mutex_);
 }
 
-int wait_readable(Device& device, int fd, std::optional<std::chrono::milliseconds> limit) {
+int wait_readable(Device& device, int fd, BlockedThreads& blocked,
+                  std::optional<std::chrono::milliseconds> limit) {
   if ((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) return EAGAIN;
   // A response that arrives soon is processed faster here than by waking a thread.
   constexpr std::chrono::microseconds kBusy{50};
   pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
+  const auto is_readable = [&entry] { return poll(&entry, 1, 0) > 0; };  // EINTR: not readable
   const auto end = std::chrono::steady_clock::now() + kBusy;
   do {
     device.progress();
-    const int ready = poll(&entry, 1, 0);
-    if (ready != 0) return ready > 0 ? 0 : errno;
+    if (is_readable()) return 0;
   } while (std::chrono::steady_clock::now() < end);
   device.host().expect_block();
-  const int ready = poll(&entry, 1, limit ? static_cast<int>(limit->count()) : -1);
+  if (!limit) return blocked.wait(is_readable);
+  const int ready = poll(&entry, 1, static_cast<int>(limit->count()));
   if (ready < 0) return errno;
   return ready > 0 ? 0 : ETIMEDOUT;
 }
@@ -97,13 +123,23 @@ int ibv_destroy_comp_channel(ibv_comp_channel* handle) {
   if (const int code = check_handle<Channel>(handle); code != 0) return code;
   Channel& channel = of<Channel>(handle);
   if (channel.channel->users() > 0) return refuse_with(EBUSY);
-  destroy_handle(channel);
+  LiveHandles<Channel>::table().remove(&channel);
+  bool is_read = false;
+  {
+    const std::scoped_lock guard(channel.mutex);
+    channel.destroyed = true;
+    is_read = channel.readers > 0;
+  }
+  if (!is_read) delete &channel;
   return 0;
 }
 
 int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** cq, void** user) {
   if (const int code = refuse_child(); code != 0) return errno = code, -1;
   Channel& channel = of<Channel>(handle);
+  const ChannelReader reader(channel);
+  Device& device = *Context::of(handle->context).device;
+  BlockedThreads& blocked = channel.channel->queue().blocked();
   // A program that has seen an event with poll() does not expect this call to block.
   constexpr std::chrono::milliseconds kNextOne{100};
   Cq* returned = nullptr;
@@ -118,8 +154,8 @@ int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** cq, void** user) {
       }
     }
     const auto limit = returned != nullptr ? std::optional(kNextOne) : std::nullopt;
-    const int code = wait_readable(*Context::of(handle->context).device, handle->fd, limit);
-    if (code == ETIMEDOUT) {
+    const int code = wait_readable(device, handle->fd, blocked, limit);
+    if (code == ETIMEDOUT || (code == EINTR && returned != nullptr)) {
       const std::scoped_lock guard(channel.mutex);
       const bool exists = std::ranges::find(channel.queues, returned) != channel.queues.end();
       if (exists) return give(*returned, cq, user);

@@ -1,8 +1,12 @@
 // Asynchronous events of a context.
 #include <infiniband/verbs.h>
 
+#include <memory>
+
+#include "device/api/events.hpp"
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
+#include "verbs/live_handles.hpp"
 #include "verbs/process/fork_guard.hpp"
 #include "verbs/waiting.hpp"
 
@@ -15,6 +19,14 @@ namespace {
 void name_object(const AsyncEvent& from, ibv_async_event& event) {
   switch (from.object.source) {
     case EventSource::kQueuePair: {
+      if (LiveHandles<Wq>::table().contains(from.object.context)) {
+        Wq& wq = *static_cast<Wq*>(from.object.context);
+        wq.async_events.count_delivered();
+        // No other event exists for a queue pair that only receives raw packets.
+        event.event_type = IBV_EVENT_WQ_FATAL;
+        event.element.wq = &wq.verbs;
+        break;
+      }
       Qp& qp = *static_cast<Qp*>(from.object.context);
       qp.async_events.count_delivered();
       event.element.qp = qp.handle();
@@ -44,6 +56,7 @@ extern "C" {
 int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
   if (const int code = refuse_child(); code != 0) return errno = code, -1;
   Device& device = *Context::of(context).device;
+  const std::shared_ptr<EventQueue> events = device.events();
   for (;;) {
     {
       const std::scoped_lock guard(Context::of(context).async_events);
@@ -54,7 +67,9 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
         return 0;
       }
     }
-    if (const int code = wait_readable(device, context->async_fd); code != 0) return errno = code, -1;
+    if (const int code = wait_readable(device, context->async_fd, events->blocked()); code != 0)
+      return errno = code, -1;
+    if (!is_context(*context)) return errno = EBADF, -1;  // closed meanwhile
   }
 }
 
@@ -72,6 +87,9 @@ void ibv_ack_async_event(ibv_async_event* event) {
     case IBV_EVENT_PATH_MIG_ERR:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
       of<Qp>(event->element.qp).async_events.note_acknowledged(1);
+      break;
+    case IBV_EVENT_WQ_FATAL:
+      of<Wq>(event->element.wq).async_events.note_acknowledged(1);
       break;
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED:

@@ -1,6 +1,10 @@
 // Memory regions and windows.
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include <memory>
+#include <span>
 
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
@@ -25,7 +29,40 @@ ibv_mr* hand_out(ibv_pd* handle, Result<std::unique_ptr<MemoryRegion>> region) {
   return &live(mr)->verbs;
 }
 
+// Finds the memory of a scatter element of ibv_advise_mr(). Returns 0 or an errno, with the codes of mlx5.
+int locate(const Pd& pd, const ibv_sge& sge, bool writes, uint8_t*& first) {
+  std::shared_ptr<MemoryRegion> region;
+  bool of_domain = false;
+  const Mr* const found = LiveHandles<Mr>::table().find([&](const Mr& mr) {
+    if (mr.verbs.lkey != sge.lkey || mr.region->rkey() == 0) return false;  // a null region has no pages
+    region = mr.region;
+    of_domain = of<Pd>(mr.verbs.pd).domain == pd.domain;
+    return true;
+  });
+  if (found == nullptr) return ENOENT;
+  if (!of_domain || (writes && (region->access() & IBV_ACCESS_LOCAL_WRITE) == 0)) return EPERM;
+  const uint64_t offset = sge.addr - region->iova();
+  if (sge.addr < region->iova() || offset > region->length() || sge.length > region->length() - offset)
+    return EFAULT;
+  first = static_cast<uint8_t*>(region->address()) + offset;
+  return 0;
+}
+
+// Kernels before 5.14 fault in only the pages of files.
+bool fault_in(uint8_t* first, uint64_t length, bool writes) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto before = reinterpret_cast<uint64_t>(first) % page;
+  void* const start = first - before;
+  if (madvise(start, before + length, writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) return true;
+  return errno == EINVAL && madvise(start, before + length, MADV_WILLNEED) == 0;
+}
+
 }  // namespace
+
+ibv_mr* alloc_null_mr(ibv_pd* pd) {
+  if (const int code = check_handle<Pd>(pd); code != 0) return refuse(code);
+  return hand_out(pd, of<Pd>(pd).domain->allocate_null_region());
+}
 
 ibv_mw* alloc_mw(ibv_pd* handle, ibv_mw_type type) {
   if (const int code = check_handle<Pd>(handle); code != 0) return refuse(code);
@@ -58,17 +95,21 @@ int bind_mw(ibv_qp* qp, ibv_mw* handle, ibv_mw_bind* bind) {
 }
 
 // Pages are faulted in on access. The advice only faults them in earlier.
-int advise_mr(ibv_pd*, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge* list, uint32_t count) {
+int advise_mr(ibv_pd* handle, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge* list, uint32_t count) {
+  if (const int code = check_handle<Pd>(handle); code != 0) return code;
   if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
       advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
     return refuse_with(EOPNOTSUPP);
   if ((flags & ~uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) != 0 || count == 0 || list == nullptr)
     return refuse_with(EINVAL);
-  constexpr uint64_t kPage = 4096;
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint64_t first = list[i].addr & ~(kPage - 1);
-    const uint64_t bytes = list[i].addr + list[i].length - first;
-    if (madvise(reinterpret_cast<void*>(first), bytes, MADV_WILLNEED) != 0) return refuse_with(EFAULT);
+  const bool writes = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+  for (const ibv_sge& sge : std::span(list, count)) {
+    uint8_t* first = nullptr;
+    if (const int code = locate(of<Pd>(handle), sge, writes, first); code != 0) return refuse_with(code);
+    if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) continue;
+    // Without the flag, the device executes the advice later, and reports no errors.
+    if (!fault_in(first, sge.length, writes) && (flags & IBV_ADVISE_MR_FLAG_FLUSH) != 0)
+      return refuse_with(EFAULT);
   }
   return 0;
 }

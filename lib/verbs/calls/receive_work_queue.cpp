@@ -2,6 +2,8 @@
 #include <infiniband/verbs.h>
 
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <span>
 
 #include "verbs/calls/calls.hpp"
@@ -51,7 +53,9 @@ ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr) {
   if (const int code = check_handle<Cq>(attr->cq); code != 0) return refuse(code);
   Pd& pd = of<Pd>(attr->pd);
   Cq& cq = of<Cq>(attr->cq);
+  auto wq = std::make_unique<Wq>();
   ibv_qp_init_attr init{};
+  init.qp_context = wq.get();
   init.qp_type = IBV_QPT_RAW_PACKET;
   init.cap = {.max_send_wr = 1,
               .max_recv_wr = attr->max_wr,
@@ -61,7 +65,6 @@ ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr) {
   auto made = pd.domain->create_qp(&init, *cq.queue, *cq.queue);
   if (!made) return refuse(made.error());
   if (const Status reset = move_to(**made, IBV_QPS_INIT); !reset) return refuse(reset.error());
-  auto* wq = new Wq;
   wq->queue_pair = std::move(*made);
   wq->verbs.context = context;
   wq->verbs.pd = attr->pd;
@@ -74,7 +77,7 @@ ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr) {
   attr->max_sge = init.cap.max_recv_sge;
   ++pd.users;
   ++cq.users;
-  return &live(wq)->verbs;
+  return &live(wq.release())->verbs;
 }
 
 int modify_wq(ibv_wq* handle, ibv_wq_attr* attr) {
@@ -93,7 +96,11 @@ int destroy_wq(ibv_wq* handle) {
   if (const int code = check_handle<Wq>(handle); code != 0) return code;
   Wq& wq = of<Wq>(handle);
   if (wq.users != 0) return refuse_with(EBUSY);
-  wq.queue_pair.reset();
+  {
+    const std::scoped_lock guard(Context::of(handle->context).async_events);
+    wq.queue_pair.reset();
+  }
+  wq.async_events.wait_acknowledged();
   --of<Pd>(handle->pd).users;
   --of<Cq>(handle->cq).users;
   destroy_handle(wq);

@@ -77,6 +77,11 @@ void note_context(ibv_context& context) {
   contexts.insert(&context);
 }
 
+bool is_context(ibv_context& context) {
+  const std::scoped_lock guard(contexts_mutex);
+  return contexts.contains(&context);
+}
+
 bool remove_context(ibv_context& context) {
   const std::scoped_lock guard(contexts_mutex);
   return contexts.erase(&context) > 0;

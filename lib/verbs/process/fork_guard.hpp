@@ -16,6 +16,7 @@ int refuse_child();
 
 // Registers contexts whose calls must fail in a forked child.
 void note_context(ibv_context& context);
+[[nodiscard]] bool is_context(ibv_context& context);
 // False for a context that is not registered (any more).
 bool remove_context(ibv_context& context);
 

@@ -206,6 +206,14 @@ TEST_F(Windows, post_rejects_a_bind_without_a_window) {
   ibv_send_wr* bad = nullptr;
   EXPECT_EQ(host.side.qp->post_send(&wr, &bad), EINVAL);
   EXPECT_EQ(bad, &wr);
+  ibv_send_wr before{};
+  before.opcode = IBV_WR_SEND;
+  before.send_flags = IBV_SEND_SIGNALED;
+  before.next = &wr;
+  EXPECT_EQ(host.side.qp->post_send_all(&before), EINVAL);
+  EXPECT_EQ(host.work(), Lines{}) << "the list is not posted in part";
+  EXPECT_EQ(host.side.qp->post_send(&before, &bad), EINVAL);
+  EXPECT_EQ(host.work(), Lines{"RC_SEND_ONLY 0"});
 }
 
 // The window of a libibverbs program has a context. Expects the key of the last accepted bind there, and the key of the

@@ -66,6 +66,23 @@ TEST(Drain, lost_packets_are_retransmitted_while_draining) {
   EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_SUCCESS, IBV_WC_SUCCESS}));
 }
 
+TEST(Drain, idle_queue_is_drained_and_resumed_without_a_poll_of_the_worker) {
+  LoneHost host;
+  host.work();
+  ASSERT_TRUE(drain(*host.side.qp));
+  EXPECT_FALSE(is_draining(*host.side.qp));
+  EXPECT_EQ(event_lines(host.side), Lines{"SQ_DRAINED " + std::to_string(host.side.qp->qp_num())});
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_SQD;
+  attr.min_rnr_timer = 5;
+  EXPECT_TRUE(host.side.qp->modify(attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER));
+  ASSERT_TRUE(resume(*host.side.qp));
+  ASSERT_TRUE(drain(*host.side.qp, false));
+  ASSERT_TRUE(resume(*host.side.qp));
+  host.work();
+  EXPECT_TRUE(event_lines(host.side).empty());
+}
+
 TEST(Drain, idle_queue_drains_at_once_with_an_event_only_if_requested) {
   LoneHost host;
   ASSERT_TRUE(drain(*host.side.qp, false));

@@ -112,6 +112,19 @@ TEST(Lifecycle, query_returns_the_attributes_set_in_earlier_states) {
   expect_path(IBV_QPS_ERR);
 }
 
+TEST(Lifecycle, only_the_path_migration_state_migrated_can_be_set) {
+  LoneHost host;
+  ibv_qp_attr attr{};
+  attr.path_mig_state = IBV_MIG_MIGRATED;
+  EXPECT_TRUE(host.side.qp->modify(attr, IBV_QP_PATH_MIG_STATE));
+  for (const ibv_mig_state state : {IBV_MIG_REARM, IBV_MIG_ARMED}) {
+    attr.path_mig_state = state;
+    const Status set = host.side.qp->modify(attr, IBV_QP_PATH_MIG_STATE);
+    ASSERT_FALSE(set);
+    EXPECT_EQ(set.error().code, EOPNOTSUPP);
+  }
+}
+
 // --- posting
 
 TEST(Lifecycle, accepts_sends_in_rts_and_error_and_receives_from_init_on) {

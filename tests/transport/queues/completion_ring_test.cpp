@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "base/rng.hpp"
+#include "support/process/pending_cancellation.hpp"
 
 namespace roci {
 namespace {
@@ -113,6 +114,18 @@ TEST(CompletionRing, notifies_once_per_request_for_all_or_solicited_completions)
   ring.request_notify(false);  // extends the pending request for solicited completions to all
   ring.push(completion(7), false);
   EXPECT_TRUE(channel->take());
+}
+
+TEST(CompletionRing, events_are_not_lost_when_threads_are_canceled) {
+  const auto channel = make_channel();
+  CompletionRing ring(16, 0, {EventSource::kCompletionQueue, 5, nullptr}, channel);
+  ring.request_notify(false);
+  EXPECT_TRUE(test::returns_with_pending_cancellation([&] { ring.push(completion(1), false); }));
+  EXPECT_TRUE(is_readable(channel->fd()));
+  bool taken = false;
+  EXPECT_TRUE(test::returns_with_pending_cancellation([&] { taken = channel->take().has_value(); }));
+  EXPECT_TRUE(taken);
+  EXPECT_FALSE(is_readable(channel->fd()));
 }
 
 TEST(CompletionRing, queues_on_one_channel_alternate_and_count_events_separately) {

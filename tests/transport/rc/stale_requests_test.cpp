@@ -79,6 +79,19 @@ TEST_F(StaleRequests, write_is_acknowledged_with_its_own_psn_after_writes_only) 
   EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16)), Lines{"RC_ACK 0 1f"});
 }
 
+// A READ of 2^31 bytes has half of the PSN space. The last packet of as many others has the PSN of the first one of the
+// READ, whose entry is kept until later.
+TEST_F(StaleRequests, write_is_acknowledged_with_its_own_psn_after_the_largest_read) {
+  const auto all = must(
+      host.side.pd->register_memory(nullptr, size_t{1} << 31, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND));
+  Packet read = host.read(0, 0, 1U << 31);
+  read.reth->va = 0;
+  read.reth->rkey = MemoryKey{all->rkey()};
+  execute(read, 1);
+  execute_writes(kWholeSpace / 2);
+  EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16)), Lines{"RC_ACK 0 1f"});
+}
+
 TEST_F(StaleRequests, duplicate_read_is_not_compared_with_an_old_one) {
   EXPECT_EQ(host.receive(host.read(0, 0, 16)), Lines{"RC_READ_RESP_ONLY 0"});
   execute_reads(kWholeSpace - 1);
