@@ -75,7 +75,7 @@ void block_if_destroyed(const Channel& channel) {
 // handler was installed without SA_RESTART.
 int wait_for_event(Channel& channel) {
   if ((fcntl(channel.verbs.fd, F_GETFL) & O_NONBLOCK) != 0) return EAGAIN;
-  if (cm::Service* const service = channel.service.load(std::memory_order_relaxed); service != nullptr)
+  if (cm::Service* const service = channel.service.load(std::memory_order_acquire); service != nullptr)
     service->expect_block();
   pollfd readable{channel.verbs.fd, POLLIN, 0};
   return channel.blocked.wait([&readable] { return poll(&readable, 1, 0) > 0; });
@@ -234,7 +234,7 @@ int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
   if (channel != old) {
     Move move{.to = channel};
     change_channel(id, move);
-    Channel::of(channel).service.store(id.service, std::memory_order_relaxed);
+    Channel::of(channel).service.store(id.service, std::memory_order_release);
     for (auto& event : move.events) Channel::of(channel).push(std::move(event));
   }
   if (id.synchronous && channel != old) rdma_destroy_event_channel(old);

@@ -85,7 +85,7 @@ int bind(Id& id, const sockaddr* address) {
   if (address->sa_family == AF_INET) id.one_family = true;  // an IPv6 address may also accept IPv4
   id.service = roci_cm_service(context);
   if (id.service == nullptr) return failed(EIO);  // in a child process after fork()
-  id.channel().service.store(id.service, std::memory_order_relaxed);
+  id.channel().service.store(id.service, std::memory_order_release);
   if (take_port_for(id, port_of(*address)) != 0) return -1;
   id.phase = Phase::kBound;
   return 0;

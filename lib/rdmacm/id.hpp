@@ -38,8 +38,9 @@ struct Channel {
   rdma_event_channel verbs{};  // first member; the fd is readable while events are queued
   std::mutex mutex;
   std::deque<std::unique_ptr<CmEvent>> events;
-  BlockedThreads blocked;                      // in rdma_get_cm_event()
-  std::atomic<cm::Service*> service{nullptr};  // of the ids that use or used this channel
+  BlockedThreads blocked;  // in rdma_get_cm_event()
+  // Of the ids that use or used this channel. Stores release and loads acquire the object.
+  std::atomic<cm::Service*> service{nullptr};
   // rdma_destroy_event_channel() was called while a thread was in rdma_get_cm_event(), as rping does. That thread then owns
   // the memory and does not return.
   std::atomic<bool> destroyed{false};

@@ -28,7 +28,7 @@ namespace roci {
 // virtual runner polls at the exact time. A frame on the line is no longer in its queue.
 //
 // All frames are discarded if the port accepts none and its link is down, or for kMaxTransitDelay (802.1Q 8.6.5, 8.6.7),
-// so that the queue of a peer that is gone occupies no buffer and pauses no sender.
+// so that the queue of a peer that has exited occupies no buffer and pauses no sender.
 class EgressPort {
  public:
   static constexpr Nanos kMaxCatchUp = 100us;

@@ -22,8 +22,12 @@ class SpscRing {
 
   [[nodiscard]] uint32_t capacity() const { return static_cast<uint32_t>(slots_.size()); }
   [[nodiscard]] bool empty() const { return size() == 0; }
+  // For the producer and the consumer. Other threads get an estimate, which may exceed the capacity.
   [[nodiscard]] uint32_t size() const {
-    return tail_.load(std::memory_order_acquire) - head_.load(std::memory_order_acquire);
+    // The head is loaded first: pairs with the store in pop(), so the tail is not older than it, and the difference is
+    // not negative.
+    const uint32_t head = head_.load(std::memory_order_acquire);
+    return tail_.load(std::memory_order_acquire) - head;
   }
 
   // Producer: pushes as many elements of `in` as fit; returns their number.

@@ -24,7 +24,8 @@ class BlockedThreads {
 
   // To be called after each event has become available. Wakes one thread.
   void wake() {
-    // Orders the event before the loads. wait() changes both counts before events are checked.
+    // Orders the event before the loads. Pairs with the fences of wait(), which order its changes of both counts before
+    // the check for events.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (const int threads = threads_.load(std::memory_order_relaxed); threads > 0) [[unlikely]]
       wake_one_of(threads);
@@ -44,7 +45,10 @@ class BlockedThreads {
  private:
   struct Registration {
     explicit Registration(std::atomic<int>& of) : threads(of) {
-      threads.fetch_add(1, std::memory_order_seq_cst);
+      threads.fetch_add(1, std::memory_order_relaxed);
+      // Pairs with the fence of wake(). The check for events may be a system call with a plain load, which an atomic
+      // operation does not order on arm64 without LSE.
+      std::atomic_thread_fence(std::memory_order_seq_cst);
     }
     ~Registration() { threads.fetch_sub(1, std::memory_order_relaxed); }  // also when the thread is canceled
     Registration(const Registration&) = delete;

@@ -50,7 +50,9 @@ void CongestionFlows::leave(uint16_t flow) {
 
 void CongestionFlows::link(uint16_t flow, Slot& of, uint64_t hash) {
   of.hash.store(hash, std::memory_order_relaxed);
-  of.next.store(bucket(hash).load(std::memory_order_relaxed), std::memory_order_relaxed);
+  // Release: pairs with the load in find(), which may be at this slot since its previous use, and continues to a flow
+  // whose chunk must then be visible.
+  of.next.store(bucket(hash).load(std::memory_order_relaxed), std::memory_order_release);
   of.in_bucket = true;
   bucket(hash).store(flow, std::memory_order_release);
 }

@@ -76,7 +76,7 @@ class TransmitScheduler final : public PathSource {
   }
   [[nodiscard]] Nanos next_deadline() const;
   // Number of queue pairs that can send more after an acknowledgment of their peer. Any thread.
-  [[nodiscard]] uint32_t waiting_to_send() const { return waiting_to_send_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint32_t waiting_to_send() const { return waiting_to_send_.load(std::memory_order_seq_cst); }
 
  private:
   // A turn of a queue pair is one quantum of packets. If few queue pairs are ready, each gets several quanta in a

@@ -33,7 +33,9 @@ class ArrivalCalendar final : public SwitchArrivals {
     Listener(ArrivalCalendar& of, Node& node, uint16_t port) : of_(of), node_(node), port_(port) {}
     void arriving(Nanos when) override {
       of_.announced_[port_ / 64U].fetch_or(uint64_t{1} << (port_ % 64U), std::memory_order_release);
-      of_.any_.store(true, std::memory_order_release);
+      // An exchange, not a store: a store would overwrite that of another sender, whose bit gather() would then not
+      // acquire.
+      of_.any_.exchange(true, std::memory_order_release);
       node_.arriving(when);
     }
 

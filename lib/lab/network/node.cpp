@@ -4,7 +4,11 @@
 
 namespace roci::lab {
 
+// The sender has pushed the frame. The fence orders the frame before the load of `arriving_`, and pairs with the fence
+// of run(). Either run() finds the frame at the port, or this load returns the value that run() has stored, and the
+// arrival is announced.
 void Node::arriving(Nanos when) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   int64_t least = arriving_.load(std::memory_order_relaxed);
   while (when.count() < least &&
          !arriving_.compare_exchange_weak(least, when.count(), std::memory_order_release,
@@ -19,6 +23,7 @@ Nanos Node::next() const {
 void Node::run(Nanos end) {
   // Arrivals announced so far are visible at the ports. Those announced from now on are not before `end`.
   arriving_.exchange(kNever.count(), std::memory_order_acquire);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence of arriving()
   Nanos at = std::min({touched_, pollers_.next_after(now_), next_});
   touched_ = kNever;
   while (at < end) {

@@ -98,7 +98,9 @@ bool ShmPlacement::place(const MacAddress& peer, const Target& target, uint64_t 
   const std::array<iovec, 2> remote{
       iovec{reinterpret_cast<void*>(address), static_cast<size_t>(length - ending)},
       iovec{reinterpret_cast<void*>(address + length - ending), static_cast<size_t>(ending)}};
-  const auto process = static_cast<pid_t>(owner.pid.load(std::memory_order_relaxed));
+  // Acquire: pairs with the store of `pid` in ShmSlotOwner::join(). The next owner of the slot has increased the epoch
+  // before it, so with the next owner's process id the check below fails.
+  const auto process = static_cast<pid_t>(owner.pid.load(std::memory_order_acquire));
   const uint32_t placing = grants.placing.load(std::memory_order_relaxed) | 1;
   grants.placing.store(placing, std::memory_order_seq_cst);
   ssize_t copied = -1;

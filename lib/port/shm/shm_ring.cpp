@@ -110,8 +110,11 @@ ShmRingReader::ShmRingReader(ShmRingControl& control, const std::byte* data, uin
   control_.head.store(head_, std::memory_order_release);
 }
 
+// Sequentially consistent: pairs with the fence of ShmSlotOwner::notify(). The reader clears its pending bit and then
+// loads `tail`; the writer stores `tail` and, after the fence, loads the bit. Either this load returns the new
+// position, or the writer sets the bit again.
 bool ShmRingReader::read_tail() {
-  const uint64_t tail = control_.tail.load(std::memory_order_acquire);
+  const uint64_t tail = control_.tail.load(std::memory_order_seq_cst);
   if (tail == head_) return false;
   if (tail - head_ > size_ || tail % kShmRecordAlign != 0) {
     tail_ = align_up(tail);

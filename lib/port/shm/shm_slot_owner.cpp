@@ -56,10 +56,12 @@ ShmSlotOwner::~ShmSlotOwner() {
 // Adds to the engine time: the time since the last poll in which this engine ran or had no work.
 void ShmSlotOwner::note_poll(Nanos now) {
   const Nanos gap = now - last_poll_;
+  // Loaded before `slept_`, with acquire: pairs with the release in wait(). A sleep that `asleep` no longer counts is
+  // then in `slept_`.
+  const bool asleep = own_.asleep.load(std::memory_order_acquire) != 0;
   Nanos slept{0};
   if (slept_.load(std::memory_order_relaxed) != 0)
     slept = Nanos{slept_.exchange(0, std::memory_order_relaxed)};
-  const bool asleep = own_.asleep.load(std::memory_order_relaxed) != 0;
   if (last_poll_ != Nanos{0} && gap > Nanos{0})
     ran_ += (asleep ? gap : std::min(gap, slept + kMaxPollGap)).count();
   last_poll_ = now;
@@ -103,13 +105,16 @@ uint32_t ShmSlotOwner::Wakeup::value(Waiter waiter) const {
 uint32_t ShmSlotOwner::Wakeup::arm(Waiter waiter, WakeFor what) { return word(waiter).arm(what); }
 void ShmSlotOwner::Wakeup::disarm(Waiter waiter) { word(waiter).disarm(); }
 
-// Checks the rings as well: a faulty process may have cleared pending bits of other slots.
+// Checks the rings as well: a faulty process may have cleared pending bits of other slots. The load of `tail` is
+// sequentially consistent: pairs with the fence of wake_owner(), between the store of `tail` and the load of the word.
+// Either this load returns the new position, or the sender reads the flag that arm() has set. The load of the pending
+// bits is relaxed and does not ensure this.
 bool ShmSlotOwner::Wakeup::has_frames() {
   if (owner_.has_pending() || owner_.has_unread_()) return true;
   for (uint64_t left = owner_.others_; left != 0; left &= left - 1) {
     const auto slot = static_cast<uint32_t>(std::countr_zero(left));
     const ShmRingControl& ring = owner_.segment_->control(slot, owner_.slot_);
-    if (ring.tail.load(std::memory_order_acquire) == ring.head.load(std::memory_order_relaxed)) continue;
+    if (ring.tail.load(std::memory_order_seq_cst) == ring.head.load(std::memory_order_relaxed)) continue;
     owner_.set_pending(slot);
     return true;
   }
@@ -128,7 +133,8 @@ void ShmSlotOwner::Wakeup::wait(Waiter waiter, uint32_t seen, Nanos limit) {
   const Nanos woken{own.woken.load(std::memory_order_relaxed)}, now = monotonic_now();
   owner_.slept_.fetch_add(((woken > from && woken < now ? woken : now) - from).count(),
                           std::memory_order_relaxed);
-  own.asleep.fetch_sub(1, std::memory_order_relaxed);
+  // After `slept_`: pairs with the acquire in note_poll().
+  own.asleep.fetch_sub(1, std::memory_order_release);
 }
 
 void ShmSlotOwner::Wakeup::hold_wakes() { holds_wakes = true; }
