@@ -66,16 +66,20 @@ void CompletionRing::notify(bool solicited) {
 
 void CompletionBatch::add(CompletionRing& ring) {
   ring.in_batch_ = true;
-  ring.next_in_batch_ = std::exchange(first_, &ring);
+  ring.next_in_batch_ = nullptr;
+  *end_ = &ring;
+  end_ = &ring.next_in_batch_;
 }
 
 void CompletionBatch::publish() {
+  for (CompletionRing* ring = first_; ring != nullptr; ring = ring->next_in_batch_)
+    ring->publish(ring->filled_);
   while (first_ != nullptr) {
     CompletionRing& ring = *std::exchange(first_, first_->next_in_batch_);
     ring.in_batch_ = false;
-    ring.publish(ring.filled_);
     ring.notify(std::exchange(ring.batch_solicited_, false));
   }
+  end_ = &first_;
 }
 
 int CompletionRing::poll(int count, ibv_wc* out, uint64_t* times) {

@@ -18,7 +18,9 @@ namespace roci {
 class CompletionRing;
 
 // List of one-producer rings with unpublished completions. They are published together at the end of a packet batch, so
-// that the shared cache line moves between cores once per batch instead of once per completion.
+// that the shared cache line moves between cores once per batch instead of once per completion. Events follow after all
+// completions, in the order in which the queues got theirs: a program that waits for the event of one queue and then polls
+// another one, such as perftest with -e, finds what has happened before.
 class CompletionBatch {
  public:
   CompletionBatch() = default;
@@ -30,6 +32,7 @@ class CompletionBatch {
 
  private:
   CompletionRing* first_ = nullptr;
+  CompletionRing** end_ = &first_;
 };
 
 // Ring of completions with a lock for consumers and, for several producers, one for producers.

@@ -3,10 +3,15 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
 #include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
 
 #include "base/rng.hpp"
 #include "support/process/pending_cancellation.hpp"
+#include "support/sanitizer.hpp"
 
 namespace roci {
 namespace {
@@ -207,6 +212,49 @@ TEST(CompletionRing, takes_an_event_back_only_if_its_completions_were_polled) {
   ASSERT_TRUE(channel->take());
   EXPECT_FALSE(ring.take_back_event());
   EXPECT_EQ(ring.unacknowledged(), 1U);
+}
+
+// A batch has the completions of all queues before its first event, and events in the order of the completions. perftest
+// with -e waits for the event of any queue, and then polls the queue whose completion must precede it.
+TEST(CompletionBatch, completions_precede_events_which_have_the_order_of_completions) {
+  constexpr uint32_t kRounds = test::repetitions(4'000), kQueues = 16;
+  const auto channel = make_channel();
+  std::vector<std::unique_ptr<CompletionRing>> queues;
+  for (uint32_t number = 0; number < kQueues; ++number)
+    queues.push_back(std::make_unique<CompletionRing>(8U, 0U, EventObject{.number = number}, channel,
+                                                      CompletionRing::Producers::kOne));
+  std::atomic<uint32_t> served{0};
+  std::atomic<bool> failed{false};
+  const auto next_event = [&] {
+    std::optional<EventObject> event;
+    while (!(event = channel->take())) std::this_thread::yield();
+    return event->number;
+  };
+  std::thread program{[&] {
+    for (uint32_t round = 0; round < kRounds && !failed.load(); ++round) {
+      std::vector<uint32_t> order{next_event()};
+      uint32_t polled = 0;
+      for (size_t number = kQueues; number-- > 0;) {
+        ibv_wc wc{};
+        polled += static_cast<uint32_t>(queues[number]->poll(1, &wc));
+      }
+      while (order.size() < kQueues) order.push_back(next_event());
+      EXPECT_EQ(polled, kQueues) << "round " << round;
+      EXPECT_TRUE(std::ranges::is_sorted(order)) << "round " << round;
+      if (testing::Test::HasFailure()) failed.store(true);
+      served.store(round + 1);
+    }
+  }};
+  CompletionBatch batch;
+  for (uint32_t round = 0; round < kRounds && !failed.load(); ++round) {
+    for (const auto& queue : queues) {
+      queue->request_notify(false);
+      queue->push(completion(round), false, &batch);
+    }
+    batch.publish();
+    while (served.load() <= round) std::this_thread::yield();
+  }
+  program.join();
 }
 
 }  // namespace
