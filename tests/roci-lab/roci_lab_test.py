@@ -39,8 +39,8 @@ expect:
 # SHA-256 of the summaries of SCENARIO, the same in every build and on every machine. A change in the behavior of
 # hosts or switches changes them; update the values then.
 SUMMARIES = {
-    "dcqcn": "e431be947485ed98c973275bcdb0ce3bfd416e5dd31e5a884428673df71ad3cf",
-    "dctcp": "51edca970ecc7a57759e35e54d83f60eebebd776b79b42e52dc3e797004b7202",
+    "dcqcn": "6853a7ca32722d21b68227aa42adc244d0d0f2c1145ff107e998b484648dd41a",
+    "dctcp": "1e1c330665c982f2d8ae0d9da35c2f9fd42b50d182dd269ad8a2d7cae62688d9",
 }
 
 

@@ -19,8 +19,8 @@ class CompletionRing;
 
 // List of one-producer rings with unpublished completions. They are published together at the end of a packet batch, so
 // that the shared cache line moves between cores once per batch instead of once per completion. Events follow after all
-// completions, in the order of the first completion of each queue: a program that waits for the event of one queue and then polls
-// another one, such as perftest with -e, finds what has happened before.
+// completions, in the order of the first completion of each queue: a program that waits for the event of one queue and
+// then polls another one, such as perftest with -e, finds what has happened before.
 class CompletionBatch {
  public:
   CompletionBatch() = default;
