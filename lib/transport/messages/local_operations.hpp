@@ -10,8 +10,8 @@
 
 namespace roci {
 
-// Copies the window parameters of the request; a bind has a window. The ibv_mw of a program has the key of
-// its last posted bind; that of a MemoryWindow, which has no context, keeps its key.
+// Copies the window parameters of the request; a bind has a window. The ibv_mw of a program has the key of its last
+// posted bind; that of a MemoryWindow, which has no context, keeps its key.
 void take_local_operation(SendWqe& wqe, const ibv_send_wr& wr);
 
 // Executes the operation and returns its completion status.

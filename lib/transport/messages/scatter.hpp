@@ -61,8 +61,8 @@ void move_zeros(uint32_t at, uint32_t length, F& move) {
 }
 
 // Iterates over `length` bytes of a scatter list from `offset` on. Calls move(host_pointer, list_offset, length) for
-// each piece that its region permits. In a null region there are pieces for reading only. Returns false at the first piece that is not permitted (earlier ones have been
-// moved), or when the list is too short.
+// each piece that its region permits. In a null region there are pieces for reading only. Returns false at the first
+// piece that is not permitted (earlier ones have been moved), or when the list is too short.
 template <class F>
 bool for_each_sge(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
                   uint32_t length, Access access, F&& move) {

@@ -34,9 +34,8 @@ constexpr AttributeMasks kRunningDatagrams{0, kRunningUd};
 constexpr AttributeMasks kDrains{0, IBV_QP_EN_SQD_ASYNC_NOTIFY};
 
 // IBTA table 96 and, for XRC, annex A14, without alternate paths. PATH_MIG_STATE is permitted where Linux permits it; its
-// value must be MIGRATED. An XRC initiator has the attributes
-// of RC's requester, an XRC target those of RC's responder. Raw packet queue pairs are as in Linux. Every state has transitions to RESET and ERR, without
-// attributes.
+// value must be MIGRATED. An XRC initiator has the attributes of RC's requester, an XRC target those of RC's responder.
+// Raw packet queue pairs are as in Linux. Every state has transitions to RESET and ERR, without attributes.
 constexpr Transition kTransitions[] = {
     {IBV_QPS_RESET, IBV_QPS_INIT, kOpened, kOpened, AttributeMasks{kPlace | IBV_QP_QKEY, 0}, kOpened, kOpened,
      AttributeMasks{IBV_QP_PORT, 0}},
