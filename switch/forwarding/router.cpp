@@ -48,8 +48,7 @@ bool is_forwarded_between(const IpAddress& source, const IpAddress& destination)
 // Source address of an IP packet. No value for IPv4-mapped addresses in an IPv6 packet: the table would take them for
 // IPv4 addresses.
 std::optional<IpAddress> source_to_forward(const uint8_t* l3) {
-  if (l3[0] >> 4 == 4)
-    return IpAddress::from_v4(reinterpret_cast<const Ipv4Header*>(l3)->source.get());
+  if (l3[0] >> 4 == 4) return IpAddress::from_v4(reinterpret_cast<const Ipv4Header*>(l3)->source.get());
   const auto& ip = *reinterpret_cast<const Ipv6Header*>(l3);
   const IpAddress source{ip.source}, destination{ip.destination};
   if (source.is_v4() || destination.is_v4()) return std::nullopt;
@@ -276,7 +275,8 @@ void Router::route_one(SwitchPacket& packet, const Route* found, const IpAddress
   if (packet.frame == nullptr) return output_.drop(packet, DropReason::kNoBuffer);
   auto* l3 = rte_pktmbuf_mtod_offset(packet.frame, uint8_t*, packet.l3_offset);
   const auto source = source_to_forward(l3);
-  if (!source || !is_forwarded_between(*source, destination)) return output_.drop(packet, DropReason::kNoRoute);
+  if (!source || !is_forwarded_between(*source, destination))
+    return output_.drop(packet, DropReason::kNoRoute);
   if (!take_hop(l3)) return output_.drop(packet, DropReason::kTtlExpired);
   if (found == nullptr) return output_.drop(packet, DropReason::kNoRoute);
   send_or_wait(packet, *found, destination, now);

@@ -33,7 +33,7 @@ enum class DropReason : uint8_t {
   kHeadroomFull,        // of a lossless class of the ingress port: the neighbor did not stop
   kEarlyDrop,           // by the AQM of the class
   kNoBuffer,            // for a copy or an answer
-  kPortRefused,         // waiting at a port that accepts no frames: its link is down, or its peer does not receive
+  kPortRefused,  // waiting at a port that accepts no frames: its link is down, or its peer does not receive
 };
 inline constexpr unsigned kDropReasonCount = 23;
 

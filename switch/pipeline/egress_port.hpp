@@ -32,7 +32,8 @@ namespace roci {
 class EgressPort {
  public:
   static constexpr Nanos kMaxCatchUp = 100us;
-  static constexpr Nanos kLinkCheck = 10ms;  // interval between checks of the link while the port accepts no frame
+  static constexpr Nanos kLinkCheck =
+      10ms;  // interval between checks of the link while the port accepts no frame
   static constexpr Nanos kMaxTransitDelay = 1s;
 
   struct Config {

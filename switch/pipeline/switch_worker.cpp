@@ -62,7 +62,8 @@ Status SwitchWorker::open(const std::vector<Port*>& ports) {
     made.cnp_points = cnps_.points(i);
     // The neighbor calculates pause times from the rate of the link, also if this port sends more slowly.
     const BitsPerSec link = made.capabilities.link_rate;
-    views.push_back({i, made.egress, made.counters, link.value() != 0 ? link : port.rate, lossless_of(port.classes)});
+    views.push_back(
+        {i, made.egress, made.counters, link.value() != 0 ? link : port.rate, lossless_of(port.classes)});
   }
   pauses_ = std::make_unique<PauseControl>(shared_.buffer, shared_.mac, pool(), views);
   if (shapers_ != nullptr) ROCI_TRY(shapers_->open(config_));

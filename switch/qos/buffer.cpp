@@ -43,8 +43,8 @@ DropReason SwitchBuffer::admit(uint16_t ingress, uint8_t traffic_class, uint32_t
       return used_by(ingress, traffic_class) + bytes > account.most ? DropReason::kHeadroomFull
                                                                     : DropReason::kNone;
   }
-  const bool above = config_.alpha > 0 &&
-                     static_cast<double>(queue + bytes) > config_.alpha * static_cast<double>(free);
+  const bool above =
+      config_.alpha > 0 && static_cast<double>(queue + bytes) > config_.alpha * static_cast<double>(free);
   return above || bytes > free ? DropReason::kBufferFull : DropReason::kNone;
 }
 

@@ -42,7 +42,8 @@ bool PauseControl::poll(Nanos now) {
     const bool again = stopped != 0 && now >= state.again && !view.egress.has_control();
     if (stopped == state.stopped && !again) continue;
     // The frame replaces one that the port has not accepted, and therefore also contains the classes of that one.
-    const auto classes = static_cast<uint8_t>(stopped | resume | (view.egress.has_control() ? state.queued : 0));
+    const auto classes =
+        static_cast<uint8_t>(stopped | resume | (view.egress.has_control() ? state.queued : 0));
     if (!send_pause(view, classes, stopped)) continue;  // pool empty: repeated in the next round
     state.queued = classes;
     worked = true;

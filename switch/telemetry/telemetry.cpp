@@ -143,7 +143,8 @@ rte_mbuf* Telemetry::stamp(rte_mbuf* frame, const Departure& departure, SwitchPo
   const IntView view = look(frame);
   if (view.accepted())
     return departure.to_sink ? end(frame, view, counters) : extend(frame, view, departure, counters);
-  if (view.outcome != IntOutcome::kNotInt && view.udp.outcome == UdpOutcome::kFound) {  // malformed: forwarded unchanged
+  if (view.outcome != IntOutcome::kNotInt &&
+      view.udp.outcome == UdpOutcome::kFound) {  // malformed: forwarded unchanged
     bump(counters.telemetry_malformed);
     return frame;
   }

@@ -63,7 +63,7 @@ Result<Ns3Algorithm> timely_of(const Ns3Settings& of) {
   return out;
 }
 
-// Windows of the simulator are bytes of payload; the first one is the largest, a bandwidth-delay product. It sends while
+// Windows of the simulator are bytes of payload; the first is the largest, a bandwidth-delay product. It sends while
 // fewer bytes are in flight, so a part of a packet permits a whole one.
 Result<Ns3Algorithm> dctcp_of(const Ns3Settings& of, const Ns3RoundTrip& longest, uint32_t path_mtu) {
   const double shift = -std::log2(of.gain);
