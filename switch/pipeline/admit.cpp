@@ -73,8 +73,10 @@ SwitchWorker::Admission SwitchWorker::check_admission(const SwitchPacket& packet
                                                       SwitchPort& out, Nanos now) {
   if (!fits_mtu(*packet.frame, out)) return {.refused = DropReason::kTooLong};
   // A lossless class is limited by its accounts in the shared buffer, so that the neighbor is paused before a drop.
-  const bool lossless = shared_.buffer.is_lossless(packet.ingress, packet.traffic_class);
-  if (!out.egress.has_space(length, lossless)) return {.refused = DropReason::kQueueFull};
+  if (!out.egress.has_space(length)) [[unlikely]] {
+    const bool lossless = shared_.buffer.is_lossless(packet.ingress, packet.traffic_class);
+    if (!lossless || !out.egress.has_frame_space()) return {.refused = DropReason::kQueueFull};
+  }
   const DropReason full = shared_.buffer.admit(packet.ingress, packet.traffic_class, length,
                                                out.egress.queue(packet.traffic_class));
   if (full != DropReason::kNone) return {.refused = full};

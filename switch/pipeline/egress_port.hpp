@@ -61,11 +61,9 @@ class EgressPort {
   EgressPort(const EgressPort&) = delete;
   EgressPort& operator=(const EgressPort&) = delete;
 
-  // Whether one more frame of `bytes` is within the limits of the port. Only the limit of frames applies to lossless
-  // classes.
-  [[nodiscard]] bool has_space(uint32_t bytes, bool lossless) const {
-    return (lossless || bytes_ + bytes <= limit_) && frames_ < frame_limit_;
-  }
+  // Whether one more frame of `bytes` is within the limits of the port. Only that of frames applies to lossless classes.
+  [[nodiscard]] bool has_space(uint32_t bytes) const { return bytes_ + bytes <= limit_ && has_frame_space(); }
+  [[nodiscard]] bool has_frame_space() const { return frames_ < frame_limit_; }
   [[nodiscard]] uint64_t queue(uint8_t traffic_class) const { return classes_[traffic_class].bytes; }
   [[nodiscard]] BitsPerSec rate() const { return line_.rate(); }
   // Frame bytes put on the line so far.

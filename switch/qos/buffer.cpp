@@ -70,6 +70,8 @@ uint8_t SwitchBuffer::stop(uint16_t port, uint8_t stopped) const {
 // Workers change the counts independently of each other, so a part can exceed its sum for a moment.
 uint64_t SwitchBuffer::free_to_share() const {
   const uint64_t all = used();
+  if (reserved_ == 0) [[likely]]
+    return config_.size.value() - std::min(config_.size.value(), all);
   const uint64_t shared = all - std::min(all, used_of_reserved_.load(std::memory_order_relaxed));
   const uint64_t size = config_.size.value() - reserved_;
   return size - std::min(size, shared);

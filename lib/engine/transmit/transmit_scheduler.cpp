@@ -255,15 +255,11 @@ void TransmitScheduler::set_timer(AttachedQueuePair& qp) {
 void TransmitScheduler::count_waiting(AttachedQueuePair& qp, bool waits) {
   if (waits == qp.waits_to_send) return;
   qp.waits_to_send = waits;
-  const uint32_t count = waiting_to_send_.load(std::memory_order_relaxed);
-  if (waits) {
-    // Sequentially consistent, as are the loads in WaitingHelper::wake_for_deadline() that follow, the stores of the
-    // helper before it sleeps, and its load of this count after them. Either the helper finds that acknowledgments must
-    // wake it, or the caller finds the helper's sleep and wakes it.
-    waiting_to_send_.store(count + 1, std::memory_order_seq_cst);
-  } else {
-    waiting_to_send_.store(count - 1, std::memory_order_relaxed);
-  }
+  // Sequentially consistent, as are the loads in WaitingHelper::wake_for_deadline() that follow, the stores of the helper
+  // before it sleeps, and its load of this count after them. Either the helper finds that acknowledgments must wake it, or
+  // the caller finds the helper's sleep and wakes it.
+  waiting_to_send_.store(waiting_to_send_.load(std::memory_order_relaxed) + (waits ? 1U : UINT32_MAX),
+                         std::memory_order_seq_cst);
 }
 
 Nanos TransmitScheduler::next_deadline() const {

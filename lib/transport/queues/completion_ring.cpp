@@ -66,20 +66,24 @@ void CompletionRing::notify(bool solicited) {
 
 void CompletionBatch::add(CompletionRing& ring) {
   ring.in_batch_ = true;
-  ring.next_in_batch_ = nullptr;
-  *end_ = &ring;
-  end_ = &ring.next_in_batch_;
+  (first_ == nullptr ? first_ : last_->next_in_batch_) = &ring;
+  last_ = &ring;
 }
 
-void CompletionBatch::publish() {
+void CompletionBatch::publish_all() {
+  if (first_ == last_) [[likely]] {
+    CompletionRing& ring = *std::exchange(first_, nullptr);
+    ring.in_batch_ = false;
+    ring.publish(ring.filled_);
+    return ring.notify(std::exchange(ring.batch_solicited_, false));
+  }
   for (CompletionRing* ring = first_; ring != nullptr; ring = ring->next_in_batch_)
     ring->publish(ring->filled_);
   while (first_ != nullptr) {
-    CompletionRing& ring = *std::exchange(first_, first_->next_in_batch_);
+    CompletionRing& ring = *std::exchange(first_, std::exchange(first_->next_in_batch_, nullptr));
     ring.in_batch_ = false;
     ring.notify(std::exchange(ring.batch_solicited_, false));
   }
-  end_ = &first_;
 }
 
 int CompletionRing::poll(int count, ibv_wc* out, uint64_t* times) {

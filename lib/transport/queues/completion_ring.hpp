@@ -28,11 +28,15 @@ class CompletionBatch {
   CompletionBatch& operator=(const CompletionBatch&) = delete;
   void add(CompletionRing& ring);
   // Called by the producer, before it releases its worker token.
-  void publish();
+  void publish() {
+    if (first_ != nullptr) publish_all();
+  }
 
  private:
+  void publish_all();
+
   CompletionRing* first_ = nullptr;
-  CompletionRing** end_ = &first_;
+  CompletionRing* last_ = nullptr;  // if there is a first one
 };
 
 // Ring of completions with a lock for consumers and, for several producers, one for producers.

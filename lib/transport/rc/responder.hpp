@@ -193,7 +193,11 @@ class Responder {
   // Sends an ACK or a NAK. False when there was no buffer.
   bool send_acknowledgment(TransportContext& context, const Acknowledgment& what, bool with_sack);
   [[nodiscard]] bool contains(const Resource& resource, uint32_t behind) const;
-  [[nodiscard]] Psn acknowledged_psn() const;
+  // PSN of an acknowledgment of everything before expected_.
+  [[nodiscard]] Psn acknowledged_psn() const {
+    return responses_allocated_ ? psn_before_responses() : expected_ - 1;
+  }
+  [[nodiscard]] Psn psn_before_responses() const;
   bool send_pending(TransportContext& context);
   // Acknowledges everything executed before a READ or atomic. False when there was no buffer.
   bool acknowledge_before(TransportContext& context, const Resource& resource);

@@ -462,11 +462,11 @@ bool Responder::contains(const Resource& resource, uint32_t behind) const {
   return behind > end && behind - end <= resource.packets;
 }
 
-// PSN of an acknowledgment of everything before expected_. A requester of Linux takes an ACK with the PSN of a READ or an
-// atomic for its response, and completes the request without data (docs/interop.md). Such an ACK can only be that of a
-// duplicate, so for a standard peer it has the PSN of the last SEND or WRITE. Extended peers request the lost response.
-Psn Responder::acknowledged_psn() const {
-  if (session() != nullptr || !responses_allocated_) return expected_ - 1;
+// A requester of Linux takes an ACK with the PSN of a READ or an atomic for its response, and completes the request
+// without data (docs/interop.md). Such an ACK can only be that of a duplicate, so for a standard peer it has the PSN of the
+// last SEND or WRITE. Extended peers request the lost response.
+Psn Responder::psn_before_responses() const {
+  if (session() != nullptr) return expected_ - 1;
   uint32_t behind = 1;
   const Resource* const ring = response_state_->resources();
   for (uint32_t i = 0; i < resource_count_; ++i) {  // the newest first
