@@ -1,5 +1,6 @@
-// Parsers of quantities with units, for configuration files and command lines, and the text of a number. Strict: a rate or time without a unit
-// (except 0), an ambiguous unit or a fraction of the smallest unit is an error that states what is allowed.
+// Parsers of quantities with units, for configuration files and command lines, and the text of a number. The parsers
+// are strict: a rate or time without a unit (except 0), an ambiguous unit or a fraction of the smallest unit is an error
+// that states what is allowed.
 #pragma once
 
 #include <cstdint>

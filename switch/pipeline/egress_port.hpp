@@ -27,13 +27,13 @@ namespace roci {
 // overdue frames are sent at once, for at most kMaxCatchUp, so that the average rate is kept in real time. A
 // virtual runner polls at the exact time. A frame on the line is no longer in its queue.
 //
-// All frames are discarded if the port accepts none and its link is down, or for kMaxTransitDelay (802.1Q 8.6.5, 8.6.7),
-// so that the queue of a peer that has exited occupies no buffer and pauses no sender.
+// All frames are discarded if the port accepts none and its link is down, or accepts none for kMaxTransitDelay (802.1Q
+// 8.6.5, 8.6.7). The queue of a peer that has exited thus occupies no buffer and pauses no sender.
 class EgressPort {
  public:
   static constexpr Nanos kMaxCatchUp = 100us;
-  static constexpr Nanos kLinkCheck =
-      10ms;  // interval between checks of the link while the port accepts no frame
+  // Interval between checks of the link while the port accepts no frame.
+  static constexpr Nanos kLinkCheck = 10ms;
   static constexpr Nanos kMaxTransitDelay = 1s;
 
   struct Config {
@@ -61,7 +61,8 @@ class EgressPort {
   EgressPort(const EgressPort&) = delete;
   EgressPort& operator=(const EgressPort&) = delete;
 
-  // Whether one more frame of `bytes` is within the limits of the port. Only that of frames applies to lossless classes.
+  // Whether one more frame of `bytes` is within the limits of the port. Only the limit of frames, has_frame_space(),
+  // applies to lossless classes.
   [[nodiscard]] bool has_space(uint32_t bytes) const { return bytes_ + bytes <= limit_ && has_frame_space(); }
   [[nodiscard]] bool has_frame_space() const { return frames_ < frame_limit_; }
   [[nodiscard]] uint64_t queue(uint8_t traffic_class) const { return classes_[traffic_class].bytes; }

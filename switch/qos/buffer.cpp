@@ -28,24 +28,23 @@ SwitchBuffer::SwitchBuffer(const BufferConfig& config, const std::vector<ClassCo
 
 DropReason SwitchBuffer::admit(uint16_t ingress, uint8_t traffic_class, uint32_t bytes,
                                uint64_t queue) const {
-  const uint64_t free = free_to_share();
+  const Account* const account = ingress == kNoPort ? nullptr : &ports_[ingress][traffic_class];
   // A lossless class is limited only by `size` and by its own threshold and headroom, which hold the frames that the
   // neighbor sends before it stops.
-  if (ingress != kNoPort) {
-    const Account& account = ports_[ingress][traffic_class];
-    if (account.alpha > 0) {
-      const bool fits = !needs_headroom(account, bytes) ||
-                        account.in_headroom.load(std::memory_order_relaxed) + bytes <= account.headroom;
-      return fits ? DropReason::kNone : DropReason::kHeadroomFull;
-    }
-    if (bytes > free) return DropReason::kBufferFull;
-    if (account.most != 0)
-      return used_by(ingress, traffic_class) + bytes > account.most ? DropReason::kHeadroomFull
-                                                                    : DropReason::kNone;
+  if (account != nullptr && account->alpha > 0) {
+    const bool fits = !needs_headroom(*account, bytes) ||
+                      account->in_headroom.load(std::memory_order_relaxed) + bytes <= account->headroom;
+    return fits ? DropReason::kNone : DropReason::kHeadroomFull;
   }
-  const bool above =
-      config_.alpha > 0 && static_cast<double>(queue + bytes) > config_.alpha * static_cast<double>(free);
-  return above || bytes > free ? DropReason::kBufferFull : DropReason::kNone;
+  const uint64_t free = free_to_share();
+  if (bytes > free) return DropReason::kBufferFull;
+  if (account != nullptr && account->most != 0)
+    return used_by(ingress, traffic_class) + bytes > account->most ? DropReason::kHeadroomFull
+                                                                   : DropReason::kNone;
+  if (config_.alpha > 0 && static_cast<double>(queue + bytes) > config_.alpha * static_cast<double>(free)) {
+    return DropReason::kBufferFull;
+  }
+  return DropReason::kNone;
 }
 
 uint8_t SwitchBuffer::stop(uint16_t port, uint8_t stopped) const {

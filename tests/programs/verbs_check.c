@@ -873,9 +873,20 @@ static void null_region_peer(struct side* s) {
 static void unsupported_asker(struct side* s) {
   struct ibv_counters_init_attr counters = {0};
   must(ibv_create_counters(s->context, &counters) == NULL && errno == EOPNOTSUPP, "counters objects");
+  struct ibv_counters objects = {.context = s->context};
+  must(ibv_destroy_counters(&objects) == EOPNOTSUPP &&
+           ibv_attach_counters_point_flow(&objects, NULL, NULL) == EOPNOTSUPP &&
+           ibv_read_counters(&objects, NULL, 0, 0) == EOPNOTSUPP,
+       "counters objects");
+  struct ibv_modify_cq_attr moderation = {.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {1, 1}};
+  must(ibv_modify_cq(s->cq, &moderation) == EOPNOTSUPP, "moderation of completion queues");
   must(ibv_reg_dmabuf_mr(s->pd, 0, 4096, 0, 0, 0) == NULL && errno == EOPNOTSUPP, "dmabuf");
   struct ibv_flow_action_esp_attr esp = {0};
   must(ibv_create_flow_action_esp(s->context, &esp) == NULL && errno == EOPNOTSUPP, "flow actions");
+  struct ibv_flow_action action = {.context = s->context};
+  must(ibv_modify_flow_action_esp(&action, &esp) == EOPNOTSUPP &&
+           ibv_destroy_flow_action(&action) == EOPNOTSUPP,
+       "flow actions");
   struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1000};
   must(ibv_modify_qp_rate_limit(s->qp[0], &limit) == EOPNOTSUPP, "a rate limit");
   struct ibv_ops_wr operation = {.opcode = IBV_WR_TAG_ADD};

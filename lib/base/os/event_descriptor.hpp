@@ -8,8 +8,8 @@
 
 namespace roci {
 
-// Adds 1 to the counter of an eventfd, or reads it. Unlike write(2) and read(2) they are no cancellation points: calls
-// that use them change other state with it, and hold locks. Errors are ignored.
+// Adds 1 to the counter of an eventfd, or reads it. Unlike write(2) and read(2) they are no cancellation points,
+// because their callers hold locks and change other state together with the counter. Errors are ignored.
 void add_to_eventfd(int fd);
 void read_eventfd(int fd);
 
@@ -31,8 +31,8 @@ class BlockedThreads {
       wake_one_of(threads);
   }
 
-  // Blocks until an event may be available; the caller then checks, and calls again if not. Returns 0, or EINTR. A
-  // cancellation point.
+  // Blocks until an event may be available. The caller then checks, and calls again if there is none. Returns 0 or
+  // EINTR. A cancellation point.
   template <class IsAvailable>
   int wait(IsAvailable&& is_available) {
     const Registration registration(threads_);

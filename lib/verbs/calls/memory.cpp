@@ -29,7 +29,7 @@ ibv_mr* hand_out(ibv_pd* handle, Result<std::unique_ptr<MemoryRegion>> region) {
   return &live(mr)->verbs;
 }
 
-// Finds the memory of a scatter element of ibv_advise_mr(). Returns 0 or an errno, with the codes of mlx5.
+// Finds the memory of a scatter element of ibv_advise_mr(). Returns 0 or an errno.
 int locate(const Pd& pd, const ibv_sge& sge, bool writes, uint8_t*& first) {
   std::shared_ptr<MemoryRegion> region;
   bool of_domain = false;
