@@ -878,6 +878,8 @@ static void unsupported_asker(struct side* s) {
            ibv_attach_counters_point_flow(&objects, NULL, NULL) == EOPNOTSUPP &&
            ibv_read_counters(&objects, NULL, 0, 0) == EOPNOTSUPP,
        "counters objects");
+  struct ibv_qp_ex* extended = ibv_qp_to_qp_ex(s->qp[0]);
+  must(extended != NULL && extended->wr_send_tso == NULL, "segmentation");
   struct ibv_modify_cq_attr moderation = {.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {1, 1}};
   must(ibv_modify_cq(s->cq, &moderation) == EOPNOTSUPP, "moderation of completion queues");
   must(ibv_reg_dmabuf_mr(s->pd, 0, 4096, 0, 0, 0) == NULL && errno == EOPNOTSUPP, "dmabuf");
