@@ -71,7 +71,7 @@ bool Worker::poll(Nanos now) {
   worked |= note_exits(context);
   worked |= run_timers(context);
   worked |= follow_pauses(now);
-  publish_events(context);
+  if (control_.any()) control_.send_events(now, context.flows);
   worked |= pipeline_->receive_own_multicasts(context);
   worked |= serve_protocols(now);
   worked |= scheduler_->serve_ready(context);
@@ -143,12 +143,6 @@ bool Worker::follow_pauses(Nanos now) {
   return index_ == 0 && pipeline_->send_pause(now);
 }
 
-// Completions become visible to the application, and events to congestion control.
-void Worker::publish_events(TransportContext& context) {
-  completions_.publish();
-  if (control_.any()) control_.send_events(context.now, context.flows);
-}
-
 // ARP, ND, and the users of queue pair 1.
 bool Worker::serve_protocols(Nanos now) {
   bool worked = neighbors_->poll(now);
@@ -164,6 +158,8 @@ bool Worker::send_frames() {
   return sent || relayed;
 }
 
+// Completions become visible after the acknowledgments of this round have been sent: a program may exit as soon as it has
+// its last message, and no other thread would send them then.
 void Worker::end_round() {
   completions_.publish();
   if (memory_faults.uncounted != 0) [[unlikely]]

@@ -131,7 +131,6 @@ class alignas(64) Worker final : public Poller {
   bool note_exits(TransportContext& context);
   bool run_timers(TransportContext& context);
   bool follow_pauses(Nanos now);
-  void publish_events(TransportContext& context);
   bool serve_protocols(Nanos now);
   bool send_frames();
   void end_round();
