@@ -138,6 +138,7 @@ Connection* Agent::make(const Route& route, EventHandler* handler) {
 }
 
 void Agent::free(Connection& connection) {
+  mark_answered(connection);
   set_state(connection, State::kIdle);
   by_id_.erase(connection.local_id_);
   delete &connection;
@@ -148,9 +149,10 @@ void Agent::set_state(Connection& connection, State state) {
   const auto is_unready = [](State s) { return s == State::kReplySent || s == State::kServiceReplySent; };
   if (is_unready(connection.state_)) --unready_;
   if (is_unready(state)) ++unready_;
+  if (connection.state_ == State::kDisconnectSent) --disconnecting_;
+  if (state == State::kDisconnectSent) ++disconnecting_;
   connection.state_ = state;
   timers_.cancel(connection);
-  if (state != State::kRequestReceived && state != State::kServiceRequestReceived) mark_answered(connection);
   store_crash_notice(connection);
   if (state != State::kIdle) return;
   const auto erase_entry = [&](RemoteTable& table, uint32_t number, uint64_t guid = 0) {
@@ -176,6 +178,7 @@ std::optional<CmMad> Agent::crash_notice(const Connection& connection) const {
                               .answered = rejected_message(connection.state_),
                               .reason = CmRejected::kConsumer}};
     case State::kEstablished:
+    case State::kDisconnectSent:  // the DREQ may be lost, and this process exit before it is repeated
       return CmMad{
           transaction_of(local), 0,
           CmDisconnect{.local_id = local, .remote_id = remote, .remote_queue_pair = connection.remote_qp_}};
@@ -206,7 +209,7 @@ void Agent::store_crash_notice(Connection& connection) {
 
 void Agent::enter_time_wait(Connection& connection, Nanos now) {
   set_state(connection, State::kTimeWait);
-  timers_.schedule(connection, now + 2 * duration_of(connection.lifetime_));
+  timers_.schedule(connection, now + std::min(2 * duration_of(connection.lifetime_), kMaxTimeWait));
 }
 
 bool Agent::report(Connection& connection, EventKind kind, const CmMad* mad, Nanos now) {
@@ -289,7 +292,7 @@ void Agent::on_timer(Connection& connection, Nanos now) {
     }
     case State::kDisconnectSent:
       enter_time_wait(connection, now);
-      report(connection, EventKind::kDisconnected, nullptr, now);
+      report(connection, EventKind::kDisconnectTimeout, nullptr, now);
       return;
     case State::kServiceRequestSent:
       return end(connection, EventKind::kServiceTimeout, nullptr, now);
@@ -320,6 +323,7 @@ Result<Connection*> Agent::connect(const Route& route, CmRequest request, uint32
 
 Status Agent::accept(Connection& connection, CmReply reply, uint32_t options, Nanos now) {
   if (connection.state_ != State::kRequestReceived) return fail(wrong_state());
+  mark_answered(connection);
   connection.local_qp_ = connection.queue_pair_of(reply);
   reply.local_id = connection.local_id_;
   reply.remote_id = connection.remote_id_;
@@ -362,6 +366,7 @@ Status Agent::reject(Connection& connection, CmRejected message, Nanos now) {
     default:
       return fail(wrong_state());
   }
+  mark_answered(connection);
   message.answered = rejected_message(connection.state_);
   message.local_id = connection.local_id_;
   message.remote_id = connection.remote_id_;
@@ -420,6 +425,7 @@ Result<Connection*> Agent::request_service(const Route& route, CmServiceRequest 
 
 Status Agent::reply_service(Connection& connection, CmServiceReply reply, uint32_t options, Nanos now) {
   if (connection.state_ != State::kServiceRequestReceived) return fail(wrong_state());
+  mark_answered(connection);
   reply.request_id = connection.remote_id_;
   set_message(connection, reply, options);
   send(connection, now);
@@ -465,11 +471,22 @@ void Agent::destroy(Connection& connection, Nanos now) {
   }
 }
 
-void Agent::destroy_all(Nanos now) {
-  std::vector<Connection*> all;
-  all.reserve(by_id_.size());
-  by_id_.for_each([&](uint32_t, Connection& connection) { all.push_back(&connection); });
-  for (Connection* connection : all) destroy(*connection, now);
+void Agent::leave(Nanos now) {
+  by_id_.for_each([&](uint32_t, Connection& connection) {
+    switch (connection.state_) {
+      case State::kEstablished:
+        static_cast<void>(disconnect(connection, {}, now));
+        return;
+      case State::kDisconnectSent:
+        return;
+      case State::kServiceRequestReceived:
+        static_cast<void>(reply_service(connection, {.status = CmServiceReply::kRejected}, 0, now));
+        return;
+      default:
+        if (const auto mad = crash_notice(connection); mad)
+          sender_.send(connection.route_, build_cm_mad(*mad), now);
+    }
+  });
 }
 
 }  // namespace roci::cm

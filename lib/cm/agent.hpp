@@ -69,19 +69,19 @@ enum class State : uint8_t {
 };
 
 enum class EventKind : uint8_t {
-  kRequest,         // message: CmRequest; event of a listener, with a new connection
-  kReply,           // CmReply
-  kReady,           // CmReady, or null after established()
-  kRejected,        // CmRejected
-  kRequestTimeout,  // no response to REQ
-  kReplyTimeout,    // no response to REP
-  kDisconnect,      // CmDisconnect
-  // CmDisconnected, or null: no response to DREQ, the peer gave up, or it reused its queue pair
-  kDisconnected,
-  kTimeWaitExpired,  // the connection is kIdle, its numbers can be reused
-  kServiceRequest,   // CmServiceRequest; event of a listener, with a new connection
-  kServiceReply,     // CmServiceReply
-  kServiceTimeout,   // no response to SIDR_REQ
+  kRequest,            // message: CmRequest; event of a listener, with a new connection
+  kReply,              // CmReply
+  kReady,              // CmReady, or null after established()
+  kRejected,           // CmRejected
+  kRequestTimeout,     // no response to REQ
+  kReplyTimeout,       // no response to REP
+  kDisconnect,         // CmDisconnect
+  kDisconnected,       // CmDisconnected, or null: the peer gave up, or it reused its queue pair
+  kDisconnectTimeout,  // no response to DREQ
+  kTimeWaitExpired,    // the connection is kIdle, its numbers can be reused
+  kServiceRequest,     // CmServiceRequest; event of a listener, with a new connection
+  kServiceReply,       // CmServiceReply
+  kServiceTimeout,     // no response to SIDR_REQ
 };
 
 class Connection;
@@ -123,6 +123,7 @@ constexpr Nanos duration_of(uint8_t code) {
 // Limits of the times that a peer can specify.
 inline constexpr Nanos kMinResponseTime{10'000'000}, kMaxResponseTime{60'000'000'000};
 inline constexpr Nanos kMaxDelay{600'000'000'000};  // sum of the delays by MRAs of a REQ or a REP
+inline constexpr Nanos kMaxTimeWait{60'000'000'000};
 // Repetitions of each REP that Limits::reply_repetitions_per_second does not count. Until RTU arrives the REQ may be forged,
 // and its times and number of retries must not make the agent an amplifier.
 inline constexpr uint8_t kFreeReplyRepetitions = 3;
@@ -241,8 +242,11 @@ class Agent {
   // (REJ, DREQ, DREP or SIDR_REP).
   void destroy(Connection& connection, Nanos now);
 
-  // Destroys all connections.
-  void destroy_all(Nanos now);
+  // The process exits. Sends the message that ends each connection (REJ, DREQ, DREP or SIDR_REP). All pointers stay valid,
+  // because destructors of the program may use them later, and the crash notifications stay stored, in case a message is lost.
+  void leave(Nanos now);
+  // Whether a connection waits for the DREP.
+  [[nodiscard]] bool is_disconnecting() const { return disconnecting_ > 0; }
 
   // `payload` is the payload of a datagram to queue pair 1. `route` is the route of the response.
   void on_mad(const Route& route, std::span<const uint8_t> payload, Nanos now);
@@ -333,7 +337,7 @@ class Agent {
   RemoteTable by_remote_qp_;                                // of connections after REQ or REP was received
   RemoteTable services_;                                    // of received SIDR_REQs, by request ID
   std::unordered_multimap<uint64_t, Listener*> listeners_;  // by service ID
-  uint32_t unanswered_ = 0, unready_ = 0;
+  uint32_t unanswered_ = 0, unready_ = 0, disconnecting_ = 0;
   RateLimit answers_, reply_repetitions_;
 };
 

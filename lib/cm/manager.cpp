@@ -96,7 +96,11 @@ void Manager::give_up(AddressQuery& query) {
 }
 
 void Manager::leave() {
-  with([](Agent& agent, Nanos now) { agent.destroy_all(now); });
+  with([](Agent& agent, Nanos now) { agent.leave(now); });
+}
+
+bool Manager::is_disconnecting() {
+  return with([&](Agent& agent, Nanos) { return !stores() && agent.is_disconnecting(); });
 }
 
 Status Manager::listen(Listener& listener) {

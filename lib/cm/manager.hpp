@@ -38,9 +38,11 @@ class Manager final : public Service, private ManagementClass, private Sender {
   // Stores crash notifications for peers in `file`, for the case that this process is killed. Null: stops storing them.
   void store_crash_notices_in(std::unique_ptr<CrashNoticeFile> file);
 
-  // Process exit: notifies connected and connecting peers. A peer that does not receive the message detects the exit by
-  // timeout.
+  // Process exit: notifies connected and connecting peers. If the message is lost, the peer gets the crash notification.
+  // Without a file of crash notifications, the message is repeated while the device is driven.
   void leave();
+  // Whether a peer has not yet confirmed a disconnection and may not get a crash notification.
+  [[nodiscard]] bool is_disconnecting();
 
   [[nodiscard]] TimeoutSettings timeouts() const override { return timeouts_; }
   void expect_block() override { host_.expect_block(); }

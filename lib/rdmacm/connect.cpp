@@ -168,6 +168,7 @@ class Requests final : public cm::EventHandler {
   static bool on_request(cm::Connection& connection, const CmMad& mad) {
     const auto& request = std::get<CmRequest>(mad.message);
     Id& listener = *static_cast<Id*>(connection.user);
+    if (listener.verbs.qp_type == IBV_QPT_UD) return false;  // as in Linux (cma_ib_check_req_qp_type)
     Id* id = id_of_request(listener, connection, request.private_data);
     if (id == nullptr) return false;
     id->verbs.qp_type = type_of(request);
@@ -187,6 +188,7 @@ class Requests final : public cm::EventHandler {
 
   static bool on_service_request(cm::Connection& connection, const CmServiceRequest& request) {
     Id& listener = *static_cast<Id*>(connection.user);
+    if (listener.verbs.qp_type != IBV_QPT_UD) return false;
     Id* id = id_of_request(listener, connection, request.private_data);
     if (id == nullptr) return false;
     auto event = make_event(*id, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -254,6 +256,8 @@ bool Id::on_event(cm::Connection&, const cm::Event& event) {
       return true;
     }
     case cm::EventKind::kRejected: {
+      // The program has not yet accepted the request. Its rdma_accept() fails, as in Linux.
+      if (of_listener && phase == Phase::kRequested) return true;
       const auto& rejected = std::get<CmRejected>(event.mad->message);
       auto created = make_event(*this, RDMA_CM_EVENT_REJECTED, rejected.reason);
       fill_private_data(*created, rejected.private_data);
@@ -267,9 +271,11 @@ bool Id::on_event(cm::Connection&, const cm::Event& event) {
       return true;
     case cm::EventKind::kDisconnect:
     case cm::EventKind::kDisconnected:
+    case cm::EventKind::kDisconnectTimeout:
       if (phase == Phase::kDisconnected) return true;
       phase = Phase::kDisconnected;
-      report(*this, RDMA_CM_EVENT_DISCONNECTED);
+      report(*this, RDMA_CM_EVENT_DISCONNECTED,
+             event.kind == cm::EventKind::kDisconnectTimeout ? -ETIMEDOUT : 0);
       return true;
     case cm::EventKind::kTimeWaitExpired:
       report(*this, RDMA_CM_EVENT_TIMEWAIT_EXIT);
@@ -343,8 +349,12 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
     return failed(EINVAL);
   id.phase = Phase::kAccepting;
-  if (verbs->qp != nullptr && !connect_queue_pair(id)) return -1;
+  if (verbs->qp != nullptr && !connect_queue_pair(id)) {
+    id.phase = Phase::kRequested;
+    return -1;
+  }
   if (roci::Status status = id.service->accept(*id.connection, reply, id.local_ece.options); !status) {
+    id.phase = Phase::kRequested;
     static_cast<void>(fail_queue_pair(id));
     return failed(status.error());
   }

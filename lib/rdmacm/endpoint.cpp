@@ -87,13 +87,6 @@ int rdma_get_request(rdma_cm_id* listen, rdma_cm_id** out) {
     return failed(EINVAL);
   }
   rdma_cm_id* const verbs = event->id;
-  Id& id = Id::of(verbs);
-  rdma_event_channel* const own = rdma_create_event_channel();
-  if (own == nullptr || move_to_channel(id, own, true) != 0) {
-    rdma_ack_cm_event(event);
-    destroy(id);
-    return -1;
-  }
   if (listener.requested_qp) {
     ibv_qp_init_attr attr = *listener.requested_qp;
     attr.qp_type = listen->qp_type;
@@ -111,15 +104,20 @@ int rdma_get_request(rdma_cm_id* listen, rdma_cm_id** out) {
 
 int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attr) {
   if (id->verbs == nullptr || id->srq != nullptr) return failed(EINVAL);
+  if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0) return failed(EINVAL);
+  const bool had_queue = id->recv_cq != nullptr;
   if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attr->pd == nullptr) {
     attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
     attr->pd = id->pd;
   }
-  if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && attr->srq_type == IBV_SRQT_XRC &&
-      !bring_xrc(Id::of(id), *attr))
-    return -1;
-  ibv_srq* const srq = ibv_create_srq_ex(id->verbs, attr);
-  if (srq == nullptr) return -1;
+  ibv_srq* srq = nullptr;
+  if (attr->srq_type != IBV_SRQT_XRC || bring_xrc(Id::of(id), *attr))
+    srq = ibv_create_srq_ex(id->verbs, attr);
+  if (srq == nullptr) {
+    const int code = errno;
+    if (!had_queue) destroy_queues(Id::of(id));
+    return failed(code);
+  }
   id->srq = srq;
   if (id->pd == nullptr) id->pd = attr->pd;
   return 0;

@@ -98,6 +98,7 @@ int wait_and_take(Channel& channel, std::unique_ptr<CmEvent>& taken) {
         taken = take(channel, 0);
         const std::scoped_lock counted(taken->id->mutex);
         ++taken->id->reported;
+        if (taken->membership != nullptr) ++taken->membership->reported;
         return 0;
       }
     }
@@ -136,6 +137,8 @@ void finish_request(Id& id) {
   if (const auto local = ip_of(id.verbs.route.addr.src_addr)) {
     if (const auto source = own_source(id.verbs.verbs, *local)) id.sgid_index = source->gid_index;
   }
+  const uint8_t most = path_mtu_of(id);
+  set_path(id, id.terms.path_mtu != 0 ? std::min(id.terms.path_mtu, most) : most);
 }
 
 // Completes the queue pair after the peer has accepted. Runs in the thread of the program.
@@ -147,6 +150,7 @@ void finish_connection(CmEvent& event) {
     event.verbs.event = RDMA_CM_EVENT_ESTABLISHED;
     return;
   }
+  id.connect_error = true;
   event.verbs.event = RDMA_CM_EVENT_CONNECT_ERROR;
   event.verbs.status = -errno;
   static_cast<void>(id.service->reject(*id.connection, {.reason = CmRejected::kConsumer}));
@@ -242,6 +246,27 @@ int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
   return 0;
 }
 
+bool make_synchronous(Id& id) {
+  rdma_event_channel* const own = rdma_create_event_channel();
+  return own != nullptr && move_to_channel(id, own, true) == 0;
+}
+
+void leave_events(Id& id, const Membership& membership) {
+  {
+    Channel& channel = id.channel();
+    const std::scoped_lock guard(channel.mutex);
+    for (size_t at = 0; at < channel.events.size();) {
+      if (channel.events[at]->membership.get() == &membership) {
+        take(channel, at);
+      } else {
+        ++at;
+      }
+    }
+  }
+  std::unique_lock guard(id.mutex);
+  id.acknowledged.wait(guard, [&] { return membership.reported == 0; });
+}
+
 // Afterwards no events of the id are queued, and the program holds none.
 void leave_events(Id& id) {
   acknowledge_own_event(id);
@@ -272,16 +297,39 @@ void rdma_destroy_event_channel(rdma_event_channel* channel) {
 }
 
 int rdma_get_cm_event(rdma_event_channel* of, rdma_cm_event** event) {
-  if (!ChannelTable::instance().begin_read(&Channel::of(of))) return failed(EBADF);
-  std::unique_ptr<CmEvent> taken;
-  if (const int error = wait_and_take(Channel::of(of), taken); error != 0) return failed(error);
-  if (taken->verbs.event == RDMA_CM_EVENT_CONNECT_RESPONSE) finish_connection(*taken);
-  if (taken->verbs.event == RDMA_CM_EVENT_CONNECT_REQUEST) finish_request(Id::of(taken->verbs.id));
-  // Flushes the receive requests of the program.
-  if (taken->verbs.event == RDMA_CM_EVENT_REJECTED)
-    static_cast<void>(fail_queue_pair(Id::of(taken->verbs.id)));
-  *event = &taken.release()->verbs;
-  return 0;
+  for (;;) {
+    if (!ChannelTable::instance().begin_read(&Channel::of(of))) return failed(EBADF);
+    std::unique_ptr<CmEvent> taken;
+    if (const int error = wait_and_take(Channel::of(of), taken); error != 0) return failed(error);
+    Id& id = Id::of(taken->verbs.id);
+    switch (taken->verbs.event) {
+      case RDMA_CM_EVENT_CONNECT_RESPONSE:
+        finish_connection(*taken);
+        break;
+      case RDMA_CM_EVENT_CONNECT_REQUEST:
+        finish_request(id);
+        if (taken->id->synchronous && !make_synchronous(id)) {
+          const int code = errno;
+          rdma_ack_cm_event(&taken.release()->verbs);
+          destroy(id);
+          return failed(code);
+        }
+        break;
+      case RDMA_CM_EVENT_REJECTED:
+      case RDMA_CM_EVENT_DISCONNECTED:
+        if (id.connect_error) {  // the program knows; as in rdma-core
+          rdma_ack_cm_event(&taken.release()->verbs);
+          continue;
+        }
+        // Flushes the receive requests of the program.
+        if (taken->verbs.event == RDMA_CM_EVENT_REJECTED) static_cast<void>(fail_queue_pair(id));
+        break;
+      default:
+        break;
+    }
+    *event = &taken.release()->verbs;
+    return 0;
+  }
 }
 
 int rdma_ack_cm_event(rdma_cm_event* verbs) {
@@ -289,6 +337,7 @@ int rdma_ack_cm_event(rdma_cm_event* verbs) {
   const std::unique_ptr<CmEvent> event(reinterpret_cast<CmEvent*>(verbs));
   const std::scoped_lock guard(event->id->mutex);
   --event->id->reported;
+  if (event->membership != nullptr) --event->membership->reported;
   event->id->acknowledged.notify_all();
   return 0;
 }

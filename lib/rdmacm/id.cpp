@@ -127,6 +127,24 @@ void Id::on_resolved(Status found) {
          here ? 0 : -found.error().code);
 }
 
+void set_path(Id& id, uint8_t mtu) {
+  rdma_route& route = id.verbs.route;
+  auto* path = new ibv_sa_path_rec{};
+  path->sgid = route.addr.addr.ibaddr.sgid;
+  path->dgid = route.addr.addr.ibaddr.dgid;
+  path->slid = path->dlid = 0xffff;
+  path->hop_limit = kHopLimit;
+  path->traffic_class = id.traffic_class;
+  path->numb_path = 1;
+  path->reversible = 1;
+  path->pkey = 0xffff;
+  path->mtu_selector = path->rate_selector = path->packet_life_time_selector = kExactly;
+  path->mtu = mtu;
+  path->packet_life_time = kPacketLifetime;
+  delete std::exchange(route.path_rec, path);
+  route.num_paths = 1;
+}
+
 void destroy(Id& id) {
   if (id.service != nullptr) {
     if (id.phase == Phase::kListening) id.service->ignore(id.listener);
@@ -203,24 +221,10 @@ int rdma_resolve_addr(rdma_cm_id* verbs, sockaddr* source, sockaddr* destination
   return complete(id);
 }
 
-// Each destination has one route.
 int rdma_resolve_route(rdma_cm_id* verbs, int) {
   Id& id = Id::of(verbs);
   if (id.phase != Phase::kAddressResolved) return failed(EINVAL);
-  auto* path = new ibv_sa_path_rec{};
-  path->sgid = verbs->route.addr.addr.ibaddr.sgid;
-  path->dgid = verbs->route.addr.addr.ibaddr.dgid;
-  path->slid = path->dlid = 0xffff;
-  path->hop_limit = kHopLimit;
-  path->traffic_class = id.traffic_class;
-  path->numb_path = 1;
-  path->reversible = 1;
-  path->pkey = 0xffff;
-  path->mtu_selector = path->rate_selector = path->packet_life_time_selector = kExactly;
-  path->mtu = path_mtu_of(id);
-  path->packet_life_time = kPacketLifetime;
-  delete std::exchange(verbs->route.path_rec, path);
-  verbs->route.num_paths = 1;
+  set_path(id, path_mtu_of(id));
   id.phase = Phase::kRouteResolved;
   report(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
   return complete(id);

@@ -28,9 +28,18 @@ namespace roci::rdmacm {
 
 struct Id;
 
+// Multicast group that an identifier has joined.
+struct Membership {
+  IpAddress group;
+  bool attached = false;  // receives its datagrams
+  uint32_t reported =
+      0;  // events that the program has fetched and not acknowledged; under the mutex of the id
+};
+
 struct CmEvent {
   rdma_cm_event verbs{};  // first member: the pointer that programs hold
   Id* id = nullptr;       // the id that waits for the acknowledgment; for a connection request, the listener
+  std::shared_ptr<Membership> membership{};  // of a join
   std::array<uint8_t, 256> private_data{};
 };
 
@@ -71,12 +80,6 @@ struct Handle {
   Id* id = nullptr;
 };
 
-// Multicast group that an identifier has joined.
-struct Membership {
-  IpAddress group;
-  bool attached = false;  // receives its datagrams
-};
-
 struct Id final : cm::EventHandler, cm::AddressQuery {
   Handle handle{{}, this};
   rdma_cm_id& verbs = handle.verbs;
@@ -96,8 +99,9 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   Terms terms;
   cm::Connection* connection = nullptr;
   cm::Listener listener;
-  std::vector<Membership> groups;
-  bool of_listener = false;  // created by a request: uses the port of the listener
+  std::vector<std::shared_ptr<Membership>> groups;
+  bool of_listener = false;    // created by a request: uses the port of the listener
+  bool connect_error = false;  // RDMA_CM_EVENT_CONNECT_ERROR was reported, which ends the connection
 
   // Events that programs have fetched and not acknowledged.
   std::mutex mutex;
@@ -130,6 +134,8 @@ ibv_xrcd* default_xrc_domain();
 // Handler of events for listeners and for connections from their requests.
 cm::EventHandler& requests();
 uint8_t path_mtu_of(const Id& id);  // ibv_mtu
+// Sets the path record of the route to the peer. Each peer has one route.
+void set_path(Id& id, uint8_t mtu);
 
 // Set errno and return -1.
 int failed(int code);

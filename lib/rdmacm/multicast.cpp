@@ -26,8 +26,9 @@ int join(Id& id, const sockaddr* address, bool full, void* context) {
   if (attached) {
     if (const int code = ibv_attach_mcast(id.verbs.qp, &gid, 0xffff); code != 0) return failed(code);
   }
-  id.groups.push_back({*group, attached});
+  id.groups.push_back(std::make_shared<Membership>(*group, attached));
   auto event = make_event(id, RDMA_CM_EVENT_MULTICAST_JOIN);
+  event->membership = id.groups.back();
   rdma_ud_param& ud = event->verbs.param.ud;
   ud.private_data = context;
   ud.qp_num = kGroupQpn;
@@ -61,15 +62,17 @@ int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* attr, void* 
 int rdma_leave_multicast(rdma_cm_id* verbs, sockaddr* address) {
   Id& id = Id::of(verbs);
   const auto group = group_of(address);
-  const auto joined = std::ranges::find_if(
-      id.groups, [&](const Membership& member) { return group && member.group == *group; });
-  if (joined == id.groups.end()) return failed(EADDRNOTAVAIL);
-  const bool attached = joined->attached;
-  id.groups.erase(joined);
-  if (!attached || verbs->qp == nullptr) return 0;
+  const auto found =
+      std::ranges::find_if(id.groups, [&](const auto& member) { return group && member->group == *group; });
+  if (found == id.groups.end()) return failed(EADDRNOTAVAIL);
+  const std::shared_ptr<Membership> left = std::move(*found);
+  id.groups.erase(found);
+  acknowledge_own_event(id);
+  leave_events(id, *left);  // their context may be invalid after this call
+  if (!left->attached || verbs->qp == nullptr) return 0;
   const ibv_gid gid = gid_of(*group);
-  const int code = ibv_detach_mcast(verbs->qp, &gid, 0xffff);
-  return code == 0 ? 0 : failed(code);
+  ibv_detach_mcast(verbs->qp, &gid, 0xffff);  // fails if the program has detached it
+  return 0;
 }
 
 }  // extern "C"

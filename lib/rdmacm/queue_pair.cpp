@@ -74,12 +74,14 @@ bool make_queue(Id& id, uint32_t entries, ibv_comp_channel*& channel, ibv_cq*& q
   return queue != nullptr;
 }
 
-// Creates the completion queues that the program did not specify. An XRC target has none; its shared receive queues
-// have one.
+// Creates the completion queues that the program specified neither here nor in the id. An XRC target has none; its shared
+// receive queues have one.
 bool make_queues(Id& id, ibv_qp_init_attr_ex& attr) {
   if (id.verbs.qp_type == IBV_QPT_XRC_RECV) return true;
   if (attr.send_cq == nullptr) {
-    if (!make_queue(id, attr.cap.max_send_wr, id.verbs.send_cq_channel, id.verbs.send_cq)) return false;
+    if (id.verbs.send_cq == nullptr &&
+        !make_queue(id, attr.cap.max_send_wr, id.verbs.send_cq_channel, id.verbs.send_cq))
+      return false;
     attr.send_cq = id.verbs.send_cq;
   }
   if (attr.recv_cq == nullptr) {
@@ -95,8 +97,11 @@ bool make_receive_queue(Id& id, uint32_t entries) {
   return id.verbs.recv_cq != nullptr || make_queue(id, entries, id.verbs.recv_cq_channel, id.verbs.recv_cq);
 }
 
-// Destroys the completion queues that this library created, also after a partial failure.
+// Destroys the completion queues of the id, also after a partial failure. A program that stores its own queues in the id
+// passes them to this library, as in rdma-core. Both may be the same.
 void destroy_queues(Id& id) {
+  if (id.verbs.send_cq == id.verbs.recv_cq) id.verbs.send_cq = nullptr;
+  if (id.verbs.send_cq_channel == id.verbs.recv_cq_channel) id.verbs.send_cq_channel = nullptr;
   const auto end = [](ibv_comp_channel*& channel, ibv_cq*& queue) {
     if (queue != nullptr) ibv_destroy_cq(queue);
     if (channel != nullptr) ibv_destroy_comp_channel(channel);
@@ -171,6 +176,10 @@ int rdma_create_qp_ex(rdma_cm_id* verbs, ibv_qp_init_attr_ex* attr) {
     if (attr->xrcd == nullptr) return -1;
     attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
   }
+  const auto differ = [](const ibv_cq* of_id, const ibv_cq* given) {
+    return of_id != nullptr && given != nullptr && of_id != given;
+  };
+  if (differ(verbs->send_cq, attr->send_cq) || differ(verbs->recv_cq, attr->recv_cq)) return failed(EINVAL);
   if (attr->srq == nullptr && verbs->qp_type != IBV_QPT_XRC_RECV) attr->srq = verbs->srq;
   if (!make_queues(id, *attr)) {
     destroy_queues(id);

@@ -17,6 +17,8 @@ bool make_receive_queue(Id& id, uint32_t entries);
 void destroy_queues(Id& id);
 
 void leave_events(Id& id);
+// Afterwards no events of the membership are queued, and the program holds none.
+void leave_events(Id& id, const Membership& membership);
 // Moves the id and its unfetched events to another channel. `own`: the channel belongs to the id.
 int move_to_channel(Id& id, rdma_event_channel* channel, bool own);
 // Destroys an id except its queue pair, which the program destroys.

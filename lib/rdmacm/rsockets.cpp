@@ -3,9 +3,11 @@
 #include <rdma/rsocket.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdarg>
 
 #include "rdmacm/id.hpp"
+#include "rdmacm/sockets/options.hpp"
 #include "rdmacm/sockets/polling.hpp"
 #include "rdmacm/sockets/socket.hpp"
 
@@ -128,12 +130,14 @@ ssize_t rsendmsg(int number, const msghdr* message, int flags) {
 ssize_t rread(int number, void* buffer, size_t length) { return rrecv(number, buffer, length, 0); }
 
 ssize_t rreadv(int number, const iovec* pieces, int count) {
+  if (count < 0 || count > IOV_MAX) return failed(EINVAL);
   return receive(number, pieces_of(pieces, static_cast<size_t>(count)), 0, nullptr, nullptr);
 }
 
 ssize_t rwrite(int number, const void* buffer, size_t length) { return rsend(number, buffer, length, 0); }
 
 ssize_t rwritev(int number, const iovec* pieces, int count) {
+  if (count < 0 || count > IOV_MAX) return failed(EINVAL);
   return send(number, pieces_of(pieces, static_cast<size_t>(count)), 0, nullptr, 0);
 }
 
@@ -148,9 +152,7 @@ int rpoll(pollfd* entries, nfds_t count, int timeout) {
 int rselect(int count, fd_set* read, fd_set* write, fd_set* except, timeval* timeout) {
   if (count < 0 || count > FD_SETSIZE) return failed(EINVAL);
   return select_all(count, read, write, except,
-                    timeout == nullptr ? Clock::time_point::max()
-                                       : after(std::chrono::seconds(timeout->tv_sec) +
-                                               std::chrono::microseconds(timeout->tv_usec)));
+                    timeout == nullptr ? Clock::time_point::max() : after(duration_of(*timeout)));
 }
 
 int rgetpeername(int number, sockaddr* address, socklen_t* length) {

@@ -43,7 +43,7 @@ TEST_F(CmAgent, disconnect_from_dead_peer_completes_in_bounded_time) {
   const Nanos begun = network.now;
   EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
   network.run_to_the_end();
-  EXPECT_TRUE(client.has_event(EventKind::kDisconnected));
+  EXPECT_TRUE(client.has_event(EventKind::kDisconnectTimeout));
   EXPECT_LT(network.now - begun, Nanos{12'000'000'000});
 }
 

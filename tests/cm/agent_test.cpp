@@ -342,9 +342,100 @@ TEST_F(CmAgent, ended_connection_leaves_no_crash_notification) {
   network.run_for(Nanos{1'000'000});
   EXPECT_EQ(network.crash_notices_of(kClient), 1U);
   ASSERT_TRUE(client_agent.disconnect(*connection, {}, network.now));
-  EXPECT_EQ(network.crash_notices_of(kClient), 0U) << "a DREQ was sent";
+  EXPECT_EQ(network.crash_notices_of(kClient), 1U) << "until the DREP arrives";
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(network.crash_notices_of(kClient), 0U);
   network.run_to_the_end();
   EXPECT_EQ(network.crash_notices_of(kServer), 0U);
+}
+
+// A program may exit right after rdma_disconnect(). Nobody repeats its DREQ then.
+TEST_F(CmAgent, crash_notification_replaces_lost_dreq_of_exited_process) {
+  Connection* connection = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  network.loses = [](const CmNetwork::Sent& one) { return cm_message_name(one.mad.message) == "DREQ"; };
+  ASSERT_TRUE(client_agent.disconnect(*connection, {}, network.now));
+  network.run_for(Nanos{1'000'000});
+  ASSERT_FALSE(server.has_event(EventKind::kDisconnect));
+  network.loses = nullptr;
+  network.kill(kClient);
+  network.run_for(Nanos{1'000'000});
+  EXPECT_TRUE(server.has_event(EventKind::kDisconnect));
+}
+
+TEST_F(CmAgent, leave_disconnects_and_keeps_crash_notifications_until_the_peer_has_answered) {
+  client.forgets = false;
+  Connection* connection = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  network.loses = [](const CmNetwork::Sent& one) { return cm_message_name(one.mad.message) == "DREQ"; };
+  client_agent.leave(network.now);
+  EXPECT_TRUE(client_agent.is_disconnecting());
+  EXPECT_EQ(network.crash_notices_of(kClient), 1U) << "the DREQ may be lost";
+  network.loses = nullptr;
+  network.run_for(Nanos{1'000'000'000});
+  EXPECT_TRUE(server.has_event(EventKind::kDisconnect)) << "it is repeated while the process runs";
+  EXPECT_FALSE(client_agent.is_disconnecting());
+  EXPECT_EQ(network.crash_notices_of(kClient), 0U);
+  network.run_to_the_end();
+  client_agent.destroy(*connection, network.now);
+  EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
+}
+
+// Destructors of global objects of the program run after leave().
+TEST_F(CmAgent, connections_stay_valid_after_leave_in_every_state) {
+  client.forgets = server.forgets = false;
+  for (const bool answers : {false, true}) {
+    for (const bool answers_replies : {false, true}) {
+      server.answers = answers;
+      client.answers_replies = answers_replies;
+      client.connect(kServer);
+      network.run_for(Nanos{1'000'000});
+    }
+  }
+  const std::set<Connection*> at_client = client.connections, at_server = server.connections;
+  ASSERT_EQ(at_client.size(), 4U);
+  client_agent.leave(network.now);
+  server_agent.leave(network.now);
+  network.run_for(Nanos{1'000'000});
+  for (Connection* one : at_client) client_agent.destroy(*one, network.now);
+  for (Connection* one : at_server) server_agent.destroy(*one, network.now);
+  network.run_to_the_end();
+  EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
+}
+
+// A request that its sender has withdrawn still occupies memory until the program fetches it.
+TEST_F(CmAgent, withdrawn_requests_count_towards_the_backlog) {
+  server.answers = server.forgets = false;
+  listener.backlog = 8;
+  std::set<Connection*> kept;
+  server.does = [&](EventKind kind) {
+    if (kind == EventKind::kRequest) kept.insert(server.connections.begin(), server.connections.end());
+  };
+  for (uint32_t i = 1; i <= 100; ++i) {
+    CmRequest request{.service_id = kService, .queue_pair = Qpn{i}};
+    request.local_id = i;
+    network.forge({.local = kClient, .remote = kServer}, {i, 0, request});
+    network.forge({.local = kClient, .remote = kServer},
+                  {i, 0, CmRejected{.local_id = i, .reason = CmRejected::kTimeout}});
+    network.run_for(Nanos{1'000'000});
+  }
+  EXPECT_EQ(kept.size(), 8U);
+  EXPECT_EQ(server_agent.connections(), 8U);
+  EXPECT_EQ(server_agent.counts().overflowed, 92U);
+  for (Connection* one : kept) server_agent.destroy(*one, network.now);
+  EXPECT_EQ(server_agent.unanswered(), 0U);
+}
+
+// The peer specifies the packet lifetime.
+TEST_F(CmAgent, time_wait_lasts_a_minute_at_most) {
+  CmRequest request{.service_id = kService, .queue_pair = Qpn{7}};
+  request.primary.ack_timeout = kMaxTimeCode;
+  auto made = client_agent.connect({.local = kClient, .remote = kServer}, request, 0, client, network.now);
+  ASSERT_TRUE(made);
+  network.run_for(Nanos{1'000'000});
+  ASSERT_TRUE(client_agent.disconnect(**made, {}, network.now));
+  network.run_for(kMaxTimeWait + Nanos{1'000'000'000});
+  EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
 }
 
 TEST_F(CmAgent, disconnect_is_reported_before_ready) {

@@ -62,6 +62,7 @@ class AgentUser final : public EventHandler {
         connections.erase(&connection);
         return !forgets;
       case EventKind::kDisconnected:
+      case EventKind::kDisconnectTimeout:
         return true;
     }
     return true;

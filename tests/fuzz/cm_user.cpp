@@ -49,6 +49,8 @@ Rule rule_of(EventKind kind) {
               false};
     case EventKind::kDisconnected:
       return {any({kEstablished, kDisconnectSent}), kTimeWait, index_of<CmDisconnected>(), true};
+    case EventKind::kDisconnectTimeout:
+      return {any({kDisconnectSent}), kTimeWait, kNoMessage, true};
     case EventKind::kTimeWaitExpired:
       return {any({kTimeWait}), kIdle, kNoMessage, true};
     case EventKind::kServiceRequest:

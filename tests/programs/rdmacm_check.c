@@ -486,8 +486,9 @@ static void check_ib_addresses(void) {
   expect(active, RDMA_CM_EVENT_ESTABLISHED, 0);
   expect(passive, RDMA_CM_EVENT_ESTABLISHED, 0);
   must(rdma_disconnect(client) == 0, "cannot disconnect");
-  expect(active, RDMA_CM_EVENT_DISCONNECTED, 0);
   expect(passive, RDMA_CM_EVENT_DISCONNECTED, 0);
+  must(rdma_disconnect(server) == 0, "cannot answer the disconnect request");
+  expect(active, RDMA_CM_EVENT_DISCONNECTED, 0);
   end(server);
   end(client);
   end(listener);

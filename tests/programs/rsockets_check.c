@@ -227,13 +227,53 @@ static void* receive_until_closed(void* socket) {
   return NULL;
 }
 
+static void* poll_until_closed(void* socket) {
+  struct pollfd entry = {.fd = *(int*)socket, .events = POLLIN};
+  CHECK(rpoll(&entry, 1, 20000) == 1);
+  return NULL;
+}
+
+static void* accept_until_closed(void* socket) {
+  CHECK(raccept(*(int*)socket, NULL, NULL) == -1);
+  return NULL;
+}
+
 static void check_close_wakes(void) {
   int a, b;
-  pthread_t thread;
+  pthread_t threads[3];
+  struct sockaddr_in where;
+  int listener = listen_somewhere(&where, 0);
+  /* The peer closes. */
   connect_both(0, &a, &b);
-  CHECK(pthread_create(&thread, NULL, receive_until_closed, &b) == 0);
-  CHECK(rclose(a) == 0 && pthread_join(thread, NULL) == 0);
+  CHECK(pthread_create(&threads[0], NULL, receive_until_closed, &b) == 0);
+  CHECK(rclose(a) == 0 && pthread_join(threads[0], NULL) == 0);
   CHECK(rclose(b) == 0);
+  /* Another thread closes the same socket. */
+  connect_both(0, &a, &b);
+  CHECK(pthread_create(&threads[0], NULL, receive_until_closed, &b) == 0);
+  CHECK(pthread_create(&threads[1], NULL, poll_until_closed, &b) == 0);
+  CHECK(pthread_create(&threads[2], NULL, accept_until_closed, &listener) == 0);
+  usleep(100000); /* the threads wait */
+  CHECK(rclose(b) == 0 && rclose(listener) == 0);
+  for (int i = 0; i < 3; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+  CHECK(rclose(a) == 0);
+}
+
+/* The times of SO_RCVTIMEO and SO_SNDTIMEO are not those of the test: only the error is checked. */
+static void check_timeouts(void) {
+  int a, b;
+  const struct timeval soon = {0, 20000};
+  static char much[1 << 20];
+  connect_both(0, &a, &b);
+  CHECK(rsetsockopt(a, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon) == 0);
+  CHECK(rsetsockopt(a, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof soon) == 0);
+  CHECK(rrecv(a, much, 1, 0) == -1 && errno == EAGAIN);
+  const ssize_t sent = rsend(a, much, sizeof much, 0); /* b does not read */
+  CHECK(sent > 0 && sent < (ssize_t)sizeof much);
+  CHECK(rsend(a, much, 1, 0) == -1 && errno == EAGAIN);
+  const struct linger at_once = {1, 0};
+  CHECK(rsetsockopt(a, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
+  CHECK(rclose(a) == 0 && rclose(b) == 0);
 }
 
 /* A child process closes the sockets of its parent, as servers do before exec(), while threads of the parent use them. */
@@ -284,8 +324,9 @@ static void check_options(void) {
   CHECK(rgetsockopt(socket, SOL_SOCKET, SO_RCVBUF, &value, &length) == 0 && value == 20000);
   CHECK(rgetsockopt(socket, SOL_SOCKET, SO_TYPE, &value, &length) == 0 && value == SOCK_STREAM);
   CHECK(rsetsockopt(socket, SOL_SOCKET, SO_BROADCAST, &value, sizeof value) == -1 && errno == ENOPROTOOPT);
-  const struct timeval soon = {0, 20000};
-  CHECK(rsetsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon) == 0);
+  const struct iovec nothing = {NULL, 0};
+  CHECK(rreadv(socket, &nothing, -1) == -1 && errno == EINVAL);
+  CHECK(rwritev(socket, &nothing, -1) == -1 && errno == EINVAL);
   CHECK(rclose(socket) == 0);
   CHECK(rsocket(AF_UNIX, SOCK_STREAM, 0) == -1 && errno == EAFNOSUPPORT);
   CHECK(rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP) == -1 && errno == EPROTONOSUPPORT);
@@ -366,6 +407,7 @@ int main(int count, char** arguments) {
   check_poll_with_kernel();
   check_threads();
   check_close_wakes();
+  check_timeouts();
   check_fork();
   check_options();
   check_mapped_memory();

@@ -1,6 +1,7 @@
 // Sockets over RDMA (rsockets) with peers and unauthenticated senders that violate the protocol or send without limit.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
 
@@ -23,6 +24,7 @@ using namespace std::chrono_literals;
 using fake::kOwn;
 using fake::kPeer;
 
+constexpr uint8_t kMaxTimeCodeOfPeer = 31;
 const IpAddress kAttacker = IpAddress::from_v4(0x0a000009);
 
 class HostileSockets : public testing::Test {
@@ -144,6 +146,69 @@ TEST_F(HostileStream, request_whose_sender_has_given_up_is_not_answered) {
   EXPECT_NE(listening->accept(), nullptr);
   EXPECT_EQ(listening->accept(), nullptr);
   EXPECT_EQ(device.agent().connections(), 0U);
+}
+
+// The peer chooses how long it may take to confirm: with these times, 16 minutes.
+TEST_F(HostileStream, stream_whose_peer_does_not_confirm_blocks_no_call_without_limit) {
+  const auto listening = listener(1);
+  CmRequest request = fake::request_of({.port = port});
+  request.local_response_timeout = kMaxTimeCodeOfPeer;
+  request.max_cm_retries = 15;
+  device.receive(kPeer, request);
+  ASSERT_EQ(listening->poll_events(POLLIN), POLLIN);
+  const auto stream = listening->accept();
+  ASSERT_NE(stream, nullptr);
+  stream->set_status_flags(0);  // blocking
+  const timeval soon{.tv_sec = 0, .tv_usec = 1000};
+  ASSERT_EQ(stream->set_option(SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon), 0);
+  ASSERT_EQ(stream->set_option(SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof soon), 0);
+  uint8_t byte = 0;
+  const iovec piece{&byte, 1};
+  EXPECT_EQ(stream->receive({&piece, 1}, 0, nullptr, nullptr), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_EQ(send(*stream, 1), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  ASSERT_EQ(stream->set_option(SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  EXPECT_EQ(stream->close(), 0);
+}
+
+TEST_F(HostileStream, service_request_to_a_stream_port_is_refused_without_an_event) {
+  const auto listening = listener(1);
+  const CmRequest of_stream = fake::request_of({.port = port});
+  CmServiceRequest request{.request_id = 5, .service_id = of_stream.service_id};
+  std::copy_n(of_stream.private_data.begin(), CmIpHeader::kBytes, request.private_data.begin());
+  device.receive(kPeer, request);
+  EXPECT_EQ(listening->poll_events(POLLIN), 0);
+  EXPECT_TRUE(device.queue_pairs.empty());
+  ASSERT_EQ(device.messages.size(), 1U);
+  EXPECT_NE(std::get<CmServiceReply>(device.messages[0].mad.message).status, CmServiceReply::kValid);
+}
+
+TEST_F(HostileStream, accepted_stream_knows_the_path_mtu) {
+  const auto listening = listener(1);
+  const Connected peer = connect(*listening, {});
+  int bytes = 0;
+  socklen_t length = sizeof bytes;
+  EXPECT_EQ(peer.socket->get_option(IPPROTO_TCP, TCP_MAXSEG, &bytes, &length), 0);
+  EXPECT_EQ(bytes, 1024) << "of the request";
+}
+
+TEST_F(HostileStream, error_of_a_stream_is_reported_once_by_so_error) {
+  const auto listening = listener(4);
+  const Connected peer = connect(*listening, {});
+  ASSERT_TRUE(peer.pair->receive_immediate(word(Operation::kData, 1U << 17)));
+  peer.socket->poll_events(POLLIN);
+  ASSERT_TRUE(peer.pair->receive_immediate(word(Operation::kData, 1)));
+  peer.socket->poll_events(POLLIN);
+  const auto error = [&] {
+    int code = -1;
+    socklen_t length = sizeof code;
+    EXPECT_EQ(peer.socket->get_option(SOL_SOCKET, SO_ERROR, &code, &length), 0);
+    return code;
+  };
+  EXPECT_EQ(error(), EPROTO);
+  EXPECT_EQ(error(), 0);
 }
 
 TEST_F(HostileStream, request_of_another_protocol_is_rejected_without_a_stream) {

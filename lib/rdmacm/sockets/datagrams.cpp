@@ -40,9 +40,7 @@ std::shared_ptr<Socket> make_datagrams(int domain) {
   return out->set_up() ? out : nullptr;
 }
 
-bool Datagrams::set_up() {
-  return open_channel() && rdma_create_id(channel_, &listener_, nullptr, RDMA_PS_UDP) == 0;
-}
+bool Datagrams::set_up() { return open_channel() && renew_listener(); }
 
 Datagrams::~Datagrams() {
   queues_.reset();
@@ -67,9 +65,22 @@ int Datagrams::bind_to(const sockaddr& address) {
   std::memcpy(&copy, &address, domain_ == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
   if (rdma_bind_addr(listener_, reinterpret_cast<sockaddr*>(&copy)) != 0) return -1;
   auto queues = DatagramQueues::make(sizes_);
-  if (queues == nullptr || !wait_point_.watch(queues->event_fd())) return -1;
+  if (queues == nullptr || rdma_listen(listener_, 0) != 0 || !wait_point_.watch(queues->event_fd())) {
+    const int code = errno;
+    static_cast<void>(
+        renew_listener());  // the socket is not bound, so that the program can try another address
+    return failed(code);
+  }
   queues_ = std::move(queues);
-  return rdma_listen(listener_, 0);
+  return 0;
+}
+
+bool Datagrams::renew_listener() {
+  if (listener_ != nullptr) rdma_destroy_id(std::exchange(listener_, nullptr));
+  if (rdma_create_id(channel_, &listener_, nullptr, RDMA_PS_UDP) != 0) return false;
+  int on = 1;
+  return !reuse_address_ ||
+         rdma_set_option(listener_, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on) == 0;
 }
 
 int Datagrams::bind_to_any() {
@@ -399,6 +410,7 @@ int Datagrams::set_option(int level, int option, const void* value, socklen_t le
   if (set_size(sizes_, level, option, *number)) return 0;
   if (level == SOL_SOCKET && option == SO_REUSEADDR) {
     int on = *number;
+    reuse_address_ = on != 0;
     return rdma_set_option(listener_, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on);
   }
   return failed(ENOPROTOOPT);

@@ -59,6 +59,7 @@ class Datagrams final : public Socket {
 
   int bind_to(const sockaddr& address);
   int bind_to_any();
+  bool renew_listener();
   [[nodiscard]] std::optional<DatagramSource> target_of(const sockaddr& address, socklen_t length) const;
   [[nodiscard]] std::optional<DatagramSource> local_address_for(const IpAddress& peer) const;
   void write_name(const DatagramSource& from, sockaddr_storage& out) const;
@@ -81,6 +82,7 @@ class Datagrams final : public Socket {
 
   Sizes sizes_;
   rdma_cm_id* listener_ = nullptr;
+  bool reuse_address_ = false;
   std::unique_ptr<DatagramQueues> queues_;
   Peers peers_;  // the least recently used first
   std::map<DatagramSource, Peers::iterator> by_address_;

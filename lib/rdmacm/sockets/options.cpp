@@ -21,7 +21,13 @@ uint32_t ring_for(uint32_t asked) {
 }  // namespace
 
 Clock::duration duration_of(const timeval& time) {
-  return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+  constexpr time_t kMost = 1'000'000'000;  // s
+  return std::chrono::seconds(std::clamp(time.tv_sec, time_t{0}, kMost)) +
+         std::chrono::microseconds(time.tv_usec);
+}
+
+Clock::time_point deadline(Clock::duration timeout) {
+  return timeout.count() > 0 ? Clock::now() + timeout : Clock::time_point::max();
 }
 
 timeval timeval_of(Clock::duration duration) {

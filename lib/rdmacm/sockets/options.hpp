@@ -23,6 +23,7 @@ std::optional<Value> value_of(const void* value, socklen_t length) {
 
 Clock::duration duration_of(const timeval& time);
 timeval timeval_of(Clock::duration duration);
+Clock::time_point deadline(Clock::duration timeout);  // 0: none
 
 // SO_SNDBUF, SO_RCVBUF and the sizes of SOL_RDMA. False or null: another option.
 bool set_size(Sizes& sizes, int level, int option, int number);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "rdmacm/addresses.hpp"
+#include "rdmacm/sockets/options.hpp"
 
 namespace roci::rdmacm::sockets {
 namespace {
@@ -149,7 +150,7 @@ int Stream::connect(const sockaddr& address, socklen_t length) {
     if (opening()) return failed(EALREADY);
   }
   if (stage_ == Stage::kListening) return failed(EOPNOTSUPP);
-  const int status = wait_until_open(lock, waits(0));
+  const int status = wait_until_open(lock, waits(0), deadline(options_.send_timeout));
   if (status != 0 && errno == EAGAIN) return failed(EINPROGRESS);
   if (status != 0) pending_error_ = 0;  // reported by this call
   return status;
@@ -158,7 +159,6 @@ int Stream::connect(const sockaddr& address, socklen_t length) {
 // Except for requests, never the last event: the identifier is destroyed with its stream.
 bool Stream::on_connection_event(const rdma_cm_event& event) {
   if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) return on_request(event);
-  if (stage_ == Stage::kListening) return on_end_of_request(event.id);
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       stage_ = Stage::kRouting;
@@ -233,11 +233,6 @@ bool Stream::on_request(const rdma_cm_event& event) {
   return true;
 }
 
-// The requester has given up.
-bool Stream::on_end_of_request(const rdma_cm_id* id) {
-  return std::erase_if(requests_, [&](const Request& request) { return request.id == id; }) > 0;
-}
-
 // Streams whose requester did not confirm the reply in time are removed before the program sees them.
 void Stream::answer_requests() {
   std::erase_if(accepted_, [](const std::shared_ptr<Stream>& stream) { return stream->has_failed(); });
@@ -282,26 +277,30 @@ int Stream::answer_with(Stream& fresh, const Request& request) {
 int Stream::shutdown(int how) {
   Lock lock(mutex_);
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return failed(EINVAL);
-  if (opening() && wait_until_open(lock, true) != 0) return -1;
+  const auto until = Clock::now() + kLinger;
+  // A peer that does not confirm an accepted connection must not stop the program.
+  if (stage_ == Stage::kAccepting && wait_until_open(lock, true, until) != 0) return -1;
   if (stage_ != Stage::kOpen) return failed(ENOTCONN);
   link_->shut(how);
   wait_point_.ring();
   if (how == SHUT_RD) return 0;
   // After this the program may exit. A longer transmission continues without the call.
-  const int status =
-      wait(lock, true, Clock::now() + kLinger, [&] { return link_->all_sent() || link_->is_disconnected(); });
+  const int status = wait(lock, true, until, [&] { return link_->all_sent() || link_->is_disconnected(); });
   return status != 0 && errno == EAGAIN ? 0 : status;
 }
 
 int Stream::close() {
   Lock lock(mutex_);
-  if (stage_ == Stage::kOpen || stage_ == Stage::kAccepting) {
-    if (stage_ == Stage::kAccepting) static_cast<void>(wait_until_open(lock, true));
+  const auto until =
+      Clock::now() + (options_.on_close.l_onoff != 0
+                          ? Clock::duration(std::chrono::seconds(std::max(options_.on_close.l_linger, 0)))
+                          : kLinger);
+  if (stage_ == Stage::kAccepting) {
+    while (wait_until_open(lock, true, until) != 0 && errno == EINTR) {
+    }
+  }
+  if (stage_ == Stage::kOpen) {
     link_->shut(SHUT_RDWR);
-    const Clock::duration time = options_.on_close.l_onoff != 0
-                                     ? Clock::duration(std::chrono::seconds(options_.on_close.l_linger))
-                                     : kLinger;
-    const auto until = Clock::now() + time;
     // A signal does not interrupt the close. Data that the peer has not received by then is lost, as with SO_LINGER.
     while (wait(lock, true, until, [&] { return link_->all_sent() || link_->is_disconnected(); }) != 0 &&
            errno == EINTR) {

@@ -72,9 +72,8 @@ class Stream final : public Socket {
   void begin_connection();
   void open_with(const rdma_cm_event& event);
   void on_disconnected();
-  // Of a listener. Both return true if the event was the last one of its identifier.
+  // Of a listener. True if the event was the last one of its identifier.
   bool on_request(const rdma_cm_event& event);
-  bool on_end_of_request(const rdma_cm_id* id);
   void answer_requests();
   bool has_failed();
   std::shared_ptr<Stream> answer(const Request& request);
@@ -92,13 +91,14 @@ class Stream final : public Socket {
   bool take_events() override;
   [[nodiscard]] short state() const override;
   [[nodiscard]] Clock::time_point wake_time() const override;
-  int wait_until_open(Lock& lock, bool may_sleep);
+  int wait_until_open(Lock& lock, bool may_sleep, Clock::time_point until);
   [[nodiscard]] bool may_not_send() const;
   [[nodiscard]] ssize_t moved_or(size_t moved) const;
 
   std::mutex sender_, receiver_;  // held while copying; locked before mutex_
   Stage stage_ = Stage::kFresh;
-  int pending_error_ = 0;  // for SO_ERROR
+  int pending_error_ = 0;        // for SO_ERROR
+  bool error_reported_ = false;  // by SO_ERROR: that of the link
   Options options_;
   Sizes sizes_;
   rdma_cm_id* id_ = nullptr;

@@ -5,6 +5,7 @@
 #include <sys/time.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "rdmacm/sockets/options.hpp"
 #include "rdmacm/sockets/stream.hpp"
@@ -142,9 +143,8 @@ std::optional<int> Stream::socket_number(int option) {
     case SO_ACCEPTCONN:
       return stage_ == Stage::kListening;
     case SO_ERROR: {
-      const int code = link_ != nullptr && link_->error() != 0 ? link_->error() : pending_error_;
-      pending_error_ = 0;
-      return code;
+      if (link_ == nullptr || link_->error() == 0) return std::exchange(pending_error_, 0);
+      return std::exchange(error_reported_, true) ? 0 : link_->error();
     }
     default:
       return std::nullopt;

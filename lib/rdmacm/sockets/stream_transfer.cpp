@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "rdmacm/sockets/options.hpp"
 #include "rdmacm/sockets/stream.hpp"
 
 namespace roci::rdmacm::sockets {
@@ -15,10 +16,6 @@ namespace {
 constexpr std::chrono::seconds kSilence{1};
 constexpr int kKnownFlags =
     MSG_DONTWAIT | MSG_NOSIGNAL | MSG_WAITALL | MSG_PEEK | MSG_MORE | MSG_CMSG_CLOEXEC;
-
-Clock::time_point deadline(Clock::duration timeout) {
-  return timeout.count() > 0 ? Clock::now() + timeout : Clock::time_point::max();
-}
 
 }  // namespace
 
@@ -58,8 +55,9 @@ Clock::time_point Stream::wake_time() const {
                                                              : Clock::time_point::max();
 }
 
-int Stream::wait_until_open(Lock& lock, bool may_sleep) {
-  if (wait(lock, may_sleep, Clock::time_point::max(), [&] { return !opening(); }) != 0) return -1;
+// EAGAIN after `until`.
+int Stream::wait_until_open(Lock& lock, bool may_sleep, Clock::time_point until) {
+  if (wait(lock, may_sleep, until, [&] { return !opening(); }) != 0) return -1;
   if (closed_) return failed(EBADF);
   if (stage_ == Stage::kOpen) return 0;
   return failed(stage_ == Stage::kFailed && pending_error_ != 0 ? pending_error_ : ENOTCONN);
@@ -75,8 +73,8 @@ ssize_t Stream::send(std::span<const iovec> from, int flags, const sockaddr* to,
   if (to != nullptr) return failed(EISCONN);
   const std::scoped_lock turn(sender_);
   Lock lock(mutex_);
-  if (wait_until_open(lock, waits(flags)) != 0) return -1;
   const auto until = deadline(options_.send_timeout);
+  if (wait_until_open(lock, waits(flags), until) != 0) return -1;
   const size_t whole = bytes_in(from);
   Cursor cursor(from);
   size_t sent = 0;
@@ -105,9 +103,9 @@ ssize_t Stream::receive(std::span<const iovec> to, int flags, sockaddr* from, so
   if ((flags & ~kKnownFlags) != 0) return failed(EOPNOTSUPP);
   const std::scoped_lock turn(receiver_);
   Lock lock(mutex_);
-  if (wait_until_open(lock, waits(flags)) != 0) return -1;
-  if (from != nullptr && length != nullptr) give_address(id_->route.addr.dst_addr, from, length);
   const auto until = deadline(options_.receive_timeout);
+  if (wait_until_open(lock, waits(flags), until) != 0) return -1;
+  if (from != nullptr && length != nullptr) give_address(id_->route.addr.dst_addr, from, length);
   const bool peek = (flags & MSG_PEEK) != 0;
   const size_t whole = bytes_in(to);
   Cursor cursor(to);
@@ -135,8 +133,8 @@ ssize_t Stream::receive(std::span<const iovec> to, int flags, sockaddr* from, so
 ssize_t Stream::write_mapped(const void* from, size_t length, off_t offset, int flags) {
   const std::scoped_lock turn(sender_);
   Lock lock(mutex_);
-  if (wait_until_open(lock, waits(flags)) != 0) return -1;
   const auto until = deadline(options_.send_timeout);
+  if (wait_until_open(lock, waits(flags), until) != 0) return -1;
   const iovec all{const_cast<void*>(from),
                   length};  // NOLINT(cppcoreguidelines-pro-type-const-cast): only read
   Cursor cursor(std::span(&all, 1));
@@ -171,7 +169,8 @@ off_t Stream::map(void* memory, size_t length, int protection, off_t offset) {
   Lock lock(mutex_);
   if ((protection & ~PROT_WRITE) != 0 || length == 0) return failed(EINVAL);
   // On an accepted connection the mapping is announced when it opens.
-  if (stage_ != Stage::kAccepting && wait_until_open(lock, waits(0)) != 0) return -1;
+  if (stage_ != Stage::kAccepting && wait_until_open(lock, waits(0), Clock::time_point::max()) != 0)
+    return -1;
   const off_t at = offset != -1 ? offset : static_cast<off_t>(reinterpret_cast<uintptr_t>(memory));
   return link_->map(memory, length, (protection & PROT_WRITE) != 0, static_cast<uint64_t>(at)) ? at : -1;
 }

@@ -30,6 +30,8 @@ namespace {
 
 // How long the exit of the process, or the destruction of a queue pair, may wait for a full port.
 constexpr std::chrono::milliseconds kSendPendingTime{20};
+// Time for which exit() waits until peers have confirmed disconnections: three DREQs.
+constexpr std::chrono::milliseconds kDisconnectTime{500};
 // Wait after the last frame was passed to the port: memif drops
 // frames that the peer has not read when this process exits.
 constexpr std::chrono::milliseconds kLinger{2};
@@ -115,11 +117,14 @@ void drive_until(Device& device, std::chrono::nanoseconds limit, Done done) {
   }
 }
 
-// At exit(): sends acknowledgments for which peers wait.
+// At exit(): disconnects, and sends acknowledgments for which peers wait.
 void leave() {
   ProcessDevice& self = process_device();
   if (is_forked_child() || self.device == nullptr) return;
-  if (self.manager != nullptr) self.manager->leave();
+  if (self.manager != nullptr) {
+    self.manager->leave();
+    drive_until(*self.device, kDisconnectTime, [&] { return !self.manager->is_disconnecting(); });
+  }
   send_pending(*self.device, nullptr);
   wait_until_received(*self.device);
   if (const std::string file = environment("ROCI_STATS"); !file.empty()) {
