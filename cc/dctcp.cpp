@@ -8,7 +8,7 @@
 //        alpha  = (1 - g) * alpha + g * marked / acknowledged            g = 1 / 2^shift_g
 //        window = window * (1 - alpha / 2)
 //
-// Units: packets of the full size; alpha in 1/1024. State: 56 bytes: three sequences (end of alpha's window, and of the
+// Units: packets of the full size; alpha in 1/1024. State: 64 bytes: three sequences (end of alpha's window, and of the
 // windows in which marks and losses were processed), counts of the window, window, slow start threshold.
 //
 // Differences from Linux:
@@ -77,10 +77,12 @@ struct State {
   uint32_t marked;     // of these, with CE
   uint32_t window;     // packets
   uint32_t threshold;  // packets: slow start threshold
-  uint32_t towards;    // packets acknowledged since the last increase
   uint32_t alpha;      // 1/1024
+  uint32_t reserved;
+  double
+      towards;  // `increase` per packet acknowledged since the last increase; the window grows at `window` of it
 };
-static_assert(sizeof(State) == 56);
+static_assert(sizeof(State) == 64);
 
 uint32_t plus(uint32_t a, uint32_t b) { return a > UINT32_MAX - b ? UINT32_MAX : a + b; }
 
@@ -118,12 +120,10 @@ void grow(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const 
     left -= packets;
   }
   if (s.window >= s.threshold) {
-    s.towards = plus(s.towards, left);
-    // Acknowledged packets for which the window grows by one.
-    const auto step = static_cast<uint32_t>(std::clamp(std::ceil(s.window / p[kIncrease]), 1.0, 4e9));
-    const uint32_t steps = s.towards / step;
-    s.towards -= steps * step;
-    s.window = std::min(plus(s.window, steps), most);
+    s.towards += left * p[kIncrease];
+    const double packets = std::floor(s.towards / s.window);
+    s.towards -= packets * s.window;
+    s.window = static_cast<uint32_t>(std::min<double>(s.window + packets, most));
   }
   if (s.window != before) d.reason = kGrown;
 }
@@ -178,7 +178,7 @@ double link_packets(const roci_cc_flow& flow) {
 
 void start(State& s, const roci_cc_flow& flow, uint64_t /*now*/, const double* p, roci_cc_decision& d) {
   const double initial = p[kInitialWindow] > 0 ? p[kInitialWindow] : link_packets(flow);
-  s.window = static_cast<uint32_t>(std::min(initial, p[kMaxWindow]));
+  s.window = static_cast<uint32_t>(std::clamp(initial, 1.0, p[kMaxWindow]));
   s.threshold = UINT32_MAX;
   s.alpha = static_cast<uint32_t>(p[kAlphaOnInit]);
   decide(s, flow, 0, d);

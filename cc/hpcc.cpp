@@ -251,6 +251,7 @@ void decide(const State& s, const Model& m, const roci_cc_flow& flow, roci_cc_de
 }
 
 const char* check(const roci_cc_flow* flow, const double* p) {
+  if (p[kEta] >= 1 && p[kWai] == 0) return "eta: 1 requires w_ai";  // the derived step would be 0
   if (flow == nullptr || flow->base_rtt_ns > 0 || p[kT] > 0) return nullptr;
   return "t: 0 requires base_rtt";
 }

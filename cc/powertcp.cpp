@@ -43,7 +43,9 @@
 //  - Maximum window: the initial window, as in the authors' simulator, so that the own port has no queue. Minimum: what
 //    `min_rate` sends in T.
 //  - theta_powertcp: `measured_t` lowers the T of G to the minimum round-trip time of the flow. With a profile for the
-//    most distant host, a nearer host would otherwise have G < 1 until its queue fills the difference.
+//    most distant host, a nearer host would otherwise have G < 1 until its queue fills the difference. Only samples of
+//    full packets count (the authors' simulator: all packets): a shorter packet takes less time on each link, so G of
+//    full packets would exceed 1 without a queue, and the window would converge to a few beta.
 //  - INT responses of switches are ignored: power needs two samples of a port.
 //  - Losses are ignored: both signals report the congestion. After a time-out they are missing, and the window is
 //    multiplied by `timeout_cut`.
@@ -102,13 +104,14 @@ constexpr auto kThetaParameters = [] {
   std::copy_n(kParameters, kCommonCount, all.begin());
   all[kLeastCurrent].description =
       "minimum of the round-trip time's gradient plus 1 (the authors' simulator; paper: none)";
-  all[kMeasuredT] = {"measured_t",
-                     "1",
-                     1,
-                     0,
-                     1,
-                     "1: the minimum measured round-trip time replaces T in the power if it is shorter (the "
-                     "authors' simulator)"};
+  all[kMeasuredT] = {
+      "measured_t",
+      "1",
+      1,
+      0,
+      1,
+      "1: the minimum measured round-trip time of full packets replaces T in the power if it is "
+      "shorter (the authors' simulator: of all packets)"};
   return all;
 }();
 
@@ -172,7 +175,7 @@ struct ThetaState {
   uint64_t updated;     // sequence: end of the bytes sent before the last update
   uint64_t sampled_ns;  // time of the previous sample
   uint32_t rtt_before;  // ns; 0: no sample
-  uint32_t reserved;
+  uint32_t least_rtt;   // ns: minimum of full packets; 0: no sample
 };
 static_assert(sizeof(ThetaState) == 40);
 
@@ -331,22 +334,29 @@ void start_theta(ThetaState& s, const roci_cc_flow& flow, uint64_t /*now*/, cons
   decide(s.window, m, flow, d);
 }
 
+// Whether all packets that the event acknowledges are full, and therefore also the measured one.
+bool is_of_full_packet(const roci_cc_event& event, const roci_cc_flow& flow) {
+  return (event.kinds & (ROCI_CC_ON_ACK | ROCI_CC_ON_PROBE)) == ROCI_CC_ON_ACK && event.acked_packets > 0 &&
+         event.acked_bytes >= uint64_t{event.acked_packets} * flow.packet_bytes;
+}
+
 // T2 to T23.
-void sampled(ThetaState& s, const Model& m, const roci_cc_event& event, const double* p,
-             roci_cc_decision& d) {
+void sampled(ThetaState& s, const Model& m, const roci_cc_flow& flow, const roci_cc_event& event,
+             const double* p, roci_cc_decision& d) {
   if (event.rtt_ns == 0) {
     d.reason = kRefused;
     return;
   }
   const double rtt = event.rtt_ns;
+  if ((s.least_rtt == 0 || event.rtt_ns < s.least_rtt) && is_of_full_packet(event, flow))
+    s.least_rtt = event.rtt_ns;
   if (s.rtt_before == 0) {
     s.updated = event.next;
     d.reason = kFirst;
   } else {
     const auto dt = static_cast<double>(event.now_ns - s.sampled_ns);
     if (dt == 0) return;
-    const double least = std::min<double>(event.least_rtt_ns > 0 ? event.least_rtt_ns : m.t, m.t);
-    const double t = p[kMeasuredT] != 0 ? least : m.t;
+    const double t = p[kMeasuredT] != 0 && s.least_rtt > 0 ? std::min<double>(s.least_rtt, m.t) : m.t;
     const double current = std::max((rtt - s.rtt_before) / dt + 1, p[kLeastCurrent]);  // T11
     smooth(s.power, current * rtt / t, dt, t);                                         // T12
   }
@@ -364,7 +374,7 @@ void sampled(ThetaState& s, const Model& m, const roci_cc_event& event, const do
 void on_event_theta(ThetaState& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
                     roci_cc_decision& d) {
   const Model m = model_of(flow, p);
-  if ((event.kinds & ROCI_CC_ON_RTT) != 0) sampled(s, m, event, p, d);
+  if ((event.kinds & ROCI_CC_ON_RTT) != 0) sampled(s, m, flow, event, p, d);
   if ((event.kinds & ROCI_CC_ON_TIMEOUT) != 0) {
     s.window = std::max(s.window * p[kTimeoutCut], m.least);
     s.power = 1;

@@ -83,7 +83,7 @@ constexpr roci_cc_label kStates[] = {
     {"subpacket", "the window is below one packet: packets leave a gap apart"},
 };
 
-enum Reason : uint16_t { kNothing, kGrown, kNetworkDelay, kHostDelay, kLost, kTimedOut };
+enum Reason : uint16_t { kNothing, kGrown, kNetworkDelay, kHostDelay, kLost, kTimedOut, kRefused };
 constexpr roci_cc_label kReasons[] = {
     {"nothing", "no change"},
     {"grown", "the delays were below their targets"},
@@ -91,6 +91,7 @@ constexpr roci_cc_label kReasons[] = {
     {"host_delay", "the delay in the peer's host exceeded its target"},
     {"loss", "a packet was lost"},
     {"timeout", "a time-out expired"},
+    {"implausible", "a round-trip time of 0 was ignored"},
 };
 
 // Window with the time of its last reduction.
@@ -154,9 +155,12 @@ double left_by(double delay, double aim, const double* p) { return 1 - p[kBeta] 
 
 void sampled(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
              roci_cc_decision& d) {
+  if (event.rtt_ns == 0) {
+    d.reason = kRefused;
+    return;
+  }
   const double network = std::min(event.rtt_ns, kMax);
   const double host = std::min(event.peer_delay_ns, kMax);
-  if (event.rtt_ns == 0) return;
   s.rtt_ns = static_cast<uint32_t>(network + host);
   if (event.hops > 0) s.hops = event.hops;
 

@@ -2,12 +2,12 @@
  *
  *                   CNP: rate = rate * cut
  *    full ------------------------------------> recovering --.
- *     ^                                          ^           | each `period` without a CNP: rate += step
+ *     ^                                          ^           | each `period` without a cut: rate += step
  *     '------ the rate reaches the line rate ----'-----------'
  *
  * A congested switch marks packets (CE), the receiver answers with CNPs, and a CNP reduces the sender's rate by the
  * factor `cut`, at most once per `period`: packets in flight at the first CNP cause further CNPs without new
- * information. After a period without a CNP, the rate increases by `step`. DCQCN extends this scheme with more
+ * information. After a period without a cut, the rate increases by `step`. DCQCN extends this scheme with more
  * state; compare cc/dcqcn.cpp.
  *
  * A plugin consists of this file: a table of parameters, names of states and reasons, the state of one flow, and two
@@ -46,7 +46,7 @@ enum { NOTHING, CUT_BY_CNP, STEPPED, RECOVERED, REASONS };
 static const struct roci_cc_label reasons[REASONS] = {
     [NOTHING] = {"nothing", "no change"}, /* the first reason must be this one */
     [CUT_BY_CNP] = {"cut", "a CNP cut the rate"},
-    [STEPPED] = {"stepped", "a period without a CNP passed"},
+    [STEPPED] = {"stepped", "a period without a cut passed"},
     [RECOVERED] = {"recovered", "the rate reached the line rate"},
 };
 

@@ -39,7 +39,9 @@ enum {
   ROCI_CC_NEEDS_PROBE = 1U << 6,      /* the round-trip time can be measured with probes */
   ROCI_CC_NEEDS_INT = 1U << 7,        /* the peer returns in-band telemetry of the switches */
   ROCI_CC_NEEDS_BASE_RTT = 1U << 8,   /* the profile specifies the round-trip time on idle links */
-  ROCI_CC_NEEDS_WINDOWS = 1U << 9,    /* the receiver runs the same plugin and sends windows */
+  /* the receiver runs the same plugin and sends windows: only the wire extension is negotiated; that the receiver runs
+   * the plugin is configured */
+  ROCI_CC_NEEDS_WINDOWS = 1U << 9,
 
   /* Decisions that the plugin makes. The engine ignores the members of decisions that are not declared here. */
   ROCI_CC_USES_WINDOW = 1U << 16,
@@ -255,7 +257,8 @@ struct roci_cc_plugin {
   uint32_t reserved;
 
   /* Checks a combination of values; each value is within its range. Returns null or one sentence with the error.
-   * `flow` is null when it is not known yet. The pointer may be null. */
+   * `flow` is null when it is not known yet, and has seed 0. An error for a flow has the effect of an unmet
+   * requirement. The pointer may be null. */
   const char* (*check)(const struct roci_cc_flow* flow, const double* parameters);
   /* Starts a flow. `decision` is preset to no limits and no timers. start() may set timers and request a probe. */
   void (*start)(void* state, const struct roci_cc_flow* flow, uint64_t now_ns, const double* parameters,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cctype>
 #include <cmath>
 #include <set>
@@ -25,12 +26,10 @@ constexpr std::array kAliases{
     Alias{"ztr", "", "ZTR is a proprietary algorithm of NVIDIA firmware without a public description"},
 };
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
+constexpr uint32_t kCapabilities =
+    ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_CE_COUNT | ROCI_CC_NEEDS_CNP | ROCI_CC_NEEDS_CNM | ROCI_CC_NEEDS_RTT |
+    ROCI_CC_NEEDS_HOST_DELAY | ROCI_CC_NEEDS_PROBE | ROCI_CC_NEEDS_INT | ROCI_CC_NEEDS_BASE_RTT |
+    ROCI_CC_NEEDS_WINDOWS | ROCI_CC_USES_WINDOW | ROCI_CC_USES_RATE | ROCI_CC_USES_GAP | ROCI_CC_USES_ECN;
 
 bool is_name(const char* name) {
   if (name == nullptr || *name == 0) return false;
@@ -48,6 +47,8 @@ Status check_labels(const roci_cc_label* labels, uint32_t count, const std::stri
   for (uint32_t i = 0; i < count; ++i) {
     if (!is_name(labels[i].name))
       return fail("item " + std::to_string(i) + " of the " + what + " has no valid name");
+    if (labels[i].description == nullptr)
+      return fail("item " + std::to_string(i) + " of the " + what + " has no description");
   }
   return {};
 }
@@ -74,6 +75,13 @@ Status check_parameters(const roci_cc_plugin& plugin) {
 
 }  // namespace
 
+std::string plain_name(std::string_view name) {
+  std::string plain(name);
+  std::ranges::transform(plain, plain.begin(),
+                         [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::tolower(c)); });
+  return plain;
+}
+
 Status check_plugin(const roci_cc_plugin& plugin) {
   if (plugin.abi != ROCI_CC_ABI) {
     return fail("built for version " + std::to_string(plugin.abi) +
@@ -90,9 +98,18 @@ Status check_plugin(const roci_cc_plugin& plugin) {
                 " bytes; at most " + std::to_string(ROCI_CC_MAX_STATE) + " are allowed");
   }
   if (plugin.start == nullptr || plugin.event == nullptr) return fail("start() or event() is missing");
+  if (const uint32_t unknown = plugin.capabilities & ~kCapabilities; unknown != 0) {
+    return fail("capability bit " + std::to_string(std::countr_zero(unknown)) +
+                " is not defined by this version of the plugin interface");
+  }
+  if ((plugin.capabilities & ROCI_CC_NEEDS_WINDOWS) != 0 && plugin.receive == nullptr)
+    return fail("requires windows from the receiver, which runs the same plugin, but has no receive()");
   ROCI_TRY(check_parameters(plugin));
   ROCI_TRY(check_labels(plugin.states, plugin.state_count, "states"));
-  return check_labels(plugin.reasons, plugin.reason_count, "reasons");
+  ROCI_TRY(check_labels(plugin.reasons, plugin.reason_count, "reasons"));
+  if (std::string_view(plugin.reasons[0].name) != "nothing")
+    return fail("the first reason is '" + std::string(plugin.reasons[0].name) + "'; it must be 'nothing'");
+  return {};
 }
 
 Algorithms::Algorithms() {
@@ -139,8 +156,7 @@ Status Algorithms::load(const std::string& path) {
 }
 
 Result<const roci_cc_plugin*> Algorithms::find(std::string_view name) const {
-  std::string wanted = lower(name);
-  std::ranges::replace(wanted, '-', '_');
+  std::string wanted = plain_name(name);
   for (const Alias& alias : kAliases) {
     if (alias.name != wanted) continue;
     if (alias.builtin_name.empty()) {

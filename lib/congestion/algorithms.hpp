@@ -44,6 +44,9 @@ class Algorithms {
   std::vector<void*> loaded_;
 };
 
+// A name of an algorithm or a built-in profile in the form in which it is compared: lower case, '_' for '-'.
+std::string plain_name(std::string_view name);
+
 // Validates the description of a plugin that the engine relies on: version, sizes, tables.
 Status check_plugin(const roci_cc_plugin& plugin);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "congestion/algorithms.hpp"
+
 namespace roci {
 namespace {
 
@@ -65,6 +67,7 @@ const std::vector<BuiltInProfile>& profiles() {
         {"made_for", 0},
         {"delta", 100e6},
         {"hai_run", 6},
+        {"low_counts", 1},
         {"segment", 0},
         {"per_round_trip", 1},
         {"least_factor", 0},
@@ -82,7 +85,7 @@ const std::vector<BuiltInProfile>& profiles() {
 std::span<const BuiltInProfile> built_in_profiles() { return profiles(); }
 
 const BuiltInProfile* find_built_in_profile(std::string_view name) {
-  const auto at = std::ranges::find(profiles(), name, &BuiltInProfile::name);
+  const auto at = std::ranges::find(profiles(), plain_name(name), &BuiltInProfile::name);
   return at == profiles().end() ? nullptr : &*at;
 }
 

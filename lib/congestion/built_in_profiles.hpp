@@ -17,7 +17,7 @@ struct BuiltInProfile {
 
 // In alphabetical order.
 std::span<const BuiltInProfile> built_in_profiles();
-// Null if there is none with this name.
+// Case-insensitive. Null if there is none with this name.
 const BuiltInProfile* find_built_in_profile(std::string_view name);
 
 }  // namespace roci

@@ -135,6 +135,8 @@ Result<const Profile*> Profiles::choose(const std::string& name) const {
 Result<const Profile*> Profiles::find(const std::string& name) const {
   if (name.empty() || name == kNone || name == kWindow) return nullptr;
   if (const auto at = profiles_.find(name); at != profiles_.end()) return &at->second;
+  if (const BuiltInProfile* built_in = find_built_in_profile(name); built_in != nullptr)
+    return &profiles_.find(built_in->name)->second;
   auto plugin = algorithms_.find(name);
   if (plugin) return &profiles_.find((*plugin)->name)->second;
   std::string own;

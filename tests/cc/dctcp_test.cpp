@@ -32,7 +32,7 @@ class Dctcp : public Driver {
   T& member(size_t offset) {
     return *reinterpret_cast<T*>(static_cast<uint8_t*>(state()) + offset);
   }
-  [[nodiscard]] uint32_t alpha() { return member<uint32_t>(52); }
+  [[nodiscard]] uint32_t alpha() { return member<uint32_t>(48); }
 
  private:
   static Values used(Values values) {
@@ -64,7 +64,7 @@ TEST(Dctcp, follows_vector_of_linux) {
     flow.window(10, each.marked);
     EXPECT_EQ(flow.alpha(), each.alpha);
     Dctcp other;
-    std::memcpy(other.state(), flow.state(), 56);
+    std::memcpy(other.state(), flow.state(), 64);
     other.member<uint64_t>(8) = 0;     // no pending cut
     other.member<uint32_t>(40) = 100;  // cwnd
     other.event.acked = flow.event.acked;
@@ -122,6 +122,16 @@ TEST(Dctcp, window_grows_by_increase_per_round_trip) {
       flow.window(static_cast<uint32_t>(flow.packets()));
     EXPECT_NEAR(round_trips, 10 / increase, 1) << increase;
   }
+}
+
+// Also if it is no small fraction of the window.
+TEST(Dctcp, large_increase_is_exact) {
+  Dctcp flow({{"initial_window", 20}, {"increase", 30}}, 20);
+  flow.window(20, 1);
+  flow.window(20);  // ends the window of the cut
+  const auto start = flow.packets();
+  for (int i = 0; i < 10; ++i) flow.window(static_cast<uint32_t>(flow.packets()));
+  EXPECT_NEAR(static_cast<double>(flow.packets() - start), 300, 1);
 }
 
 TEST(Dctcp, cuts_once_per_window) {

@@ -41,6 +41,15 @@ TEST(Hpcc, follows_reference_vector) {  // H14
   EXPECT_EQ(flow.state_name(), "below_target");
 }
 
+// The derived step is W_init * (1 - eta) / flows.
+TEST(Hpcc, eta_of_1_requires_an_additive_step) {
+  Driver flow(plugin("hpcc"), {{"eta", 1}});
+  for (const roci_cc_flow* of : {static_cast<const roci_cc_flow*>(nullptr), &std::as_const(flow.flow)})
+    EXPECT_STREQ(plugin("hpcc").check(of, flow.parameters.data()), "eta: 1 requires w_ai");
+  flow.parameters[flow.index_of("w_ai")] = 80;
+  EXPECT_EQ(plugin("hpcc").check(&flow.flow, flow.parameters.data()), nullptr);
+}
+
 TEST(Hpcc, commits_reference_window_once_per_round_trip) {  // H22
   Hpcc flow;
   flow.first();  // 52 packets were sent, 1 is acknowledged

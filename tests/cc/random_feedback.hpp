@@ -1,7 +1,10 @@
 // Random events, for tests of properties that must always hold.
 #pragma once
 
+#include <iterator>
+#include <map>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "roci/cc.h"
@@ -13,6 +16,34 @@ inline std::vector<const roci_cc_plugin*> every_plugin() {
   for (const roci_cc_plugin* const* each = roci_cc_plugins(); *each != nullptr; ++each)
     plugins.push_back(*each);
   return plugins;
+}
+
+// Any flow that the engine may start with this plugin: its requirements are met, others may be.
+inline roci_cc_flow any_flow(std::mt19937_64& rng, const roci_cc_plugin& plugin) {
+  constexpr uint64_t kLineRates[] = {100'000'000, 10'000'000'000, 100'000'000'000, 1'600'000'000'000};
+  constexpr uint64_t kBaseRtts[] = {0, 1, 4200, 10'000'000'000};
+  constexpr uint32_t kPayloads[] = {256, 1024, 4096};
+  const auto of = [&](const auto& values) { return values[rng() % std::size(values)]; };
+  const uint32_t payload = of(kPayloads);
+  return {.line_rate = of(kLineRates),
+          .base_rtt_ns = of(kBaseRtts),
+          .packet_bytes = payload + 60 + static_cast<uint32_t>(rng() % 60),
+          .payload_bytes = payload,
+          .direction = static_cast<uint32_t>(rng() % 2),
+          .provides = (plugin.capabilities | static_cast<uint32_t>(rng())) & 0xffff,
+          .seed = rng()};
+}
+
+// Values of all parameters by name: the limits, the default or any value between, of each.
+inline std::map<std::string, double> any_values(std::mt19937_64& rng, const roci_cc_plugin& plugin) {
+  std::map<std::string, double> values;
+  for (uint32_t i = 0; i < plugin.parameter_count; ++i) {
+    const roci_cc_parameter& p = plugin.parameters[i];
+    const double between = p.min + (p.max - p.min) * (static_cast<double>(rng() >> 11) * 0x1p-53);
+    const double choices[] = {p.min, p.default_value, p.max, between};
+    values[p.name] = choices[rng() % 4];
+  }
+  return values;
 }
 
 // Events in any order and with any values: forged feedback, wrong counts of the peer, constant time.

@@ -213,6 +213,15 @@ TEST(Swift, longer_delay_never_gives_a_larger_window) {
   }
 }
 
+TEST(Swift, ignores_round_trip_time_of_0) {
+  Swift flow;
+  const double before = flow.network();
+  flow.event.rtt_ns = 0;
+  flow.call(ROCI_CC_ON_RTT);
+  EXPECT_EQ(flow.network(), before);
+  EXPECT_EQ(flow.reason_name(), "implausible");
+}
+
 TEST(Swift, requires_base_rtt_or_explicit_target_and_window) {
   const roci_cc_plugin& swift = plugin("swift");
   roci_cc_flow flow = Driver::usual_flow();

@@ -15,15 +15,17 @@ class ThetaPowerTcp : public Driver {
   }
 
   // A sample of an ACK in the same round trip as the last one.
-  const roci_cc_decision& sample(uint64_t after, uint32_t rtt_ns) {
+  const roci_cc_decision& sample(uint64_t after, uint32_t rtt_ns, uint64_t packet = kPacket) {
     event.now_ns += after;
-    return rtt(rtt_ns);
+    event.acked_packets = 1;
+    event.acked_bytes = packet;
+    return rtt(rtt_ns, ROCI_CC_ON_RTT | ROCI_CC_ON_ACK);
   }
   // A sample of an ACK for a byte sent after the last update.
-  const roci_cc_decision& next_round(uint64_t after, uint32_t rtt_ns) {
+  const roci_cc_decision& next_round(uint64_t after, uint32_t rtt_ns, uint64_t packet = kPacket) {
     event.acked = event.next + kPayload;
     event.next = event.acked + 51 * kPayload;
-    return sample(after, rtt_ns);
+    return sample(after, rtt_ns, packet);
   }
   // The first sample is stored.
   void first(uint32_t rtt_ns = 4200) {
@@ -96,10 +98,7 @@ TEST(ThetaPowerTcp, base_round_trip_time_adds_only_beta) {  // 3.5: no multiplic
 TEST(ThetaPowerTcp, rising_round_trip_time_reduces_window_more_than_constant_one) {
   ThetaPowerTcp rising, constant;
   rising.first(4200), constant.first(8400);
-  for (ThetaPowerTcp* flow : {&rising, &constant}) {
-    flow->event.least_rtt_ns = 4200;
-    flow->next_round(4200, 8400);
-  }
+  for (ThetaPowerTcp* flow : {&rising, &constant}) flow->next_round(4200, 8400);
   EXPECT_NEAR(constant.power(), 2, 1e-12);
   EXPECT_NEAR(rising.power(), 4, 1e-12);
   EXPECT_LT(rising.window(), constant.window());
@@ -127,7 +126,8 @@ TEST(ThetaPowerTcp, t_of_power_is_minimum_round_trip_time_if_shorter) {
   for (const bool measured : {true, false}) {
     for (const uint32_t least : {2100U, 5000U}) {
       ThetaPowerTcp flow({{"measured_t", measured ? 1 : 0}});
-      flow.event.least_rtt_ns = least;
+      flow.first(least);
+      flow.call(ROCI_CC_ON_TIMEOUT);  // discards the reference of the gradient
       flow.first(8400);
       flow.next_round(8400, 8400);
       EXPECT_NEAR(flow.power(), measured && least == 2100 ? 4 : 2, 1e-12) << measured << ' ' << least;
@@ -135,10 +135,29 @@ TEST(ThetaPowerTcp, t_of_power_is_minimum_round_trip_time_if_shorter) {
   }
 }
 
+// A small packet takes less time on the links.
+TEST(ThetaPowerTcp, minimum_round_trip_time_of_small_packets_and_probes_does_not_count) {
+  for (const bool probe : {false, true}) {
+    ThetaPowerTcp flow;
+    flow.first();
+    if (probe) {
+      flow.event.now_ns += 4200;
+      flow.event.acked_packets = 1;
+      flow.event.acked_bytes = kPacket;
+      flow.rtt(4040, ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE | ROCI_CC_ON_ACK);
+    } else {
+      flow.next_round(4200, 4040, 112);
+    }
+    EXPECT_EQ(flow.event.least_rtt_ns, 4040U);
+    for (int i = 0; i < 400; ++i) flow.next_round(4200, 4200);
+    EXPECT_NEAR(flow.power(), 1, 1e-9);
+    EXPECT_GE(flow.window(), 52'000) << probe;
+  }
+}
+
 TEST(ThetaPowerTcp, current_has_a_minimum) {
   for (const double least : {0.0, 0.5}) {
     ThetaPowerTcp flow({{"least_current", least}});
-    flow.event.least_rtt_ns = 4200;
     flow.first(12'600);
     flow.next_round(4200, 4200);  // gradient -2
     EXPECT_NEAR(flow.power(), least, 1e-12);

@@ -71,6 +71,16 @@ TEST(ProfilesTest, built_in_profiles_are_valid_and_have_their_values) {
   EXPECT_GE(built_in_profiles().size(), 5U);
 }
 
+TEST(ProfilesTest, names_of_built_in_profiles_are_not_case_sensitive) {
+  const auto made = Profiles::create(with("here", {"DCQCN-Paper", {}, 0ns, ""}));
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(value_of(*(*made)->standard(), "rpg_byte_reset"), 10e6);
+  const auto found = (*made)->find("DCQCN_PAPER");
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ((*found)->name, "dcqcn_paper");
+  EXPECT_FALSE((*made)->find("Here")) << "of the configuration";
+}
+
 TEST(ProfilesTest, profile_based_on_a_built_in_one_replaces_single_values) {
   const auto made = Profiles::create(with("here", {"dcqcn_paper", {{"rpg_ai_rate", 100e6}}, 0ns, ""}));
   ASSERT_TRUE(made) << made.error().message;
@@ -105,6 +115,30 @@ TEST(ProfilesTest, driver_names_are_accepted_or_rejected_with_a_reason) {
             "without a public description");
   EXPECT_FALSE(algorithms.find("DIP"));
   EXPECT_TRUE(algorithms.find("Static_Rate"));
+}
+
+// Tools print the labels and rely on the first reason.
+TEST(AlgorithmsTest, invalid_plugin_descriptions_are_rejected) {
+  const Algorithms algorithms;
+  const roci_cc_plugin good = **algorithms.find("static_rate");
+  ASSERT_TRUE(check_plugin(good));
+  const auto error = [&](const auto& change) {
+    roci_cc_plugin plugin = good;
+    std::vector<roci_cc_label> reasons(good.reasons, good.reasons + good.reason_count);
+    plugin.reasons = reasons.data();
+    change(plugin, reasons[0]);
+    const Status s = check_plugin(plugin);
+    return s ? std::string() : s.error().message;
+  };
+  EXPECT_EQ(error([](roci_cc_plugin&, roci_cc_label& reason) { reason.description = nullptr; }),
+            "item 0 of the reasons has no description");
+  EXPECT_EQ(error([](roci_cc_plugin&, roci_cc_label& reason) { reason.name = "none"; }),
+            "the first reason is 'none'; it must be 'nothing'");
+  EXPECT_EQ(error([](roci_cc_plugin& plugin, roci_cc_label&) { plugin.capabilities |= 1U << 10; }),
+            "capability bit 10 is not defined by this version of the plugin interface");
+  EXPECT_EQ(
+      error([](roci_cc_plugin& plugin, roci_cc_label&) { plugin.capabilities |= ROCI_CC_NEEDS_WINDOWS; }),
+      "requires windows from the receiver, which runs the same plugin, but has no receive()");
 }
 
 // Reported when the profile is created, not when the first flow starts.

@@ -117,6 +117,25 @@ TEST(AlgorithmChange, receiver_part_is_created_and_removed_with_algorithm) {
       EXPECT_GE(rates.jain, 0.9);
     }
   }
+  // The last grants, a quarter of the line each, do not limit the flows any more.
+  for (size_t flow = 1; flow < 4; ++flow) net.stop(flow);
+  net.drive(1ms);
+  EXPECT_GE(net.measure(1ms).sum, 0.9 * net.most_goodput());
+}
+
+// The algorithm limits telemetry to packets that it requests.
+TEST(AlgorithmChange, telemetry_starts_as_configured_after_sampled_algorithm) {
+  FanInOptions options;
+  options.senders = options.flows = 1;
+  options.control = with_profile("hpcc_sampled", {}, 4200ns);
+  options.telemetry = all_telemetry();
+  FanIn net(options);
+  net.drive(100us);
+  EXPECT_TRUE(net.core(0).gates->requests.telemetry_only_requested);
+  ASSERT_TRUE(net.queue_pair(0).set_congestion_control("none"));
+  net.drive(100us);
+  EXPECT_FALSE(net.core(0).gates->requests.telemetry_only_requested);
+  EXPECT_FALSE(net.core(0).gates->requests.telemetry_next);
 }
 
 }  // namespace

@@ -61,6 +61,35 @@ TEST(Hpcc, sampled_and_receiver_driven_forms_keep_goodput_and_short_queue) {
   EXPECT_LE(few.p99, 30'000U);
 }
 
+// The limit is below all grants, so every window of the receiver has the same value.
+TEST(Hpcc, receiver_window_returns_after_timeout_although_it_is_constant) {
+  FanInOptions options = hpcc({{"w_ai", 80}}, "hpcc_receiver");
+  options.senders = options.flows = 1;
+  options.extensions.receive_window = 20 * 1024;
+  FanIn net(options);
+  net.core(0).attributes.timeout = 8;  // 1 ms
+  net.drive(1ms);
+  const uint64_t before = net.control(0)->published.read().window;
+  EXPECT_EQ(before, 20U * 1106);
+  net.link(0).set_script(SimLink::kAToB, [](const rte_mbuf&, uint64_t) {
+    SimVerdict verdict;
+    verdict.drop = true;
+    return verdict;
+  });
+  net.drive(20us);
+  net.until([&] { return net.total("timeouts") > 0; }, 500ms);
+  EXPECT_LT(net.control(0)->published.read().window, before);
+  net.link(0).set_script(SimLink::kAToB, nullptr);
+  net.until(
+      [&] {
+        return net.core(0).flow(Direction::kRequests)->acknowledged >= net.core(0).gates->requests.sent_end;
+      },
+      500ms);
+  net.drive(100us);
+  EXPECT_EQ(net.control(0)->published.read().window, before);
+  EXPECT_EQ(net.core(0).flow(Direction::kRequests)->receiver_window, 20U * 1024) << "the configured limit";
+}
+
 // A long flow, then a message of 1 MB (figure 9a and b). After the message: time until the long flow sends 97 % of
 // its earlier rate, measured over ten round trips, and time until its rate is no longer limited.
 struct Back {

@@ -1,5 +1,6 @@
 // LDCP (draft-dai-tsvwg-pfc-free-congestion-control) end to end: many senders, one receiver, no PFC.
 #include "congestion_control/settings.hpp"
+#include "support/ports/frames.hpp"
 
 namespace roci::test {
 namespace {
@@ -153,6 +154,31 @@ TEST(LdcpFanIn, frequent_bdp_bursts_cost_long_flow_goodput_with_small_alpha) {
   EXPECT_LE(standard.mean, 0.70);
   EXPECT_GE(standard.least, 0.45);
   EXPECT_GE(churn("alpha_1", 50'000, 100us, true, {{"alpha", 1}}).mean, 0.88);
+}
+
+// Packets after a pause are Not-ECT from the first one on (except the last one): also on a control core the algorithm
+// decides before they are sent.
+TEST(LdcpFanIn, fast_start_after_pause_applies_to_requests_and_read_responses) {
+  for (const bool reads : {false, true}) {
+    for (const uint32_t cores : {0U, 1U}) {
+      SCOPED_TRACE(std::to_string(reads) + ' ' + std::to_string(cores));
+      FanInOptions options = ldcp(1);
+      options.reads = reads;
+      options.control.cores = cores;
+      FanIn net(options);
+      net.time_of(0, 200 * 1024);
+      net.run(1ms);  // idle_rtts are 45 us
+      std::vector<bool> ecn_capable;
+      net.link(0).set_script(SimLink::kAToB, [&](const rte_mbuf& frame, uint64_t) {
+        if (frame.pkt_len > 1000) ecn_capable.push_back((bytes_of(&frame)[15] & 3) != 0);
+        return SimVerdict{};
+      });
+      net.time_of(0, 20 * 1024);
+      ASSERT_EQ(ecn_capable.size(), 20U);
+      for (size_t i = 0; i + 1 < ecn_capable.size(); ++i) EXPECT_FALSE(ecn_capable[i]) << i;
+      EXPECT_TRUE(ecn_capable.back());
+    }
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Widely used algorithms: DCTCP, TIMELY, Swift, QCN, and the rate variant of LDCP. 16 senders to one at 100 Gb/s with
 // a round-trip time of 4.2 us. Parameters for other rates are scaled as the plugins specify.
 #include "congestion_control/settings.hpp"
+#include "wire/cnm/congestion_notification.hpp"
 
 namespace roci::test {
 namespace {
@@ -89,6 +90,47 @@ TEST(TimelySwiftDctcp, qcn_converges) {
   if (kSlowMachine) return;
   EXPECT_GE(result.rates.jain, 0.8);
   EXPECT_LE(result.p99, 1'000'000U) << "Qeq is 260 KB";
+}
+
+// A UC sender receives nothing but the notification.
+TEST(TimelySwiftDctcp, qcn_reduces_rate_when_notification_arrives_on_idle_queue_pair) {
+  FanInOptions options;
+  options.senders = 1;
+  options.flows = 0;
+  options.attacker = true;
+  options.control = with_profile("qcn");
+  options.qcn = true;
+  options.qeq = Bytes{30'000};
+  FanIn net(options, [](SwitchConfig& config) { config.ports[1].rate = 10_Gbps; });
+  Side& sender = *net.hosts[0];
+  const auto qp = make_service(sender, IBV_QPT_UC);
+  connect_to(*qp, IBV_QPT_UC, must(net.receiver().device->query_gid(1)), 77);
+  ByteVector cnm;
+  net.link(0).set_script(SimLink::kBToA, [&](const rte_mbuf& frame, uint64_t) {
+    SimVerdict verdict;
+    const auto bytes = bytes_of(&frame);
+    verdict.drop = parse_cnm_frame(bytes).outcome == CnmOutcome::kAccepted;
+    if (verdict.drop) cnm = bytes;
+    return verdict;
+  });
+  net.run(20ms);  // address resolution
+  ASSERT_EQ(send(sender, *qp, {.opcode = IBV_WR_RDMA_WRITE, .length = 1 << 20}), 0);
+  net.run(10ms);
+  ASSERT_FALSE(cnm.empty());
+  ControlFlow* const flow = CongestionControl::of(*net.find(sender, *qp))->directions[ROCI_CC_REQUESTS].flow;
+  ASSERT_NE(flow, nullptr);
+  EXPECT_EQ(flow->published.read().rate, options.rate.value());
+  // The switch drops frames with its own address as source.
+  const MacAddress source = MacAddress::local(99);
+  std::memcpy(cnm.data() + 6, &source, 6);
+  net.link(0).set_script(SimLink::kBToA, nullptr);
+  net.inject(cnm);
+  net.run(10us);
+  EXPECT_EQ(sender.counter("cnms_taken"), 1U);
+  EXPECT_EQ(flow->last_kinds.load(), ROCI_CC_ON_CNM);
+  EXPECT_LT(flow->published.read().rate, options.rate.value());
+  move_to(*qp, IBV_QPS_ERR);
+  net.run(1ms);
 }
 
 // draft-dai section 3.2: only CNPs and probes, no acknowledgments.

@@ -7,7 +7,9 @@
 #include <fstream>
 
 #include "base/rng.hpp"
+#include "congestion/profile.hpp"
 #include "lab/exchange/fct_file.hpp"
+#include "lab/exchange/ns3_algorithm.hpp"
 #include "lab/exchange/ns3_export.hpp"
 #include "lab/exchange/ns3_import.hpp"
 #include "lab/exchange/ns3_results.hpp"
@@ -279,6 +281,18 @@ TEST_F(Exchange, import_of_exported_scenario_is_the_same_scenario) {
     const Ns3Import second = must(import_ns3(options("out/c.txt")));
     EXPECT_EQ(second.scenario, first.scenario) << mode;
     EXPECT_EQ(second.lists.at(0).text, first.lists.at(0).text) << mode;
+  }
+}
+
+// Apart from values of the simulator's configuration files, which the profiles have for one line rate.
+TEST_F(Exchange, built_in_profiles_of_the_simulator_have_values_of_the_import) {
+  CongestionControlConfig config;
+  config.base_rtt = 5us;
+  const auto profiles = must(Profiles::create(config));
+  for (const char* name : {"dcqcn_hpcc_sim", "dcqcn_hpcc_sim_25g", "timely_hpcc_sim"}) {
+    Ns3Settings settings;
+    const Status same = set_ns3_algorithm(*must(profiles->find(name)), {}, 1000, settings);
+    EXPECT_TRUE(same) << name << ": " << same.error().message;
   }
 }
 

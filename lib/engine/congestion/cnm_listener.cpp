@@ -68,22 +68,26 @@ std::optional<Qpn> CnmListener::find(const ReceivedCnm& received_cnm) const {
                               sampled.flow.source_port});
 }
 
-void CnmListener::take(const ReceivedCnm& received_cnm, const QueuePairCore& qp, uint16_t flow, Nanos now,
+bool CnmListener::take(const ReceivedCnm& received_cnm, const QueuePairCore& qp, uint16_t flow, Nanos now,
                        Counters& counters) {
+  const auto refuse = [&counters](Counter why) {
+    counters.add(why);
+    return false;
+  };
   switch (validate(received_cnm, qp)) {
     case Validity::kValid:
       break;
     case Validity::kShort:
       if (short_samples_) break;
-      return counters.add(Counter::kCnmsUnproven);
+      return refuse(Counter::kCnmsUnproven);
     case Validity::kInvalid:
-      return counters.add(Counter::kCnmsMismatched);
+      return refuse(Counter::kCnmsMismatched);
   }
   if (received_cnm.flow && key_ &&
       guard_.take(received_cnm.cnm.point, received_cnm.more.auth_sequence.value_or(0), now + time_of_day_) !=
           L3CnmGuard::Verdict::kNew)
-    return counters.add(Counter::kCnmsOld);
-  if (!limit_.allow(now)) return counters.add(Counter::kCnmsTooMany);
+    return refuse(Counter::kCnmsOld);
+  if (!limit_.allow(now)) return refuse(Counter::kCnmsTooMany);
   counters.add(Counter::kCnmsTaken);
   const bool response = received_cnm.sampled && received_cnm.sampled->is_response();
   CongestionRecord& record = response ? flows_.responses(flow) : flows_.requests(flow);
@@ -95,6 +99,7 @@ void CnmListener::take(const ReceivedCnm& received_cnm, const QueuePairCore& qp,
                                    .queue_offset = received_cnm.cnm.queue_offset * kCnmQueueUnit,
                                    .queue_delta = received_cnm.cnm.queue_delta * kCnmQueueUnit,
                                    .more = received_cnm.more};
+  return true;
 }
 
 CnmListener::Validity CnmListener::validate(const ReceivedCnm& received_cnm, const QueuePairCore& qp) const {

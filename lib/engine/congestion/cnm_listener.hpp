@@ -49,8 +49,9 @@ class CnmListener {
                                                 Counters& counters) const;
   // The queue pair to which the message refers, which may not exist; no value if none matches.
   [[nodiscard]] std::optional<Qpn> find(const ReceivedCnm& received_cnm) const;
-  // Validates the message and records it for this queue pair, which has the number `flow`. Counts every outcome.
-  void take(const ReceivedCnm& received_cnm, const QueuePairCore& qp, uint16_t flow, Nanos now,
+  // Validates the message and records it for this queue pair, which has the number `flow`. Counts every outcome. True
+  // if it was recorded.
+  bool take(const ReceivedCnm& received_cnm, const QueuePairCore& qp, uint16_t flow, Nanos now,
             Counters& counters);
 
  private:

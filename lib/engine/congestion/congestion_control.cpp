@@ -104,10 +104,13 @@ Status CongestionControl::change(AttachedQueuePair& qp, const Profile* profile, 
   if (controlled == nullptr && profile == nullptr) return {};
   if (controlled == nullptr) return fail("connected without congestion control; reconnect to enable it");
   for (const Profile* runs = profile; runs != nullptr; runs = runs->fallback) {
-    const uint32_t missing = missing_of(*runs, provided(qp.core, ROCI_CC_REQUESTS, *runs));
-    if (missing == 0) break;
-    if (!runs->falls_back)
-      return fail(runs->name + " requires " + needs_text(missing) + ", which the peer does not provide");
+    const uint32_t provides = provided(qp.core, ROCI_CC_REQUESTS, *runs);
+    const uint32_t missing = missing_of(*runs, provides);
+    const char* const wrong = missing != 0 ? nullptr : check(*controlled, ROCI_CC_REQUESTS, *runs, provides);
+    if (missing == 0 && wrong == nullptr) break;
+    if (runs->falls_back) continue;
+    if (wrong != nullptr) return fail(runs->name + ": " + wrong);
+    return fail(runs->name + " requires " + needs_text(missing) + ", which the peer does not provide");
   }
   const Profile* const before = std::exchange(controlled->profile, profile);
   ReceivingEnd* const received = std::exchange(controlled->receiving, nullptr);
@@ -117,6 +120,7 @@ Status CongestionControl::change(AttachedQueuePair& qp, const Profile* profile, 
     return fail("no memory for congestion control", ENOMEM);
   }
   end_receiving(received);
+  if (received != nullptr && qp.core.session != nullptr) qp.core.session->end_receiver_grants();
   controlled->since = now;
   decide(*controlled, now);
   return {};
@@ -174,10 +178,14 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
     for (; profile != nullptr; profile = profile->fallback) {
       provides = provided(core, direction, *profile);
       const uint32_t missing = missing_of(*profile, provides);
-      if (missing == 0) break;
+      const char* const wrong = missing != 0 ? nullptr : check(controlled, direction, *profile, provides);
+      if (missing == 0 && wrong == nullptr) break;
       // Missing capabilities for READ responses do not refuse the queue pair.
       const bool must_not = !profile->falls_back && direction == ROCI_CC_REQUESTS;
-      if (!undecided) warn(controlled, direction, *profile, missing, profile->fallback);
+      if (!undecided) {
+        warn(controlled, direction, *profile,
+             wrong != nullptr ? std::string(": ") + wrong : ", which requires " + needs_text(missing));
+      }
       if (!must_not) continue;
       controlled.phase =
           undecided ? ControlledQueuePair::Phase::kUndecided : ControlledQueuePair::Phase::kRefused;
@@ -189,6 +197,10 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
     } else if (runs == nullptr || &runs->profile != profile) {
       stop(controlled, direction);
       if (!start(controlled, direction, *profile, provides, now)) {
+        const bool refused = direction == ROCI_CC_REQUESTS;
+        log().warn("device {}: no memory for congestion control {}; {}", device_, profile->name,
+                   refused ? "the queue pair is rejected" : "READ responses are sent without it");
+        if (!refused) break;
         controlled.phase = ControlledQueuePair::Phase::kRefused;
         return;
       }
@@ -209,8 +221,9 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
   }
 }
 
+// `why`: appended to "HOST: requests cannot run PROFILE".
 void CongestionControl::warn(const ControlledQueuePair& controlled, uint32_t direction, const Profile& wanted,
-                             uint32_t missing, const Profile* instead) {
+                             const std::string& why) {
   const std::string peer = controlled.qp->core.attributes.path.destination_ip.to_string();
   std::string what =
       peer + (direction == ROCI_CC_REQUESTS ? ": requests" : ": READ responses") + " cannot run " +
@@ -219,36 +232,44 @@ void CongestionControl::warn(const ControlledQueuePair& controlled, uint32_t dir
   if (warned_.size() >= kMax || std::ranges::find(warned_, what) != warned_.end()) return;
   warned_.push_back(what);
   const bool refused = direction == ROCI_CC_REQUESTS && !wanted.falls_back;
-  log().warn("device {}: congestion control towards {}, which requires {}; {}", device_, what,
-             needs_text(missing),
-             refused              ? "such queue pairs are rejected, since the profile has no fallback"
-             : instead == nullptr ? "they run without congestion control"
-                                  : instead->name + " is used instead");
+  log().warn("device {}: congestion control towards {}{}; {}", device_, what, why,
+             refused                      ? "such queue pairs are rejected, since the profile has no fallback"
+             : wanted.fallback == nullptr ? "they run without congestion control"
+                                          : wanted.fallback->name + " is used instead");
 }
 
+// The sentence of the plugin about its parameter values for this flow; null if they are valid.
+const char* CongestionControl::check(const ControlledQueuePair& controlled, uint32_t direction,
+                                     const Profile& profile, uint32_t provides) const {
+  if (profile.plugin->check == nullptr) return nullptr;
+  const roci_cc_flow info = flow_info(controlled, direction, profile, provides);
+  return profile.plugin->check(&info, profile.values.data());
+}
+
+// Without a seed.
 roci_cc_flow CongestionControl::flow_info(const ControlledQueuePair& controlled, uint32_t direction,
-                                          const Profile& profile, uint32_t provides) {
+                                          const Profile& profile, uint32_t provides) const {
   const uint32_t payload = controlled.qp->core.attributes.path_mtu;
-  if (!seed_) seed_ = uint64_t{ids_.next32()} << 32 | worker_;
   return {.line_rate = line_rate_.value(),
           .base_rtt_ns = plain_nanos(profile.base_rtt),
           .packet_bytes = payload + controlled.requests.overhead,
           .payload_bytes = payload,
           .direction = direction,
           .provides = provides,
-          .seed = roci_cc_random(&*seed_)};
+          .seed = 0};
 }
 
+uint64_t CongestionControl::next_seed() {
+  if (!seed_) seed_ = uint64_t{ids_.next32()} << 32 | worker_;
+  return roci_cc_random(&*seed_);
+}
+
+// False if there is no memory.
 bool CongestionControl::start(ControlledQueuePair& controlled, uint32_t direction, const Profile& profile,
                               uint32_t provides, Nanos now) {
   ControlledDirection& here = controlled.directions[direction];
-  const roci_cc_flow info = flow_info(controlled, direction, profile, provides);
-  if (profile.plugin->check != nullptr) {
-    if (const char* wrong = profile.plugin->check(&info, profile.values.data()); wrong != nullptr) {
-      log().warn("device {}: congestion control {}: {}", device_, profile.name, wrong);
-      return false;
-    }
-  }
+  roci_cc_flow info = flow_info(controlled, direction, profile, provides);
+  info.seed = next_seed();
   const uint32_t id = next_flow_++ << 4 | worker_;  // at most 16 workers
   here.flow = ControlFlow::create(arena_, profile, info, id);
   if (here.flow == nullptr) return false;
@@ -278,6 +299,7 @@ void CongestionControl::stop(ControlledQueuePair& controlled, uint32_t direction
   gate.window = SendGate::kNoLimit;
   gate.set_pace(SendGate::kNoLimit, Nanos{0});
   gate.not_ect_below = Lsn{};
+  gate.telemetry_next = gate.telemetry_only_requested = false;
   flow->owner = nullptr;
   if (cores_.empty()) {
     runner_.stop(*flow);
@@ -340,8 +362,9 @@ void CongestionControl::send_events(ControlledQueuePair& controlled, Nanos now) 
   }
 }
 
-// `kinds`: in addition to the kinds that gather() finds.
-void CongestionControl::send_events(ControlledQueuePair& controlled, uint32_t direction, Nanos now,
+// `kinds`: in addition to the kinds that gather() finds. False if the ring of the control core is full: these kinds are
+// then lost, and the others are part of the next event.
+bool CongestionControl::send_events(ControlledQueuePair& controlled, uint32_t direction, Nanos now,
                                     uint32_t kinds) {
   ControlledDirection& here = controlled.directions[direction];
   roci_cc_event event{};
@@ -353,24 +376,26 @@ void CongestionControl::send_events(ControlledQueuePair& controlled, uint32_t di
     reported.notice_from = gate.sent_bytes;
     event.kinds |= ROCI_CC_ON_SENT;
   }
-  if (event.kinds == 0) return;
+  if (event.kinds == 0) return true;
   ControlFlow& flow = *here.flow;
   if (!cores_.empty()) {
     if (!hand_over(here) || !core_of(flow).events_of(worker_).push(flow, EventRing::Kind::kEvent, event)) {
       touch(controlled.qp->core);  // the next event includes these changes
-      return;
+      return false;
     }
-    // Retransmissions must not be sent at the old rate before the core has decided.
-    if ((event.kinds & (ROCI_CC_ON_LOSS | ROCI_CC_ON_TIMEOUT)) != 0)
+    // Retransmissions, and packets after an idle period, must not be sent under the old decision before the core has
+    // decided.
+    if ((event.kinds & (ROCI_CC_ON_LOSS | ROCI_CC_ON_TIMEOUT | ROCI_CC_ON_RESUME)) != 0)
       controlled.gate(direction).hold_until(now + kDecisionTime);
   }
   here.reported = reported;
   here.cnps += event.cnps;
   if ((event.kinds & ROCI_CC_ON_CNM) != 0) ++here.notices;
   if ((event.kinds & ROCI_CC_ON_TELEMETRY) != 0) ++here.telemetry;
-  if (!cores_.empty()) return;
+  if (!cores_.empty()) return true;
   runner_.run(flow, event);
   apply(flow, now);
+  return true;
 }
 
 // --------------------------------------------------------------------------------------------------------- decisions
@@ -411,17 +436,25 @@ bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
     case ControlledQueuePair::Phase::kRefused:
       return false;
   }
-  ControlledDirection& here = controlled.directions[ROCI_CC_REQUESTS];
-  const SendGate& gate = controlled.requests;
-  if (here.flow == nullptr || core.send_queue.empty() || gate.sent_packets == 0) return true;
+  if (controlled.directions[ROCI_CC_REQUESTS].flow != nullptr && !core.send_queue.empty())
+    resume(controlled, ROCI_CC_REQUESTS, now);
+  if (controlled.directions[ROCI_CC_RESPONSES].flow != nullptr && core.has_pending_responses())
+    resume(controlled, ROCI_CC_RESPONSES, now);
+  return true;
+}
+
+// Reports the end of an idle period. The flow has data to send.
+void CongestionControl::resume(ControlledQueuePair& controlled, uint32_t direction, Nanos now) {
+  ControlledDirection& here = controlled.directions[direction];
+  const SendGate& gate = controlled.gate(direction);
+  if (gate.sent_packets == 0) return;
   const uint64_t idle = decision_of(*here.flow).idle_ns;
   if (idle == 0 || here.reported.resumed == gate.last_sent || plain_nanos(now - gate.last_sent) < idle)
-    return true;
-  const SendFlow* flow = core.flow(Direction::kRequests);
-  if (flow != nullptr && flow->acknowledged < gate.sent_end) return true;
-  here.reported.resumed = gate.last_sent;
-  send_events(controlled, ROCI_CC_REQUESTS, now, ROCI_CC_ON_RESUME);
-  return true;
+    return;
+  const SendFlow* flow =
+      controlled.qp->core.flow(direction == ROCI_CC_REQUESTS ? Direction::kRequests : Direction::kResponses);
+  if (flow != nullptr && flow->acknowledged < gate.sent_end) return;
+  if (send_events(controlled, direction, now, ROCI_CC_ON_RESUME)) here.reported.resumed = gate.last_sent;
 }
 
 void CongestionControl::after_turn(ControlledQueuePair& controlled, Nanos now) {

@@ -44,9 +44,9 @@ struct Reported {
   uint32_t timeouts = 0;
   uint32_t cnps = 0;
   Nanos cnp_from_echo = kNever;  // last time that a CE mark counted as a CNP (`ignore_cnps`)
-  uint32_t rtt_samples = 0;
+  uint16_t rtt_samples = 0;
   uint32_t probes = 0;
-  uint32_t receiver_window = UINT32_MAX;
+  uint16_t receiver_windows = 0;
   Nanos resumed{0};  // last_sent at the last ON_RESUME
 };
 
@@ -172,16 +172,20 @@ class CongestionControl {
              Nanos now);
   void stop(ControlledQueuePair& controlled, uint32_t direction);
   [[nodiscard]] roci_cc_flow flow_info(const ControlledQueuePair& controlled, uint32_t direction,
-                                       const Profile& profile, uint32_t provides);
+                                       const Profile& profile, uint32_t provides) const;
+  [[nodiscard]] uint64_t next_seed();
+  [[nodiscard]] const char* check(const ControlledQueuePair& controlled, uint32_t direction,
+                                  const Profile& profile, uint32_t provides) const;
   [[nodiscard]] uint32_t provided(const QueuePairCore& core, uint32_t direction,
                                   const Profile& profile) const;
   void warn(const ControlledQueuePair& controlled, uint32_t direction, const Profile& wanted,
-            uint32_t missing, const Profile* instead);
+            const std::string& why);
   void send_events(ControlledQueuePair& controlled, Nanos now);
   bool begin_receiving(ControlledQueuePair& controlled);
   static void end_receiving(ReceivingEnd* end);
   void send_receiving_events(ControlledQueuePair& controlled, Nanos now, uint32_t flows);
-  void send_events(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds);
+  bool send_events(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds);
+  void resume(ControlledQueuePair& controlled, uint32_t direction, Nanos now);
   uint32_t gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now, roci_cc_event& event,
                   Reported& reported);
   void apply(ControlFlow& flow, Nanos now);

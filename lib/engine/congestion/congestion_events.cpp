@@ -106,7 +106,7 @@ uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t dir
     }
     event.least_rtt_ns = flow->least_rtt == kNever ? 0 : nanos32(flow->least_rtt);
     event.flows_at_receiver = flow->flows_at_receiver;
-    if (flow->receiver_window != std::exchange(reported.receiver_window, flow->receiver_window)) {
+    if (flow->receiver_windows != std::exchange(reported.receiver_windows, flow->receiver_windows)) {
       kinds |= ROCI_CC_ON_WINDOW;
       event.receiver_window = flow->receiver_window;
     }
@@ -161,6 +161,7 @@ bool CongestionControl::begin_receiving(ControlledQueuePair& controlled) {
   if (memory == nullptr) return false;
   controlled.receiving = new (memory)
       ReceivingEnd{.profile = &profile, .info = flow_info(controlled, ROCI_CC_REQUESTS, profile, 0)};
+  controlled.receiving->info.seed = next_seed();
   std::memset(controlled.receiving->state(), 0, profile.plugin->receiver_state_bytes);
   if (const ReceiveFlow* flow = core.received_requests(); flow != nullptr) {  // earlier packets do not count
     controlled.receiving->packets = flow->packets;
@@ -199,7 +200,7 @@ void CongestionControl::send_receiving_events(ControlledQueuePair& controlled, N
   roci_cc_grant grant{};
   end.profile->plugin->receive(end.state(), &end.info, &arrival, end.profile->values.data(), &grant);
   if (grant.send == 0 || core.session == nullptr) return;
-  core.session->set_receiver_window(static_cast<uint32_t>(std::min<uint64_t>(grant.window, UINT32_MAX)));
+  core.session->set_receiver_grant(static_cast<uint32_t>(std::min<uint64_t>(grant.window, UINT32_MAX)));
 }
 
 }  // namespace roci

@@ -4,6 +4,7 @@
 
 #include "base/trace_points.hpp"
 #include "engine/receive/receive_pipeline.hpp"
+#include "engine/transmit/transmit_scheduler.hpp"
 #include "engine/transmit/transmit_stage.hpp"
 #include "wire/roce/roce_cnp.hpp"
 
@@ -64,7 +65,10 @@ ReceivePipeline::Verdict ReceivePipeline::take_cnm(Received& received, Nanos now
     parts_.counters.add(Counter::kCnmsMismatched);
     return Verdict::kDone;
   }
-  cnms_.take(*received_cnm, qp->core, qp->congestion_flow, now, parts_.counters);
+  if (cnms_.take(*received_cnm, qp->core, qp->congestion_flow, now, parts_.counters)) {
+    parts_.control.touch(qp->core);
+    scheduler_.make_ready(*qp);
+  }
   return Verdict::kDone;
 }
 

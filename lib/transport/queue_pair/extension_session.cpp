@@ -39,6 +39,7 @@ RefusedFeedback take_feedback(const ExtensionView& block, Nanos now, uint32_t ti
   if (block.has(kRxWindow)) {
     if (const uint32_t window = block.rx_window().bytes.get(); is_receiver_window(window)) {
       flow.receiver_window = window;
+      ++flow.receiver_windows;
     } else {
       ++refused.windows;
     }

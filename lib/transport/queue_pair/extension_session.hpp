@@ -224,11 +224,19 @@ class ExtensionSession {
   // Responder: the peer acknowledges READ responses, so a window limits them.
   bool peer_acknowledges_reads = false;
 
-  // Responder: sets the bytes that the peer may have in flight. The window is sent with the next acknowledgment. With
-  // window messages negotiated, it is sent separately when no acknowledgment is due.
-  void set_receiver_window(uint32_t bytes) {
-    receiver_window_ = std::clamp(bytes, kMinReceiverWindow, kLargestReceiverWindow);
-    window_message_due_ = takes(Capability::kWindowMessages);
+  // Responder: sets the bytes that the peer may have in flight: a limit of the configuration, and the grant of a
+  // congestion control algorithm; the smaller one applies. The window is sent with the next acknowledgment. With window
+  // messages negotiated, it is sent separately when no acknowledgment is due.
+  void set_receiver_window(uint32_t limit) {
+    receiver_limit_ = std::clamp(limit, kMinReceiverWindow, kLargestReceiverWindow);
+    update_receiver_window(receiver_limit_);
+  }
+  void set_receiver_grant(uint32_t bytes) {
+    update_receiver_window(std::clamp(bytes, kMinReceiverWindow, receiver_limit_));
+  }
+  // Ends the grants. The limit is then sent, since the last grant remains in force at the sender until it is replaced.
+  void end_receiver_grants() {
+    if (receiver_window_) update_receiver_window(receiver_limit_);
   }
   [[nodiscard]] bool window_message_due() const { return window_message_due_; }
 
@@ -237,12 +245,17 @@ class ExtensionSession {
     uint64_t time;
     Nanos arrived;
   };
+  void update_receiver_window(uint32_t bytes) {
+    receiver_window_ = bytes;
+    window_message_due_ = takes(Capability::kWindowMessages);
+  }
   AuthHistory* history_;
   AuthState auth_;
   static constexpr size_t index(Direction d) { return static_cast<size_t>(d); }
   std::array<std::optional<Echo>, 2> echo_;
   std::array<EchoedCounts, 2> echoed_;
-  std::optional<uint32_t> receiver_window_;
+  std::optional<uint32_t> receiver_window_;  // to be sent; no value: none was ever set
+  uint32_t receiver_limit_ = kLargestReceiverWindow;
   bool window_message_due_ = false;
 };
 

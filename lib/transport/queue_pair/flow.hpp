@@ -13,15 +13,16 @@ namespace roci {
 
 // Sender state. Counts start when the queue pair is connected.
 struct SendFlow {
-  Lsn next{};                             // LSN of the next new byte
-  Lsn acknowledged{};                     // all bytes below have arrived
-  uint64_t packets_sent = 0;              // including retransmissions
-  uint64_t packets_acked = 0;             // reported as arrived
-  uint64_t packets_marked = 0;            // of those, reported as arrived with CE
-  Nanos rtt = kNever;                     // the latest sample; kNever before the first
-  Nanos least_rtt = kNever;               // minimum of all samples
-  uint32_t rtt_hold = 0;                  // ns of that sample spent in the peer's host, not included in `rtt`
-  uint32_t rtt_samples = 0;               // modulo 2^32
+  Lsn next{};                     // LSN of the next new byte
+  Lsn acknowledged{};             // all bytes below have arrived
+  uint64_t packets_sent = 0;      // including retransmissions
+  uint64_t packets_acked = 0;     // reported as arrived
+  uint64_t packets_marked = 0;    // of those, reported as arrived with CE
+  Nanos rtt = kNever;             // the latest sample; kNever before the first
+  Nanos least_rtt = kNever;       // minimum of all samples
+  uint32_t rtt_hold = 0;          // ns of that sample spent in the peer's host, not included in `rtt`
+  uint16_t rtt_samples = 0;       // modulo 2^16
+  uint16_t receiver_windows = 0;  // accepted values of receiver_window, also unchanged ones; modulo 2^16
   uint32_t receiver_window = UINT32_MAX;  // bytes in flight that the receiver permits; initially no limit
   uint32_t flows_at_receiver = 0;  // number that shares the receiver's link, as reported; 0: not reported
 
