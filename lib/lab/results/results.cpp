@@ -3,10 +3,12 @@
 #include <hdf5.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "lab/results/summary.hpp"
@@ -41,6 +43,8 @@ class Handle {
 
 constexpr unsigned kDeflate = 4;
 constexpr hsize_t kChunk = 4096;
+// HDF5 stores longer attributes only in the format of version 1.8, outside of the object's header.
+constexpr size_t kLongAttribute = 60'000;
 
 // One name per line; names have no line breaks.
 std::string lines_of(const std::vector<std::string>& names) {
@@ -60,10 +64,12 @@ bool put_text(hid_t object, const char* name, const std::string& text) {
 }
 
 // Writes one column, or rows of equal length. The creation time is not stored, so that equal runs give equal files.
-Handle put(hid_t file, const char* name, hid_t type, const void* data, const std::vector<hsize_t>& size) {
+Handle put(hid_t file, const char* name, hid_t type, const void* data, const std::vector<hsize_t>& size,
+           bool long_attributes = false) {
   const Handle space(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr), H5Sclose);
   const Handle how(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   H5Pset_obj_track_times(how.get(), false);
+  if (long_attributes) H5Pset_attr_phase_change(how.get(), 0, 0);
   if (std::ranges::all_of(size, [](hsize_t n) { return n > 0; })) {
     std::vector<hsize_t> chunk(size.size(), 1);
     chunk.back() = std::min(size.back(), kChunk);
@@ -83,9 +89,10 @@ bool put_series(hid_t file, const char* name, const Series& series) {
   all.reserve(columns * length);
   for (const auto& column : series.values)
     for (const double value : column) all.push_back(static_cast<float>(value));
-  const Handle set = put(file, name, H5T_NATIVE_FLOAT, all.data(), {columns, length});
-  return set.good() && put_text(set.get(), "names", lines_of(series.names)) &&
-         put_text(set.get(), "unit", series.unit);
+  const std::string names = lines_of(series.names);
+  const Handle set =
+      put(file, name, H5T_NATIVE_FLOAT, all.data(), {columns, length}, names.size() > kLongAttribute);
+  return set.good() && put_text(set.get(), "names", names) && put_text(set.get(), "unit", series.unit);
 }
 
 template <class Value, class Rows, class Get>
@@ -136,12 +143,45 @@ Status make_folder(const std::string& folder) {
   return {};
 }
 
+// Bytes of names that are not UTF-8 are replaced.
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+// An incomplete file is removed.
 Status write_text(const fs::path& path, const std::string& text) {
   std::ofstream out{path, std::ios::binary};
   out << text;
   out.close();
-  if (!out) return fail("'" + path.string() + "' cannot be written");
-  return {};
+  if (out) return {};
+  const int code = errno;
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  return fail("'" + path.string() + "' cannot be written: " + std::generic_category().message(code), code);
+}
+
+// The content of results.h5. The file is made in memory, because HDF5 does not recover from a write error.
+Result<std::string> series_file(const Measurements& of) {
+  const std::lock_guard lock(hdf5);
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // disables the error output of HDF5
+  constexpr size_t kIncrement = 1U << 20;
+  const Handle in_memory(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_fapl_core(in_memory.get(), kIncrement, false);
+  for (const Series* series : {&of.queue_most, &of.queue_mean, &of.goodput})
+    if (lines_of(series->names).size() > kLongAttribute)
+      H5Pset_libver_bounds(in_memory.get(), H5F_LIBVER_V18, H5F_LIBVER_V18);
+  const Handle file(H5Fcreate(kSeries, H5F_ACC_TRUNC, H5P_DEFAULT, in_memory.get()), H5Fclose);
+  const auto failed = [] { return fail("HDF5 cannot encode the results", ENOMEM); };
+  if (!file.good() || !put_series(file.get(), "queue_most", of.queue_most) ||
+      !put_series(file.get(), "queue_mean", of.queue_mean) ||
+      !put_series(file.get(), "goodput", of.goodput) || !put_flows(file.get(), of) ||
+      !put_loops(file.get(), of) || H5Fflush(file.get(), H5F_SCOPE_GLOBAL) < 0)
+    return failed();
+  const ssize_t size = H5Fget_file_image(file.get(), nullptr, 0);
+  if (size < 0) return failed();
+  std::string bytes(static_cast<size_t>(size), '\0');
+  if (H5Fget_file_image(file.get(), bytes.data(), bytes.size()) != size) return failed();
+  return bytes;
 }
 
 Result<std::string> read_text(const fs::path& path) {
@@ -239,7 +279,7 @@ Status write_results(const std::string& folder, const Scenario& scenario, const 
                      const Measurements& of) {
   ROCI_TRY(make_folder(folder));
   const fs::path path(folder);
-  ROCI_TRY(write_text(path / kSummary, of.summary.dump(2) + "\n"));
+  ROCI_TRY(write_text(path / kSummary, json_text(of.summary) + "\n"));
   nlohmann::ordered_json run = {{"name", info.name},
                                 {"file", scenario.file},
                                 {"about", scenario.about},
@@ -252,16 +292,10 @@ Status write_results(const std::string& folder, const Scenario& scenario, const 
                                 {"bin_ns", of.bin.count()},
                                 {"mode", of.real ? "real" : "virtual"}};
   if (of.real) put_real(run, *of.real);
-  ROCI_TRY(write_text(path / kRun, run.dump(2) + "\n"));
-  const std::string file_name = (path / kSeries).string();
-  const std::lock_guard lock(hdf5);
-  const Handle file(H5Fcreate(file_name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
-  if (!file.good() || !put_series(file.get(), "queue_most", of.queue_most) ||
-      !put_series(file.get(), "queue_mean", of.queue_mean) ||
-      !put_series(file.get(), "goodput", of.goodput) || !put_flows(file.get(), of) ||
-      !put_loops(file.get(), of))
-    return fail("'" + file_name + "' cannot be written");
-  return {};
+  ROCI_TRY(write_text(path / kRun, json_text(run) + "\n"));
+  auto series = series_file(of);
+  if (!series) return fail(series.error().within((path / kSeries).string()));
+  return write_text(path / kSeries, *series);
 }
 
 Result<nlohmann::ordered_json> read_files(const std::string& folder) {
