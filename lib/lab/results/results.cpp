@@ -43,8 +43,8 @@ class Handle {
 
 constexpr unsigned kDeflate = 4;
 constexpr hsize_t kChunk = 4096;
-// HDF5 stores longer attributes only in the format of version 1.8, outside of the object's header.
-constexpr size_t kLongAttribute = 60'000;
+// An attribute in the header of an object has at most 64 KiB.
+constexpr size_t kMaxAttribute = 60'000;
 
 // One name per line; names have no line breaks.
 std::string lines_of(const std::vector<std::string>& names) {
@@ -63,13 +63,24 @@ bool put_text(hid_t object, const char* name, const std::string& text) {
   return attribute.good() && H5Awrite(attribute.get(), type.get(), bytes.data()) >= 0;
 }
 
+// Parts of the names are in the attributes `names`, `names1`, ...
+std::string names_attribute(size_t part) { return "names" + (part == 0 ? "" : std::to_string(part)); }
+
+bool put_names(hid_t object, const std::vector<std::string>& names) {
+  const std::string lines = lines_of(names);
+  size_t part = 0;
+  do {
+    const std::string text = lines.substr(part * kMaxAttribute, kMaxAttribute);
+    if (!put_text(object, names_attribute(part).c_str(), text)) return false;
+  } while (++part * kMaxAttribute < lines.size());
+  return true;
+}
+
 // Writes one column, or rows of equal length. The creation time is not stored, so that equal runs give equal files.
-Handle put(hid_t file, const char* name, hid_t type, const void* data, const std::vector<hsize_t>& size,
-           bool long_attributes = false) {
+Handle put(hid_t file, const char* name, hid_t type, const void* data, const std::vector<hsize_t>& size) {
   const Handle space(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr), H5Sclose);
   const Handle how(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   H5Pset_obj_track_times(how.get(), false);
-  if (long_attributes) H5Pset_attr_phase_change(how.get(), 0, 0);
   if (std::ranges::all_of(size, [](hsize_t n) { return n > 0; })) {
     std::vector<hsize_t> chunk(size.size(), 1);
     chunk.back() = std::min(size.back(), kChunk);
@@ -89,10 +100,8 @@ bool put_series(hid_t file, const char* name, const Series& series) {
   all.reserve(columns * length);
   for (const auto& column : series.values)
     for (const double value : column) all.push_back(static_cast<float>(value));
-  const std::string names = lines_of(series.names);
-  const Handle set =
-      put(file, name, H5T_NATIVE_FLOAT, all.data(), {columns, length}, names.size() > kLongAttribute);
-  return set.good() && put_text(set.get(), "names", names) && put_text(set.get(), "unit", series.unit);
+  const Handle set = put(file, name, H5T_NATIVE_FLOAT, all.data(), {columns, length});
+  return set.good() && put_names(set.get(), series.names) && put_text(set.get(), "unit", series.unit);
 }
 
 template <class Value, class Rows, class Get>
@@ -167,9 +176,6 @@ Result<std::string> series_file(const Measurements& of) {
   constexpr size_t kIncrement = 1U << 20;
   const Handle in_memory(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(in_memory.get(), kIncrement, false);
-  for (const Series* series : {&of.queue_most, &of.queue_mean, &of.goodput})
-    if (lines_of(series->names).size() > kLongAttribute)
-      H5Pset_libver_bounds(in_memory.get(), H5F_LIBVER_V18, H5F_LIBVER_V18);
   const Handle file(H5Fcreate(kSeries, H5F_ACC_TRUNC, H5P_DEFAULT, in_memory.get()), H5Fclose);
   const auto failed = [] { return fail("HDF5 cannot encode the results", ENOMEM); };
   if (!file.good() || !put_series(file.get(), "queue_most", of.queue_most) ||
@@ -222,7 +228,10 @@ bool get_series(hid_t file, const char* name, Series& out) {
   if (!all.empty() && H5Dread(set.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, all.data()) < 0)
     return false;
   out.unit = get_text(set.get(), "unit");
-  std::istringstream names{get_text(set.get(), "names")};
+  std::string text;
+  for (size_t part = 0; H5Aexists(set.get(), names_attribute(part).c_str()) > 0; ++part)
+    text += get_text(set.get(), names_attribute(part).c_str());
+  std::istringstream names{text};
   for (std::string line; std::getline(names, line);) out.names.push_back(line);
   out.values.assign(size[0], {});
   for (size_t column = 0; column < size[0]; ++column) {
