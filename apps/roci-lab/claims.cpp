@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -17,19 +18,37 @@ std::string value_text(double value, double interval, const std::string& unit) {
   return with_unit(value, unit) + (interval > 0 ? " ± " + with_unit(interval, unit) : "");
 }
 
+// " (37 of 40 flows ended)" for each compared traffic with flows that have not ended; percentiles are of the others.
+std::string unfinished_text(const Expectation& expectation, const std::vector<Summaries>& of_seeds) {
+  std::string out;
+  for (const auto& [run, traffic] : expectation.timed_traffics()) {
+    uint64_t flows = 0, ended = 0;
+    for (const Summaries& summaries : of_seeds) {
+      const nlohmann::ordered_json of = summaries.at(run).value("traffic", nlohmann::ordered_json::object());
+      if (!of.contains(traffic)) continue;
+      flows += of[traffic].value("flows", uint64_t{0});
+      ended += of[traffic].value("ended", uint64_t{0});
+    }
+    if (ended < flows)
+      out += " (" + run + ": " + std::to_string(ended) + " of " + std::to_string(flows) + " flows ended)";
+  }
+  return out;
+}
+
 Claim claim_of(const Expectation& expectation, const std::vector<Summaries>& of_seeds) {
   Claim claim{expectation.claim, expectation.that, "", false, expectation.fails};
   const auto verdict = evaluate(expectation, of_seeds);
   claim.holds = verdict && verdict->holds;
   if (!verdict) {
     claim.fails.clear();  // a missing value is not the known failure
-    claim.found = verdict.error().message;
+    claim.found = verdict.error().message + unfinished_text(expectation, of_seeds);
     return claim;
   }
   claim.found = value_text(verdict->left, verdict->left_interval, verdict->unit) + " against " +
                 value_text(verdict->right, verdict->right_interval, verdict->unit);
   if (of_seeds.size() > 1) claim.found += " (" + std::to_string(of_seeds.size()) + " seeds)";
   if (!verdict->significant) claim.found += ", the difference is not significant";
+  claim.found += unfinished_text(expectation, of_seeds);
   return claim;
 }
 
@@ -68,7 +87,7 @@ Status write_claims(const std::string& file, const Claims& claims) {
                     {"fails", one.fails}});
   }
   std::ofstream out(file);
-  out << list.dump(2) << "\n";
+  out << list.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
   out.close();
   return out ? Status{} : fail("'" + file + "' cannot be written", EIO);
 }

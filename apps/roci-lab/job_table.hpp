@@ -13,9 +13,10 @@
 namespace roci::lab {
 
 struct Outcome {
-  std::string line{};    // row of the result table
-  std::string error{};   // error message; empty if the run succeeded
-  bool stopped = false;  // by Ctrl-C or SIGTERM: nothing is printed
+  std::string line{};     // row of the result table
+  std::string error{};    // error message; empty if the run has results
+  std::string failure{};  // messages of the run that failed; empty if none did
+  bool stopped = false;   // by Ctrl-C or SIGTERM: nothing is printed
 };
 
 // Table of jobs and their outcomes. take() and done() are thread-safe; call the others after the worker threads have
@@ -36,15 +37,20 @@ class JobTable {
     for (; printed_ < outcomes_.size() && outcomes_[printed_]; ++printed_) print(*outcomes_[printed_]);
   }
   [[nodiscard]] bool ended(size_t job) const { return outcomes_[job] && !outcomes_[job]->stopped; }
+  // Whether the run has results.
   [[nodiscard]] bool succeeded(size_t job) const { return ended(job) && outcomes_[job]->error.empty(); }
+
+  // Whether all messages of the run succeeded.
+  [[nodiscard]] bool without_failure(size_t job) const {
+    return succeeded(job) && outcomes_[job]->failure.empty();
+  }
 
  private:
   void print(const Outcome& outcome) {
     if (outcome.stopped) return;
-    if (outcome.error.empty())
-      line_.print(outcome.line);
-    else
-      line_.complain(outcome.error);
+    if (!outcome.error.empty()) return line_.complain(outcome.error);
+    line_.print(outcome.line);
+    if (!outcome.failure.empty()) line_.complain(outcome.failure);
   }
 
   std::mutex mutex_;

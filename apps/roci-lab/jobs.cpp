@@ -1,6 +1,9 @@
 #include "roci-lab/jobs.hpp"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
 
 namespace roci::lab {
 namespace {
@@ -20,6 +23,22 @@ std::string folder_name(std::string name) {
   for (char& c : name)
     if (c == '/' || c == ' ') c = '_';
   return name;
+}
+
+// Folders must differ, and from the files that a run writes into the output folder.
+Status check_folders(const std::vector<Job>& jobs) {
+  constexpr std::array<std::string_view, 8> kReserved = {
+      ".", "..", "summary.json", "run.json", "results.h5", "claims.json", "report.html", ""};
+  std::map<std::string, std::string> names;  // by folder
+  for (const Job& job : jobs) {
+    if (std::ranges::find(kReserved, job.folder) != kReserved.end())
+      return fail("run '" + job.name + "': the name cannot be that of a results folder; rename the run");
+    const auto [other, is_new] = names.emplace(job.folder, job.name);
+    if (!is_new)
+      return fail("runs '" + other->second + "' and '" + job.name + "' have the same results folder '" +
+                  job.folder + "'; rename one of them");
+  }
+  return {};
 }
 
 std::string names_of(const std::vector<RunSpec>& runs) {
@@ -71,8 +90,11 @@ Result<Plan> plan_jobs(const RunOptions& options) {
       plan.jobs.push_back(std::move(job));
     }
   }
-  if (plan.jobs.size() > 1)
+  if (plan.jobs.size() > 1) {
     for (Job& job : plan.jobs) job.folder = folder_name(job.name);
+    if (Status different = check_folders(plan.jobs); !different)
+      return fail(different.error().within(options.file));
+  }
   return plan;
 }
 

@@ -17,6 +17,7 @@
 #include "roci-lab/compare_command.hpp"
 #include "roci-lab/job_table.hpp"
 #include "roci-lab/means.hpp"
+#include "roci-lab/output_folder.hpp"
 #include "roci-lab/ranks.hpp"
 #include "roci-lab/text.hpp"
 
@@ -49,9 +50,19 @@ std::string real_port_losses_text(const Measurements& of) {
   return lost == 0 ? "" : "\n  real ports lost " + std::to_string(lost) + " frames; see run.json";
 }
 
+// Sentence about messages that failed; empty if none did.
+std::string failure_text(const std::string& name, const Measurements& of) {
+  if (!of.summary.contains("first_error")) return "";
+  const auto failed = std::ranges::count_if(of.flows, &FlowResult::failed);
+  return name + ": " +
+         (failed == 0 ? "messages"
+                      : std::to_string(failed) + " of " + std::to_string(of.flows.size()) + " flows") +
+         " failed; the first error: " + of.summary["first_error"].get<std::string>();
+}
+
 // Executes one job and writes its results into a folder.
-Result<std::string> measure(const RunOptions& options, const Job& job, size_t number, const fs::path& folder,
-                            ProgressLine& line) {
+Result<Outcome> measure(const RunOptions& options, const Job& job, size_t number, const fs::path& folder,
+                        ProgressLine& line) {
   auto scenario = read_scenario(options.file, job.changes);
   if (!scenario) return fail(scenario.error());
   line.started(number, job.name, scenario->duration);
@@ -67,15 +78,17 @@ Result<std::string> measure(const RunOptions& options, const Job& job, size_t nu
   ROCI_TRY(
       write_results(folder.string(), *scenario, {job.name, job.command(options), how.threads}, *measured));
   if (options.ns3_results) ROCI_TRY(write_ns3_results(folder.string(), *scenario, *measured));
-  return result_line(job.name, *measured) + real_port_losses_text(*measured) + schedule_lag_text(*measured);
+  return Outcome{.line = result_line(job.name, *measured) + real_port_losses_text(*measured) +
+                         schedule_lag_text(*measured),
+                 .failure = failure_text(job.name, *measured)};
 }
 
 Outcome run(const RunOptions& options, const Job& job, size_t number, const fs::path& folder,
             ProgressLine& line) {
-  auto row = measure(options, job, number, folder, line);
-  if (row) return {.line = *row};
-  if (row.error().code == ECANCELED) return {.stopped = true};
-  return {.error = row.error().message};
+  auto outcome = measure(options, job, number, folder, line);
+  if (outcome) return *outcome;
+  if (outcome.error().code == ECANCELED) return {.stopped = true};
+  return {.error = outcome.error().message};
 }
 
 // Rank 0: executes all jobs, on its own threads and on the other ranks.
@@ -89,10 +102,7 @@ class Lead {
   [[nodiscard]] fs::path folder_of(size_t job) const {
     return plan_.jobs[job].folder.empty() ? out() : out() / plan_.jobs[job].folder;
   }
-  [[nodiscard]] fs::path out() const {
-    return options_.out.empty() ? fs::path("lab-" + fs::path(options_.file).stem().string())
-                                : fs::path(options_.out);
-  }
+  [[nodiscard]] fs::path out() const { return output_folder(options_); }
   void serve(JobTable& job_table);
   Outcome taken_in(size_t job, const Json& done) const;
   Status report(const JobTable& job_table, bool& as_expected) const;
@@ -109,6 +119,7 @@ Ranks::Bytes packed(size_t job, const Outcome& outcome, const Json& files) {
   return Json::to_cbor(Json{{"job", job},
                             {"line", outcome.line},
                             {"error", outcome.error},
+                            {"failure", outcome.failure},
                             {"stopped", outcome.stopped},
                             {"files", files}});
 }
@@ -153,7 +164,7 @@ void dismiss(Ranks& ranks) {
 }
 
 Outcome Lead::taken_in(size_t job, const Json& done) const {
-  Outcome outcome{done.at("line"), done.at("error"), done.at("stopped")};
+  Outcome outcome{done.at("line"), done.at("error"), done.at("failure"), done.at("stopped")};
   if (!outcome.error.empty() || outcome.stopped) return outcome;
   Status written = write_files(folder_of(job).string(), done.at("files"));
   return written ? outcome : Outcome{.error = written.error().message};
@@ -213,7 +224,7 @@ int Lead::run_all() {
   bool good = true;
   size_t ended = 0;
   for (size_t job = 0; job < plan_.jobs.size(); ++job) {
-    good = good && job_table.succeeded(job);
+    good = good && job_table.without_failure(job);
     ended += job_table.ended(job) ? 1 : 0;
   }
   bool as_expected = true;
@@ -260,8 +271,9 @@ int run_command(const RunOptions& options) {
     return 0;
   }
   const auto plan = plan_jobs(options);
-  if (!plan) {
-    std::fprintf(stderr, "roci-lab: %s\n", plan.error().message.c_str());
+  const Status ready = plan ? prepare_output(options, *plan) : Status{fail(plan.error())};
+  if (!ready) {
+    std::fprintf(stderr, "roci-lab: %s\n", ready.error().message.c_str());
     dismiss(*ranks);
     return 2;
   }

@@ -65,6 +65,7 @@ const nlohmann::ordered_json* longest_queue(const nlohmann::ordered_json& summar
 
 namespace {
 
+// Null if the summary has no flows of this size.
 const nlohmann::ordered_json* slowdown_in(const StoredRun& run, const std::string& traffic,
                                           const std::string& size) {
   const nlohmann::ordered_json* at = &run.summary;
@@ -73,7 +74,7 @@ const nlohmann::ordered_json* slowdown_in(const StoredRun& run, const std::strin
     if (found == at->end()) return nullptr;
     at = &*found;
   }
-  return at;
+  return at->contains("p50") ? at : nullptr;
 }
 
 // One row per size class that any run has.

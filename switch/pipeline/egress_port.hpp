@@ -132,7 +132,7 @@ class EgressPort {
   struct Class {
     Class(const AqmConfig& config, BitsPerSec rate, uint64_t seed) : aqm(config, rate, seed) {}
 
-    GrowingRing<Waiting> waiting;
+    GrowingRing<Waiting> waiting{4};
     uint64_t bytes = 0, peak = 0;
     PauseState pause;
     Aqm aqm;

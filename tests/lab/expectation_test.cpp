@@ -50,6 +50,14 @@ TEST(Expectation, lists_each_run_once) {
   EXPECT_EQ(must(parse_expectation("a.x * b.x < 2 * a.y")).runs(), (std::vector<std::string>{"a", "b"}));
 }
 
+TEST(Expectation, lists_traffics_whose_times_are_compared) {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  const auto of = [](const char* text) { return must(parse_expectation(text)).timed_traffics(); };
+  EXPECT_EQ(of("a.traffic.web.slowdown.all.p50 < 2 * b.traffic.web.completion_ns.p50"),
+            (Pairs{{"a", "web"}, {"b", "web"}}));
+  EXPECT_EQ(of("a.traffic.web.goodput_bps < 2 * a.queues_bytes.s0/h1.p50"), Pairs{});
+}
+
 TEST(Expectation, reports_syntax_errors) {
   EXPECT_EQ(objection_to("a.x 3"), "one of <, <=, >, >=, surrounded by spaces, is required in 'a.x 3'");
   EXPECT_EQ(objection_to("a.x < 3 < a.y"),

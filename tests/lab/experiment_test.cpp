@@ -146,6 +146,59 @@ TEST(Experiment, every_topology_carries_traffic) {
   }
 }
 
+// The completion queue grows with the number of streams: all completions are pending at the first poll.
+TEST(Experiment, completion_queue_holds_messages_of_all_streams) {
+  const Measurements result = measure(
+      {.hosts = "{}",
+       .traffic =
+           "[{name: t, pattern: pairs, from: h0, to: h1, arrivals: closed_loop, depth: 256, size: 64B}, "
+           "{name: u, pattern: pairs, from: h0, to: h2, arrivals: closed_loop, depth: 256, size: 64B, "
+           "operation: send}]"});
+  EXPECT_FALSE(result.summary.contains("first_error")) << result.summary["first_error"];
+  EXPECT_GT(result.summary["traffic"]["t"]["messages"], 512U);
+  EXPECT_GT(result.summary["traffic"]["u"]["messages"], 512U);
+}
+
+// A percentile of no values has no value: a claim about it fails.
+TEST(Experiment, summary_has_no_percentiles_of_flows_that_have_not_ended) {
+  const Measurements result = must(run_experiment(
+      must(parse_scenario("name: x\nduration: 20us\ntopology: {kind: star, hosts: 3, link: {rate: 100Gbps}}\n"
+                          "traffic: [{name: t, from: others, to: h2, size: 1MB}]",
+                          "x.yaml")),
+      {}));
+  const auto& traffic = result.summary["traffic"]["t"];
+  EXPECT_EQ(traffic["ended"], 0U);
+  EXPECT_EQ(traffic["completion_ns"].dump(), R"({"count":0})");
+  EXPECT_EQ(traffic["slowdown"]["all"].dump(), R"({"count":0})");
+}
+
+// The data of READs flows from the sender to the receiver, as with WRITE.
+TEST(Experiment, closed_loop_of_reads_has_the_direction_of_writes) {
+  const auto queue_of_receiver = [](const std::string& operation) {
+    const Measurements result = measure(
+        {.hosts = "{}",
+         .traffic =
+             "[{name: t, from: others, to: h4, arrivals: closed_loop, depth: 4, size: 64KB, operation: " +
+             operation + "}]"});
+    EXPECT_FALSE(result.summary.contains("first_error"));
+    return result.summary["queues_bytes"]["s0/h4"]["most"].get<uint64_t>();
+  };
+  EXPECT_GT(queue_of_receiver("write"), 100'000U);
+  EXPECT_GT(queue_of_receiver("read"), 100'000U);
+}
+
+TEST(Experiment, overlapping_faults_of_a_link_end_independently) {
+  const Measurements result =
+      measure({.topology = "{kind: dumbbell, left: 1, right: 1, link: {rate: 25Gbps}}",
+               .switches = "{}",
+               .traffic = "[{name: t, from: h0, to: h1, size: unlimited, congestion_control: dctcp}]",
+               .more = "faults: [{between: [s0, s1], marking: 0.2}, "
+                       "{between: [s0, s1], down: true, from: 5us, until: 10us}]\n"
+                       "windows: [{name: late, from: 100us}]",
+               .duration = "100ms"});
+  EXPECT_GT(result.summary["windows"]["late"]["hosts"].value("np_cnp_sent", uint64_t{0}), 10U);
+}
+
 TEST(Experiment, flows_complete_despite_loss_and_link_down) {
   Setting lossy{.topology = "{kind: dumbbell, left: 2, right: 2, link: {rate: 25Gbps}}",
                 .traffic = "[{name: t, pattern: pairs, from: h0-h1, to: h2-h3, size: 100KB}]",

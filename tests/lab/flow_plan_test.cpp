@@ -87,6 +87,33 @@ TEST(FlowPlan, permutation_has_no_flow_to_its_own_sender) {
   }
 }
 
+TEST(FlowPlan, permutation_draws_from_all_receivers) {
+  Scenario scenario = scenario_of("{pattern: permutation, from: h0-h3, to: all, size: 1KB}");
+  std::set<uint32_t> receivers;
+  for (scenario.seed = 1; scenario.seed < 100; ++scenario.seed) {
+    const TrafficPlan plan = must(plan_traffic(scenario));
+    ASSERT_EQ(plan.flows.size(), 4U) << "seed " << scenario.seed;
+    for (const FlowPlan& flow : plan.flows) {
+      ASSERT_NE(flow.from, flow.to);
+      receivers.insert(flow.to);
+    }
+  }
+  EXPECT_EQ(receivers.size(), 16U);
+}
+
+TEST(FlowPlan, counts_hosts_with_traffic) {
+  EXPECT_EQ(must(plan_traffic(scenario_of("{from: [h1, h2], to: h5, size: 1KB}"))).busy_hosts(), 3U);
+  EXPECT_EQ(
+      must(plan_traffic(scenario_of("{from: h1, to: h5, size: 1KB, arrivals: closed_loop}"))).busy_hosts(),
+      2U);
+}
+
+TEST(FlowPlan, number_of_simultaneous_flows_is_limited) {
+  const auto plan = plan_traffic(scenario_of("{pattern: all_to_all, to: all, flows: 1000000, size: 1KB}"));
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().message, "traffic 'traffic0' exceeds 20000000 flows");
+}
+
 TEST(FlowPlan, incast_starts_degree_flows_at_once) {
   const Scenario scenario = scenario_of(
       "{pattern: random, to: all, size: 50KB, arrivals: poisson, load: 0.02, degree: 8}", 16, "100ms");

@@ -109,6 +109,82 @@ TEST(Scenario, rejects_invalid_traffic_and_faults) {
             "--set faults: faults[0].between: there is no link between 'h0' and 'h1'");
 }
 
+TEST(Scenario, rejects_times_without_end) {
+  EXPECT_EQ(with("sample", "never"), "--set sample: sample: must be 100 ns to 1 h");
+  EXPECT_EQ(with("traffic[0].stagger", "never"),
+            "--set traffic[0].stagger: traffic[0].stagger: must be 0 to 1 h");
+  EXPECT_EQ(with("traffic", "[{from: h0, to: h1, size: 1KB, arrivals: closed_loop, think: never}]"),
+            "--set traffic: traffic[0].think: must be 0 to 1 h");
+}
+
+TEST(Scenario, rejects_traffic_that_has_no_flow) {
+  const auto traffic = [](const std::string& keys) { return with("traffic", "[{size: 1KB, " + keys + "}]"); };
+  const std::string where = "--set traffic: traffic[0]";
+  EXPECT_EQ(traffic("pattern: pairs, from: h0-h1, to: h0-h1"), where + ".to: 'h0' would send to itself");
+  EXPECT_EQ(traffic("pattern: random, from: h0, to: [h0, h0], arrivals: poisson, load: 0.5"),
+            where + ".to: the only receiver is also the only sender");
+}
+
+TEST(Scenario, rejects_faults_that_affect_the_same_frames) {
+  const auto faults = [](const std::string& list) { return with("faults", "[" + list + "]"); };
+  const std::string where = "--set faults: faults";
+  const std::string loss = "{between: [h0, s0], loss: 0.1, from: 10us, until: 20us}";
+  EXPECT_EQ(faults(loss + ", {between: [s0, h0], marking: 0.1, from: 19us}"),
+            where + "[1]: overlaps faults[0] on the same link; use consecutive intervals");
+  EXPECT_EQ(faults(loss + ", {between: [s0, h0], marking: 0.1, from: 20us}"), "");
+  EXPECT_EQ(faults(loss + ", {between: [s0, h0], down: true}"), "");
+  EXPECT_EQ(
+      faults("{between: [h0, s0], loss: 0.1, one_way: true}, {between: [s0, h0], loss: 0.1, one_way: true}"),
+      "");
+  EXPECT_EQ(faults("{between: [h0, s0], down: true, one_way: true}"),
+            where + "[0].one_way: cannot be combined with down, which affects both directions");
+}
+
+TEST(Scenario, messages_of_closed_loops_are_limited) {
+  EXPECT_EQ(with("traffic", "[{from: h0, to: h1, size: 2GiB, arrivals: closed_loop}]"),
+            "--set traffic: traffic[0].size: messages of a closed loop must have at most 1 GiB");
+}
+
+// Cables of different lengths and rates at one switch.
+TEST(Scenario, base_rtt_is_that_of_the_two_most_distant_hosts) {
+  const std::string text = R"(name: x
+duration: 1ms
+topology:
+  kind: graph
+  hosts: [h0, h1, h2]
+  switches: [s0]
+  link: {rate: 100Gbps, delay: 1us}
+  links:
+    - {between: [h0, s0], delay: 5us}
+    - {between: [h1, s0], delay: 2us}
+    - {between: [h2, s0], delay: 2us, rate: 1Gbps}
+traffic: [{from: h0, to: h1, size: 1KB}]
+)";
+  // 2 * (5 us + 2 us), and a packet of 1106 bytes and an acknowledgment of 86 bytes at 100 Gb/s and at 1 Gb/s.
+  EXPECT_EQ(must(parse_scenario(text, "x.yaml")).host.congestion_control.base_rtt, 23631ns);
+}
+
+TEST(Scenario, switches_have_seeds_of_the_file) {
+  const std::string text = R"(name: x
+duration: 1ms
+topology: {kind: leaf_spine, leaves: 2, spines: 2, hosts_per_leaf: 1, link: {rate: 25Gbps}}
+switches: {seed: 7, ecmp_seed: 9}
+traffic: [{from: h0, to: h1, size: 1KB}]
+)";
+  const Scenario scenario = must(parse_scenario(text, "x.yaml"));
+  EXPECT_EQ(scenario.switches[1].seed, 7U * 4096 + 1);
+  EXPECT_EQ(scenario.switches[0].ecmp_seed, 9U);
+  EXPECT_EQ(scenario.switches[3].ecmp_seed, 12U)
+      << "equal hashes in all switches would use a part of the paths";
+}
+
+TEST(Scenario, mac_tables_have_the_size_of_the_switch) {
+  EXPECT_EQ(must(parse_scenario(kGood, "x.yaml")).switches[0].mac_table_size, 64U);
+  EXPECT_EQ(
+      must(parse_scenario(kGood, "x.yaml", {{"topology.hosts", "100", "h"}})).switches[0].mac_table_size,
+      512U);
+}
+
 TEST(Scenario, listed_traffic_excludes_keys_of_generated_flows) {
   const auto traffic = [](const std::string& keys) { return with("traffic", "[{name: t, " + keys + "}]"); };
   const std::string where = "--set traffic: traffic[0]";

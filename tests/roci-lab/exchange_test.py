@@ -32,7 +32,7 @@ class Exchange(unittest.TestCase):
         out, _ = self.lab("import", REFERENCE / "parameters" / f"{run}.txt")
         self.assertEqual(out, f"scenario: {run}.yaml\n")
         # The flows that start within the duration, so that the test is short.
-        flows = self.path / f"{run}.flows.txt"
+        flows = self.path / f"{run}.flows.list"
         lines = [line for line in flows.read_text().splitlines() if line.startswith("#") or int(line.split()[3]) < duration]
         flows.write_text("\n".join(lines) + "\n")
         text = (self.path / f"{run}.yaml").read_text()

@@ -31,13 +31,17 @@ experiments are described in [experiments.md](../experiments.md).
 def run(lab, scenario, seeds, out):
     """Runs a scenario file and stores its claims with the number of seeds."""
     folder = out / scenario.stem
+    (folder / "claims.json").unlink(missing_ok=True)
     started = time.monotonic()
     done = subprocess.run([lab, "run", scenario, "--seeds", str(seeds), "--jobs", "2", "--out", folder], capture_output=True,
                           text=True, check=False)
     seconds = time.monotonic() - started
     if done.returncode not in (0, 1):
         sys.exit(f"{scenario.name}: roci-lab ended with {done.returncode}\n{done.stdout}{done.stderr}")
-    claims = json.loads((folder / "claims.json").read_text())
+    expected = len(yaml.safe_load(scenario.read_text())["expect"])
+    claims = json.loads((folder / "claims.json").read_text()) if (folder / "claims.json").exists() else []
+    if len(claims) != expected or any(line.startswith("roci-lab: ") for line in done.stderr.splitlines()):
+        sys.exit(f"{scenario.name}: {len(claims)} of {expected} claims were evaluated\n{done.stdout}{done.stderr}")
     (folder / "page.json").write_text(json.dumps({"seeds": seeds, "claims": claims}, indent=2) + "\n")
     failed = [claim["claim"] for claim in claims if result(claim) == "FAILS"]
     print(f"{scenario.stem}: {len(claims)} claims, {seconds:.0f} s" + "".join(f"\n  FAILS {claim}" for claim in failed), flush=True)

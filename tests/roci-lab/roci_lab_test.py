@@ -129,6 +129,80 @@ class RociLab(unittest.TestCase):
         out, _ = self.lab("run", "small.yaml", "--out", "z", status=1)
         self.assertIn("\nFAILS   the window is there: ", out)
 
+    def one_run(self, traffic, more=""):
+        self.file("one.yaml", "name: one\nduration: 100us\ntopology: {kind: star, hosts: 3, link: {rate: 100Gbps}}\n"
+                  f"traffic: [{traffic}]\n{more}")
+
+    def test_failed_messages_are_reported_and_return_1(self):
+        self.one_run("{name: t, from: others, to: h0, size: 1KB}",
+                     "drain: 10s\nfaults: [{between: [h1, s0], down: true}]\n")
+        out, error = self.lab("run", "one.yaml", "--out", "x", "--quiet", status=1)
+        self.assertRegex(error, "^roci-lab: one: 1 of 2 flows failed; the first error: h1: a message failed with status 12\n$")
+        self.assertIn("\none  ", out)
+
+    def test_claim_about_flows_that_have_not_ended_fails(self):
+        self.one_run("{name: t, from: others, to: h0, size: 10MB}, {name: u, from: h0, to: [h1, h2], size: 1KB}",
+                     "expect: [{claim: fast, that: run.traffic.t.completion_ns.most < 2ms},"
+                     " {claim: short, that: run.traffic.u.completion_ns.most < 2ms}]\n")
+        out, _ = self.lab("run", "one.yaml", "--out", "x", status=1)
+        self.assertIn("FAILS   fast: the summary has no 'run.traffic.t.completion_ns.most' (run: 0 of 2 flows ended)\n", out)
+        self.assertRegex(out, "holds   short: .* against 2 ms\n")
+
+    def test_runs_must_have_folders_of_their_own(self):
+        for names, sentence in {
+            ("a b", "a_b"): "runs 'a b' and 'a_b' have the same results folder 'a_b'; rename one of them",
+            ("a", ".."): "run '..': the name cannot be that of a results folder; rename the run",
+            ("report.html", "b"): "run 'report.html': the name cannot be that of a results folder; rename the run",
+        }.items():
+            self.one_run("{from: others, to: h0, size: 1KB}", f"variants: [{{name: {names[0]}}}, {{name: '{names[1]}'}}]\n")
+            out, error = self.lab("run", "one.yaml", status=2)
+            self.assertEqual((out, error), ("", f"roci-lab: one.yaml: {sentence}\n"))
+
+    def test_output_folder_has_results_of_one_command(self):
+        self.one_run("{from: others, to: h0, size: 1KB}", "variants: [{name: a}, {name: b}]\n")
+        self.lab("run", "one.yaml", "--out", "x")
+        (self.path / "x" / "b" / "notes").write_text("")
+        self.lab("run", "one.yaml", "--out", "x", "--only", "a")
+        self.assertEqual(sorted(path.name for path in (self.path / "x").iterdir()),
+                         ["b", "claims.json", "report.html", "results.h5", "run.json", "summary.json"])
+        self.assertEqual([path.name for path in (self.path / "x" / "b").iterdir()], ["notes"])
+        self.lab("run", "one.yaml", "--out", "x")
+        self.assertFalse((self.path / "x" / "summary.json").exists())
+        before = hashes(self.path / "x")
+        _, error = self.lab("run", "small.yaml", "--out", "x", status=2)
+        self.assertRegex(error, "^roci-lab: 'x/[ab]' has results of another scenario file; select another folder with --out\n$")
+        self.assertEqual(hashes(self.path / "x"), before)
+
+    def test_output_folder_is_checked_before_the_runs(self):
+        out, error = self.lab("run", "small.yaml", "--out", "small.yaml/x", status=2)
+        self.assertEqual((out, error), ("", "roci-lab: 'small.yaml/x' cannot be created: Not a directory\n"))
+
+    def test_full_disk_gives_one_sentence_and_no_partial_file(self):
+        self.one_run("{pattern: random, to: all, size: 100B, arrivals: poisson, load: 0.5}", "sample: 100ns\n")
+        code = ("import resource, signal, subprocess, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+                "resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384)); "
+                "sys.exit(subprocess.run(sys.argv[1:], restore_signals=False).returncode)")
+        done = subprocess.run([sys.executable, "-c", code, LAB, "run", "one.yaml", "--out", "x", "--quiet"], cwd=self.path,
+                              capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual((done.returncode, done.stderr), (1, "roci-lab: 'x/results.h5' cannot be written: File too large\n"))
+        self.assertFalse((self.path / "x" / "results.h5").exists())
+
+    def test_names_of_many_ports_are_stored(self):
+        hosts = [f"{number:0200}" for number in range(400)]
+        links = ", ".join(f"{{between: [{host}, s0]}}" for host in hosts)
+        self.file("one.yaml", "name: one\nduration: 20us\nsample: 1us\ntopology: {kind: graph, link: {rate: 100Gbps}, "
+                  f"switches: [s0], hosts: [{', '.join(hosts)}], links: [{links}]}}\n"
+                  f"traffic: [{{from: {hosts[0]}, to: {hosts[1]}, size: 1KB}}]\n")
+        self.lab("run", "one.yaml", "--out", "x")
+        self.lab("compare", "x")
+
+    def test_names_that_are_not_utf8_do_not_end_the_run(self):
+        self.one_run("{from: others, to: h0, size: 1KB}")
+        name = os.fsdecode(b"\xff.yaml")
+        (self.path / "one.yaml").rename(self.path / name)
+        self.lab("run", name, "--out", "x")
+        self.assertEqual(json.loads((self.path / "x" / "run.json").read_text())["file"], "\ufffd.yaml")
+
     def test_skips_expectations_of_runs_not_executed(self):
         out, _ = self.lab("run", "small.yaml", "--out", "x", "--only", "dctcp")
         self.assertNotIn("both carry", out)

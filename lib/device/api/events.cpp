@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <new>
 
 namespace roci {
 
@@ -32,6 +33,8 @@ bool EventQueue::raise(const AsyncEvent& event) {
     }
   }
   if (count_ == kCapacity) return false;
+  if (events_ == nullptr) events_.reset(new (std::nothrow) AsyncEvent[kCapacity]);
+  if (events_ == nullptr) return false;
   at(count_++) = event;
   if (count_ == 1) set_readable(true);
   blocked_.wake();

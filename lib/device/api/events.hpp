@@ -1,7 +1,6 @@
 // Queues of asynchronous events that the application has not fetched, with a file descriptor to wait on.
 #pragma once
 
-#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,13 +37,15 @@ class EventQueue final : public EventSink {
 
  private:
   explicit EventQueue(int fd) : fd_(fd) {}
+  // Only after an event has been queued.
   [[nodiscard]] AsyncEvent& at(uint32_t i) { return events_[(first_ + i) % kCapacity]; }
   void set_readable(bool readable) const;
 
   const int fd_;
   BlockedThreads blocked_;
   Spinlock lock_;
-  std::array<AsyncEvent, kCapacity> events_{};
+  std::unique_ptr<AsyncEvent[]>
+      events_;  // kCapacity; null before the first event, since most devices have none
   uint32_t first_ = 0;
   uint32_t count_ = 0;
 };

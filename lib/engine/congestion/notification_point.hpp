@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <memory>
+#include <new>
 
 #include "base/types.hpp"
 #include "roci/congestion_control_config.hpp"
@@ -16,13 +17,16 @@ namespace roci {
 class NotificationPoint {
  public:
   explicit NotificationPoint(const NotificationPointConfig& config)
-      : interval_(config.interval),
-        limit_(config.limit),
-        sets_(config.enabled ? std::make_unique<Sets>() : nullptr) {}
+      : interval_(config.interval), limit_(config.limit), enabled_(config.enabled) {}
 
-  [[nodiscard]] bool enabled() const { return sets_ != nullptr; }
+  [[nodiscard]] bool enabled() const { return enabled_; }
   // Whether a CE-marked packet from `source` to this local queue pair must be answered now. If so, starts a new interval.
+  // The first call allocates the table; without memory, nothing is answered.
   [[nodiscard]] bool due(Qpn number, const IpAddress& source, Nanos now) {
+    if (sets_ == nullptr) [[unlikely]] {
+      sets_.reset(new (std::nothrow) Sets{});
+      if (sets_ == nullptr) return false;
+    }
     const uint64_t key = key_of(number, source);
     Set& set = (*sets_)[key * kSpread >> (64 - kSetBits)];
     Entry* oldest = set.data();
@@ -66,7 +70,8 @@ class NotificationPoint {
 
   Nanos interval_;
   CnpLimit limit_;
-  std::unique_ptr<Sets> sets_;
+  bool enabled_;
+  std::unique_ptr<Sets> sets_;  // null before the first CE-marked packet
 };
 
 }  // namespace roci

@@ -25,7 +25,7 @@ class TxBuffers {
 
   // Returns an empty buffer; null if the pool is empty.
   rte_mbuf* take() {
-    if (held() <= kAhead) refill();
+    if (held() <= ahead_) refill();
     if (first_ == end_) return nullptr;
     rte_mbuf* frame = at(first_++);
     fetch_ahead();
@@ -74,9 +74,12 @@ class TxBuffers {
     fetch_to_write(frame);
     for (size_t line = 0; line < 3; ++line) fetch_to_write(bytes + line * RTE_CACHE_LINE_SIZE);
   }
+  // The first refill is small, since many hosts of a simulation send a few frames only.
   void refill() {
     std::array<void*, kAtOnce> taken;
-    uint32_t count = kAtOnce;
+    const bool is_first = end_ == 0;
+    uint32_t count = is_first ? kAhead : kAtOnce;
+    ahead_ = is_first ? 0 : kAhead;
     if (rte_mempool_get_bulk(pool_->get(), taken.data(), count) != 0) {
       if (held() > 0) return;
       count = rte_mempool_get(pool_->get(), taken.data()) == 0 ? 1 : 0;
@@ -88,6 +91,7 @@ class TxBuffers {
   std::shared_ptr<MbufPool> pool_;
   std::array<rte_mbuf*, kSlots> slots_{};
   uint32_t first_ = 0, end_ = 0;  // slot numbers, which wrap
+  uint32_t ahead_ = 0;            // number of held buffers at which more are allocated
 };
 
 }  // namespace roci

@@ -171,6 +171,26 @@ Status compare_hosts(const DeviceConfig& of, const DeviceConfig& imported) {
   return {};
 }
 
+// Notes about settings of hosts that the imported scenario would not have.
+std::vector<std::string> omitted_host_settings(const DeviceConfig& of, const DeviceConfig& imported) {
+  const CongestionControlConfig &control = of.congestion_control, &other = imported.congestion_control;
+  const std::pair<const char*, bool> settings[] = {
+      {"window", of.window_bytes != imported.window_bytes},
+      {"packets_per_turn", of.packets_per_turn != imported.packets_per_turn},
+      {"packets_per_ack", of.packets_per_ack != imported.packets_per_ack},
+      {"congestion_notification: tag", of.congestion.tag != imported.congestion.tag},
+      {"congestion_notification: cnm_port", of.congestion.cnm_port != imported.congestion.cnm_port},
+      {"congestion_control: line_rate", control.line_rate != other.line_rate},
+      {"congestion_control: burst", control.burst != other.burst},
+      {"congestion_control: cores", control.cores != other.cores},
+      {"congestion_control: peers_send_cnps", control.peers_send_cnps != other.peers_send_cnps}};
+  std::vector<std::string> out;
+  for (const auto& [key, differs] : settings)
+    if (differs)
+      out.push_back("hosts: " + std::string(key) + ": not exported: the simulator has no such setting");
+  return out;
+}
+
 // Compares the behavior of switches; names and addresses may differ.
 Status compare_switches(const Scenario& scenario, const Scenario& imported) {
   for (size_t s = 0; s < scenario.switches.size(); ++s) {
@@ -197,7 +217,7 @@ Status compare_switches(const Scenario& scenario, const Scenario& imported) {
 }
 
 // Reads the network of the exported files as the importer would, and compares it with the scenario.
-Status verify_network(const Scenario& scenario, const Ns3Experiment& of) {
+Status verify_network(const Scenario& scenario, const Ns3Experiment& of, std::vector<std::string>& notes) {
   auto text = ns3_network_text(of);
   if (!text) return fail(text.error());
   const std::string traffic = "traffic: [{from: " + of.topology.name_of(of.flows.front().from) +
@@ -205,6 +225,7 @@ Status verify_network(const Scenario& scenario, const Ns3Experiment& of) {
   auto imported = parse_scenario(*text + traffic, "export");
   if (!imported) return fail(imported.error());
   ROCI_TRY(compare_hosts(scenario.host, imported->host));
+  notes = omitted_host_settings(scenario.host, imported->host);
   return compare_switches(scenario, *imported);
 }
 
@@ -274,17 +295,18 @@ Result<Ns3Export> export_ns3(const Scenario& scenario, const std::string& name) 
   auto experiment = experiment_for(scenario);
   if (!experiment) return fail(experiment.error());
   experiment->name = name;
-  ROCI_TRY(verify_network(scenario, *experiment));
+  Ns3Export out;
+  ROCI_TRY(verify_network(scenario, *experiment, out.notes));
   Ns3Settings& settings = experiment->settings;
   settings.topology_file = name + ".topology.txt";
   settings.flow_file = name + ".flows.txt";
   const std::string trace_file = name + ".trace.txt";
-  Ns3Export out;
   out.files = {{name + ".txt", format_ns3_settings(settings, trace_file, name + ".txt")},
                {settings.topology_file, format_ns3_topology(experiment->topology)},
                {settings.flow_file, format_ns3_flows(experiment->flows)},
                {trace_file, "0\n"}};
-  out.notes = export_notes(scenario, *experiment);
+  const std::vector<std::string> notes = export_notes(scenario, *experiment);
+  out.notes.insert(out.notes.end(), notes.begin(), notes.end());
   return out;
 }
 

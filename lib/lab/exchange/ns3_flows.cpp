@@ -62,22 +62,21 @@ Status read_flow(const std::vector<Ns3Word>& words, const Ns3Topology& topology,
 
 }  // namespace
 
-Result<std::vector<Ns3Flow>> parse_ns3_flows(std::string_view text, const std::string& name,
-                                             const Ns3Topology& topology) {
+Result<Ns3Flows> parse_ns3_flows(std::string_view text, const std::string& name,
+                                 const Ns3Topology& topology) {
   Ns3Words words(text, name);
   auto count = words.number("the number of flows", 1, kMaxListedFlows);
   if (!count) return fail(count.error());
-  std::vector<Ns3Flow> out;
+  Ns3Flows out;
   for (uint64_t i = 0; i < *count; ++i) {
     const auto line = words.line();
     if (line.empty())
       return fail(words.error(
           1, std::to_string(*count) + " flows are specified, but the file has " + std::to_string(i)));
-    if (Status read = read_flow(line, topology, out.emplace_back()); !read)
+    if (Status read = read_flow(line, topology, out.flows.emplace_back()); !read)
       return fail(words.error(line.front().line, read.error().message));
   }
-  if (words.rest() > 0)
-    return fail(words.error(1, "the file has more flows than the specified " + std::to_string(*count)));
+  out.ignored_words = words.rest();
   return out;
 }
 

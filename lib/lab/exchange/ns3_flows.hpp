@@ -3,7 +3,8 @@
 //   693                              number of flows
 //   12 10 3 100 402988 2.080049729   sender, receiver, priority, destination port, bytes, start in seconds
 //
-// Descendants of the simulator (ConWeave) omit the destination port.
+// The simulator reads the specified number of flows and ignores the rest of the file. Its descendants (ConWeave) omit
+// the destination port.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +29,13 @@ struct Ns3Flow {
   Nanos start{0};
 };
 
+struct Ns3Flows {
+  std::vector<Ns3Flow> flows;
+  size_t ignored_words = 0;  // after the last flow
+};
+
 // `name` of the file, for errors. The flows must be between hosts of `topology`.
-Result<std::vector<Ns3Flow>> parse_ns3_flows(std::string_view text, const std::string& name,
-                                             const Ns3Topology& topology);
+Result<Ns3Flows> parse_ns3_flows(std::string_view text, const std::string& name, const Ns3Topology& topology);
 std::string format_ns3_flows(const std::vector<Ns3Flow>& flows);
 
 }  // namespace roci::lab

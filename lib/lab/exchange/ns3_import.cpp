@@ -53,13 +53,15 @@ Status set_times(Ns3Experiment& of) {
   return {};
 }
 
-Result<Ns3Experiment> read_ns3_experiment(const Ns3ImportOptions& options, const Ns3Config& config) {
+Result<Ns3Experiment> read_ns3_experiment(const Ns3ImportOptions& options, const Ns3Config& config,
+                                          Ns3Import& import) {
   auto settings = read_ns3_settings(config);
   if (!settings) return fail(settings.error());
   Ns3Experiment out;
   out.settings = *settings;
   out.config_name = fs::path(options.config).filename().string();
   out.name = fs::path(options.config).stem().string();
+  out.list_stem = options.out.empty() ? out.name : fs::path(options.out).stem().string();
   auto topology_file = find_ns3_file(options, settings->topology_file);
   if (!topology_file) return fail(topology_file.error());
   auto text = read_ns3_text(*topology_file);
@@ -72,7 +74,11 @@ Result<Ns3Experiment> read_ns3_experiment(const Ns3ImportOptions& options, const
   if (text = read_ns3_text(*flow_file); !text) return fail(text.error());
   auto flows = parse_ns3_flows(*text, *flow_file, out.topology);
   if (!flows) return fail(flows.error());
-  out.flows = std::move(*flows);
+  out.flows = std::move(flows->flows);
+  if (flows->ignored_words > 0)
+    import.notes.push_back(settings->flow_file + ": " + std::to_string(flows->ignored_words) +
+                           " words after the last flow are ignored");
+  import.inputs = {options.config, *topology_file, *flow_file};
   out.path_mtu = nearest_path_mtu(settings->payload);
   out.longest = longest_ns3_round_trip(out.topology, settings->payload);
   auto algorithm = ns3_algorithm(*settings, out.longest, out.path_mtu);
@@ -83,7 +89,8 @@ Result<Ns3Experiment> read_ns3_experiment(const Ns3ImportOptions& options, const
 }
 
 void add_notes(const Ns3Experiment& of, const Ns3Config& config, std::vector<std::string>& notes) {
-  notes = untranslated_ns3_keys(config, of.settings.mode);
+  const std::vector<std::string> keys = untranslated_ns3_keys(config, of.settings.mode);
+  notes.insert(notes.end(), keys.begin(), keys.end());
   notes.insert(notes.end(), of.algorithm.notes.begin(), of.algorithm.notes.end());
   if (of.path_mtu != of.settings.payload)
     notes.push_back("PACKET_PAYLOAD_SIZE: " + std::to_string(of.settings.payload) +
@@ -107,17 +114,28 @@ Result<Ns3Import> import_ns3(const Ns3ImportOptions& options) {
   if (!text) return fail(text.error());
   auto config = Ns3Config::parse(*text, options.config);
   if (!config) return fail(config.error());
-  auto experiment = read_ns3_experiment(options, *config);
+  Ns3Import out;
+  auto experiment = read_ns3_experiment(options, *config, out);
   if (!experiment) return fail(experiment.error());
   auto scenario = ns3_scenario_text(*experiment);
   if (!scenario) return fail(scenario.error().within(options.config));
-  Ns3Import out{.scenario = std::move(*scenario), .lists = ns3_flow_lists(*experiment), .notes = {}};
+  out.scenario = std::move(*scenario);
+  out.lists = ns3_flow_lists(*experiment);
   add_notes(*experiment, *config, out.notes);
   return out;
 }
 
 Status write_ns3_import(const Ns3ImportOptions& options, const Ns3Import& imported) {
   const fs::path folder = fs::path(options.out).parent_path();
+  std::vector<fs::path> written{options.out};
+  for (const Ns3ListFile& list : imported.lists) written.push_back(folder / list.name);
+  for (const fs::path& path : written) {
+    for (const std::string& input : imported.inputs) {
+      std::error_code ignored;
+      if (fs::equivalent(path, input, ignored))
+        return fail("'" + path.string() + "' is an input file; select another scenario file with --out");
+    }
+  }
   for (const Ns3ListFile& list : imported.lists) ROCI_TRY(write_ns3_text(folder / list.name, list.text));
   return write_ns3_text(options.out, imported.scenario);
 }

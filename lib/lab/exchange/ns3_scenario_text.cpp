@@ -137,8 +137,9 @@ std::string heading_yaml(const Ns3Experiment& of) {
 std::string traffic_name(const Ns3Experiment& of, uint8_t priority) {
   return of.priorities().size() == 1 ? "flows" : "flows_" + std::to_string(priority);
 }
+// The suffix is not that of the simulator's files, such as NAME.flows.txt of an export.
 std::string list_name(const Ns3Experiment& of, uint8_t priority) {
-  return of.name + "." + traffic_name(of, priority) + ".txt";
+  return of.list_stem + "." + traffic_name(of, priority) + ".list";
 }
 
 // The DSCP of a traffic selects the class with the number of its priority.

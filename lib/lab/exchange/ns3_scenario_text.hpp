@@ -21,6 +21,7 @@ struct Ns3Experiment {
   Ns3RoundTrip longest;
   Ns3Algorithm algorithm;
   std::string name, config_name;
+  std::string list_stem;  // of the names of the lists of flows
   uint32_t path_mtu = 1024;
   Nanos origin{0};  // start of the traffic, in the time of the simulator
   Nanos duration{0}, settle{0}, drain{0};

@@ -1,6 +1,7 @@
 #include "lab/execution/experiment.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <set>
@@ -112,7 +113,7 @@ class Experiment {
   [[nodiscard]] std::vector<uint64_t> arrived();
   void begin(Meter& meter) { meter.begin(count(*network_), arrived()); }
   void end(Meter& meter) { meter.end(count(*network_), arrived()); }
-  void set_fault(const FaultSpec& fault, bool on);
+  void set_fault(size_t number, bool on);
   // Ties virtual time to the clock from now on.
   void set_up_throttle() {
     throttle_.start(runner_.now());
@@ -144,6 +145,7 @@ class Experiment {
   // Other connections of the warm-up; the last ones are those of the loops.
   std::vector<Network::Connection> first_;
   size_t next_flow_ = 0;
+  std::vector<bool> active_faults_;  // by fault
   Nanos origin_ = kNever;
   Nanos next_sample_ = kNever;
 
@@ -179,7 +181,8 @@ Status Experiment::warm_up() {
     }
   }
   for (const LoopPlan& loop : plan_.loops) {
-    auto made = network_->connect(loop.from, loop.to, scenario_.traffic[loop.traffic]);
+    const Roles roles = roles_of(scenario_.traffic[loop.traffic].operation, loop.from, loop.to);
+    auto made = network_->connect(roles.requester, roles.peer, scenario_.traffic[loop.traffic]);
     if (!made) return fail(made.error());
     first_.push_back(std::move(*made));
   }
@@ -218,6 +221,7 @@ Status Experiment::open_loops() {
   for (size_t i = 0; i < plan_.loops.size(); ++i) {
     const LoopPlan& loop = plan_.loops[i];
     const TrafficSpec& spec = scenario_.traffic[loop.traffic];
+    const Roles roles = roles_of(spec.operation, loop.from, loop.to);
     // The connections of loops are the last ones in first_.
     Network::Connection& connection = first_[first_.size() - plan_.loops.size() + i];
     Stream stream;
@@ -232,12 +236,12 @@ Status Experiment::open_loops() {
     stream.spec = &spec;
     stream.rng = std::make_unique<Rng>(loop.seed);
     if (spec.operation == Operation::kSend)
-      network_->program(loop.to).receive(*connection.peer, static_cast<uint32_t>(spec.size.largest()));
+      network_->program(roles.peer).receive(*connection.peer, static_cast<uint32_t>(spec.size.largest()));
     stream.qp = std::move(connection.requester);
     stream.peer = std::move(connection.peer);
-    network_->program(loop.from).add(std::move(stream));
-    network_->node_of_host(loop.from).touch(runner_.now());
-    network_->node_of_host(loop.to).touch(runner_.now());
+    network_->program(roles.requester).add(std::move(stream));
+    network_->node_of_host(roles.requester).touch(runner_.now());
+    network_->node_of_host(roles.peer).touch(runner_.now());
   }
   first_.clear();
   return {};
@@ -259,13 +263,23 @@ Status Experiment::open_until(Nanos until) {
   return {};
 }
 
-void Experiment::set_fault(const FaultSpec& fault, bool on) {
+// Faults of a link may overlap if they have different effects; at most one of the active ones affects a direction.
+void Experiment::set_fault(size_t number, bool on) {
+  active_faults_[number] = on;
+  const FaultSpec& fault = scenario_.faults[number];
   SimLink& link = network_->link(fault.cable);
-  if (fault.down) link.set_up(!on);
-  for (const auto direction : {SimLink::kAToB, SimLink::kBToA}) {
-    if (fault.direction && *fault.direction != direction) continue;
-    link.set_faults(direction, on ? fault.faults : SimFaults{});
+  bool down = false;
+  std::array<SimFaults, 2> of;  // by direction
+  for (size_t i = 0; i < scenario_.faults.size(); ++i) {
+    const FaultSpec& other = scenario_.faults[i];
+    if (!active_faults_[i] || other.cable != fault.cable) continue;
+    down = down || other.down;
+    for (const auto direction : {SimLink::kAToB, SimLink::kBToA})
+      if (other.affects(direction)) of[direction] = other.faults;
   }
+  if (fault.down) link.set_up(!down);
+  for (const auto direction : {SimLink::kAToB, SimLink::kBToA})
+    if (fault.affects(direction)) link.set_faults(direction, of[direction]);
   for (auto& node : network_->nodes()) node->touch(runner_.now());
 }
 
@@ -297,7 +311,7 @@ void Experiment::end_bin() {
     port.most_in_bin = port.sum_in_bin = 0;
   }
   samples_in_bin_ = 0;
-  const bool by_flow = out_.goodput.names.size() == plan_.flows.size();
+  const bool by_flow = plan_.flows.size() <= kFlowsShown;
   for (auto& column : out_.goodput.values) column.push_back(0);
   const double per_second = 8e9 / static_cast<double>(out_.bin.count());
   std::erase_if(open_, [&](size_t flow) {
@@ -381,10 +395,11 @@ void Experiment::make_timetable() {
     if (meter.window.until < scenario_.duration)
       timetable_.at(origin_ + meter.window.until, [this, &meter] { end(meter); });
   }
-  for (const FaultSpec& fault : scenario_.faults) {
-    timetable_.at(origin_ + fault.from, [this, &fault] { set_fault(fault, true); });
-    if (fault.until != kNever)
-      timetable_.at(origin_ + fault.until, [this, &fault] { set_fault(fault, false); });
+  active_faults_.resize(scenario_.faults.size());
+  for (size_t i = 0; i < scenario_.faults.size(); ++i) {
+    const FaultSpec& fault = scenario_.faults[i];
+    timetable_.at(origin_ + fault.from, [this, i] { set_fault(i, true); });
+    if (fault.until != kNever) timetable_.at(origin_ + fault.until, [this, i] { set_fault(i, false); });
   }
 }
 
@@ -396,7 +411,9 @@ Result<Measurements> Experiment::run() {
   results_.resize(plan_.flows.size());
   places_.resize(plan_.flows.size());
   seen_.resize(plan_.flows.size());
-  auto network = Network::create(scenario_, {.real = options_.real, .record_pauses = options_.record_pauses});
+  auto network = Network::create(
+      scenario_,
+      {.real = options_.real, .busy_hosts = plan_.busy_hosts(), .record_pauses = options_.record_pauses});
   if (!network) return fail(network.error());
   network_ = std::move(*network);
   for (auto& node : network_->nodes()) runner_.add(*node);

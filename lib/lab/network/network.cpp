@@ -13,7 +13,6 @@ namespace roci::lab {
 namespace {
 
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-constexpr int kCompletions = 8192;
 constexpr uint32_t kMemoryMib = 8192;  // limit for packet buffers
 // A switch paces its ports itself, so its link must never reject a frame.
 constexpr Bytes kSwitchQueue = 1_GiB;
@@ -50,13 +49,17 @@ uint64_t largest_message(const Scenario& scenario) {
   return most;
 }
 
-// Buffers for hosts and cables, and for the longest permitted queue of a port with full packets.
-uint32_t buffers_for(const Scenario& scenario) {
-  constexpr uint64_t kUnderWay = 65'536, kOfHost = 256, kMax = 1U << 20;
+// Buffers for hosts and cables, and for the longest permitted queue of a port with full packets. A host without traffic
+// holds the first ones that its worker has allocated ahead.
+uint32_t buffers_for(const Scenario& scenario, uint64_t busy_hosts) {
+  constexpr uint64_t kUnderWay = 65'536, kOfBusyHost = 256, kOfIdleHost = 8, kMax = 1U << 20;
+  const uint64_t hosts = scenario.topology.hosts.size();
+  const uint64_t busy = std::min(busy_hosts, hosts);
   uint64_t queue = 0;
   for (const SwitchConfig& one : scenario.switches)
     for (const SwitchPortConfig& port : one.ports) queue = std::max(queue, port.queue.value());
-  const uint64_t all = kUnderWay + kOfHost * scenario.topology.hosts.size() + queue / scenario.path_mtu;
+  const uint64_t all =
+      kUnderWay + kOfBusyHost * busy + kOfIdleHost * (hosts - busy) + queue / scenario.path_mtu;
   return static_cast<uint32_t>(std::min(all, kMax));
 }
 
@@ -74,7 +77,7 @@ Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario, const
   }
   ROCI_TRY(start_eal(eal));
   std::unique_ptr<Network> network(new Network(scenario, options.record_pauses));
-  auto pool = MbufPool::create("lab", buffers_for(scenario), space);
+  auto pool = MbufPool::create("lab", buffers_for(scenario, options.busy_hosts), space);
   if (!pool) return fail(pool.error());
   network->pool_ = std::move(*pool);
   if (options.real) ROCI_TRY(network->open_ports());
@@ -259,7 +262,7 @@ Status Network::make_hosts() {
     auto pd = parts.device->allocate_pd();
     if (!pd) return fail(pd.error());
     parts.pd = std::move(*pd);
-    auto cq = parts.device->create_cq(kCompletions);
+    auto cq = parts.device->create_cq(HostProgram::kFirstCompletions);
     if (!cq) return fail(cq.error());
     parts.cq = std::move(*cq);
     if (scenario_.payload) parts.bytes.resize(message);

@@ -21,7 +21,8 @@
 namespace roci::lab {
 
 struct NetworkOptions {
-  bool real = false;           // use the scenario's real ports
+  bool real = false;                 // use the scenario's real ports
+  uint64_t busy_hosts = UINT64_MAX;  // hosts with traffic; the number of packet buffers depends on it
   bool record_pauses = false;  // record the PFC frames that hosts and switches receive on simulated links
 };
 

@@ -162,6 +162,19 @@ std::vector<std::string> Expectation::runs() const {
   return names;
 }
 
+std::vector<std::pair<std::string, std::string>> Expectation::timed_traffics() const {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Product* product : {&left, &right}) {
+    for (const auto& [number, path] : *product) {
+      if (path.size() < 4 || path[1] != "traffic" || (path[3] != "completion_ns" && path[3] != "slowdown"))
+        continue;
+      if (std::ranges::find(out, std::pair{path[0], path[2]}) == out.end())
+        out.emplace_back(path[0], path[2]);
+    }
+  }
+  return out;
+}
+
 Result<Expectation> parse_expectation(std::string_view text) {
   auto words = words_of(text);
   if (!words) return fail(words.error());

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -35,6 +36,8 @@ struct Expectation {
 
   // Names of the runs whose summaries are required, without duplicates.
   [[nodiscard]] std::vector<std::string> runs() const;
+  // Runs and traffics whose completion times or slowdowns are compared, without duplicates.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> timed_traffics() const;
 };
 
 // Does not set `claim`, `fails` and `confidence`.

@@ -3,10 +3,12 @@
 #include <hdf5.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "lab/results/summary.hpp"
@@ -41,6 +43,8 @@ class Handle {
 
 constexpr unsigned kDeflate = 4;
 constexpr hsize_t kChunk = 4096;
+// An attribute in the header of an object has at most 64 KiB.
+constexpr size_t kMaxAttribute = 60'000;
 
 // One name per line; names have no line breaks.
 std::string lines_of(const std::vector<std::string>& names) {
@@ -57,6 +61,19 @@ bool put_text(hid_t object, const char* name, const std::string& text) {
                          H5Aclose);
   const std::string bytes = text.empty() ? std::string(1, '\0') : text;
   return attribute.good() && H5Awrite(attribute.get(), type.get(), bytes.data()) >= 0;
+}
+
+// Parts of the names are in the attributes `names`, `names1`, ...
+std::string names_attribute(size_t part) { return "names" + (part == 0 ? "" : std::to_string(part)); }
+
+bool put_names(hid_t object, const std::vector<std::string>& names) {
+  const std::string lines = lines_of(names);
+  size_t part = 0;
+  do {
+    const std::string text = lines.substr(part * kMaxAttribute, kMaxAttribute);
+    if (!put_text(object, names_attribute(part).c_str(), text)) return false;
+  } while (++part * kMaxAttribute < lines.size());
+  return true;
 }
 
 // Writes one column, or rows of equal length. The creation time is not stored, so that equal runs give equal files.
@@ -84,8 +101,7 @@ bool put_series(hid_t file, const char* name, const Series& series) {
   for (const auto& column : series.values)
     for (const double value : column) all.push_back(static_cast<float>(value));
   const Handle set = put(file, name, H5T_NATIVE_FLOAT, all.data(), {columns, length});
-  return set.good() && put_text(set.get(), "names", lines_of(series.names)) &&
-         put_text(set.get(), "unit", series.unit);
+  return set.good() && put_names(set.get(), series.names) && put_text(set.get(), "unit", series.unit);
 }
 
 template <class Value, class Rows, class Get>
@@ -136,12 +152,42 @@ Status make_folder(const std::string& folder) {
   return {};
 }
 
+// Bytes of names that are not UTF-8 are replaced.
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+// An incomplete file is removed.
 Status write_text(const fs::path& path, const std::string& text) {
   std::ofstream out{path, std::ios::binary};
   out << text;
   out.close();
-  if (!out) return fail("'" + path.string() + "' cannot be written");
-  return {};
+  if (out) return {};
+  const int code = errno;
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  return fail("'" + path.string() + "' cannot be written: " + std::generic_category().message(code), code);
+}
+
+// The content of results.h5. The file is made in memory, because HDF5 does not recover from a write error.
+Result<std::string> series_file(const Measurements& of) {
+  const std::lock_guard lock(hdf5);
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // disables the error output of HDF5
+  constexpr size_t kIncrement = 1U << 20;
+  const Handle in_memory(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_fapl_core(in_memory.get(), kIncrement, false);
+  const Handle file(H5Fcreate(kSeries, H5F_ACC_TRUNC, H5P_DEFAULT, in_memory.get()), H5Fclose);
+  const auto failed = [] { return fail("HDF5 cannot encode the results", ENOMEM); };
+  if (!file.good() || !put_series(file.get(), "queue_most", of.queue_most) ||
+      !put_series(file.get(), "queue_mean", of.queue_mean) ||
+      !put_series(file.get(), "goodput", of.goodput) || !put_flows(file.get(), of) ||
+      !put_loops(file.get(), of) || H5Fflush(file.get(), H5F_SCOPE_GLOBAL) < 0)
+    return failed();
+  const ssize_t size = H5Fget_file_image(file.get(), nullptr, 0);
+  if (size < 0) return failed();
+  std::string bytes(static_cast<size_t>(size), '\0');
+  if (H5Fget_file_image(file.get(), bytes.data(), bytes.size()) != size) return failed();
+  return bytes;
 }
 
 Result<std::string> read_text(const fs::path& path) {
@@ -182,7 +228,10 @@ bool get_series(hid_t file, const char* name, Series& out) {
   if (!all.empty() && H5Dread(set.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, all.data()) < 0)
     return false;
   out.unit = get_text(set.get(), "unit");
-  std::istringstream names{get_text(set.get(), "names")};
+  std::string text;
+  for (size_t part = 0; H5Aexists(set.get(), names_attribute(part).c_str()) > 0; ++part)
+    text += get_text(set.get(), names_attribute(part).c_str());
+  std::istringstream names{text};
   for (std::string line; std::getline(names, line);) out.names.push_back(line);
   out.values.assign(size[0], {});
   for (size_t column = 0; column < size[0]; ++column) {
@@ -239,7 +288,7 @@ Status write_results(const std::string& folder, const Scenario& scenario, const 
                      const Measurements& of) {
   ROCI_TRY(make_folder(folder));
   const fs::path path(folder);
-  ROCI_TRY(write_text(path / kSummary, of.summary.dump(2) + "\n"));
+  ROCI_TRY(write_text(path / kSummary, json_text(of.summary) + "\n"));
   nlohmann::ordered_json run = {{"name", info.name},
                                 {"file", scenario.file},
                                 {"about", scenario.about},
@@ -252,16 +301,10 @@ Status write_results(const std::string& folder, const Scenario& scenario, const 
                                 {"bin_ns", of.bin.count()},
                                 {"mode", of.real ? "real" : "virtual"}};
   if (of.real) put_real(run, *of.real);
-  ROCI_TRY(write_text(path / kRun, run.dump(2) + "\n"));
-  const std::string file_name = (path / kSeries).string();
-  const std::lock_guard lock(hdf5);
-  const Handle file(H5Fcreate(file_name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
-  if (!file.good() || !put_series(file.get(), "queue_most", of.queue_most) ||
-      !put_series(file.get(), "queue_mean", of.queue_mean) ||
-      !put_series(file.get(), "goodput", of.goodput) || !put_flows(file.get(), of) ||
-      !put_loops(file.get(), of))
-    return fail("'" + file_name + "' cannot be written");
-  return {};
+  ROCI_TRY(write_text(path / kRun, json_text(run) + "\n"));
+  auto series = series_file(of);
+  if (!series) return fail(series.error().within((path / kSeries).string()));
+  return write_text(path / kSeries, *series);
 }
 
 Result<nlohmann::ordered_json> read_files(const std::string& folder) {

@@ -20,24 +20,27 @@ constexpr std::array<uint64_t, 9> kSizeEnds = {3'000,     10'000,     30'000,
 // Rounded values are identical on all machines, and readable.
 double rounded(double value) { return to_digits(value, 6); }
 
+// `sorted` must not be empty.
 double percentile(const std::vector<double>& sorted, double part) {
-  if (sorted.empty()) return 0;
   return sorted[static_cast<size_t>(part * static_cast<double>(sorted.size() - 1))];
 }
 
+// Without values only the count: a claim about a percentile of no values must not hold.
 Json percentiles(std::vector<double> values) {
+  if (values.empty()) return {{"count", 0}};
   std::ranges::sort(values);
   double sum = 0;
   for (const double value : values) sum += value;
   return {{"count", values.size()},
-          {"mean", values.empty() ? 0 : rounded(sum / static_cast<double>(values.size()))},
+          {"mean", rounded(sum / static_cast<double>(values.size()))},
           {"p50", rounded(percentile(values, 0.5))},
           {"p95", rounded(percentile(values, 0.95))},
           {"p99", rounded(percentile(values, 0.99))},
-          {"most", values.empty() ? 0 : rounded(values.back())}};
+          {"most", rounded(values.back())}};
 }
 
 Json percentiles(const Histogram& histogram) {
+  if (histogram.count() == 0) return {{"count", 0}};
   return {{"mean", rounded(histogram.mean())},
           {"p50", histogram.at(0.5)},
           {"p95", histogram.at(0.95)},

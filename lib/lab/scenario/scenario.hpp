@@ -69,6 +69,19 @@ struct FaultSpec {
   Nanos from{0}, until = kNever;
   bool down = false;
   SimFaults faults;
+
+  // Whether the frames of a direction are subject to `faults`.
+  [[nodiscard]] bool affects(SimLink::Direction of) const {
+    return (!direction || *direction == of) &&
+           (faults.loss > 0 || faults.duplication > 0 || faults.reordering > 0 || faults.corruption > 0 ||
+            faults.marking > 0);
+  }
+  // Whether both would set the faults of the same frames.
+  [[nodiscard]] bool conflicts_with(const FaultSpec& other) const {
+    const auto both = [&](SimLink::Direction of) { return affects(of) && other.affects(of); };
+    return cable == other.cable && from < other.until && other.from < until &&
+           (both(SimLink::kAToB) || both(SimLink::kBToA));
+  }
 };
 
 // Cable that is real when the scenario runs in real time: its ends are DPDK ports that the user has connected.

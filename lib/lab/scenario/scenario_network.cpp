@@ -1,6 +1,9 @@
 // Network of a scenario file: topology, hosts, switches.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <map>
+#include <utility>
 
 #include "device/config/device_config.hpp"
 #include "lab/results/ideal_time.hpp"
@@ -55,20 +58,31 @@ Status read_graph(ConfigNode& node, Topology& topology, const CableSpec& usual) 
 // Longest base RTT of any two hosts.
 Nanos longest_rtt(const Scenario& scenario) {
   const Topology& topology = scenario.topology;
-  // Host with the longest cable, at each switch.
-  std::vector<std::optional<uint32_t>> farthest(topology.switches.size());
+  // The two hosts with the slowest or longest cables, at each switch.
+  std::vector<std::array<std::optional<uint32_t>, 2>> farthest(topology.switches.size());
+  const auto distance = [&](uint32_t host) { return base_rtt(scenario, host, host); };  // twice its cable
   for (uint32_t host = 0; host < topology.hosts.size(); ++host) {
-    std::optional<uint32_t>& at = farthest[topology.hosts[host].at];
-    const auto delay = [&](uint32_t of) { return topology.cables[topology.hosts[of].cable].spec.delay; };
-    if (!at || delay(host) > delay(*at)) at = host;
+    auto& [first, second] = farthest[topology.hosts[host].at];
+    if (!first || distance(host) > distance(*first)) {
+      second = std::exchange(first, host);
+    } else if (!second || distance(host) > distance(*second)) {
+      second = host;
+    }
   }
   Nanos longest{0};
   for (const auto& from : farthest) {
     for (const auto& to : farthest) {
-      if (from && to) longest = std::max(longest, base_rtt(scenario, *from, *to));
+      const std::optional<uint32_t>& other = &from == &to ? to[1] : to[0];
+      if (from[0] && other) longest = std::max(longest, base_rtt(scenario, *from[0], *other));
     }
   }
   return longest;
+}
+
+// Size of the MAC table of a switch if the file does not specify it: each port has one host or switch.
+uint32_t mac_table_size_for(size_t ports) {
+  return static_cast<uint32_t>(
+      std::clamp<size_t>(std::bit_ceil(4 * ports), 64, SwitchConfig{}.mac_table_size));
 }
 
 // The key `by_rate`: classes of the ports with a rate.
@@ -176,8 +190,11 @@ Status read_switches(ConfigNode& root, Scenario& scenario) {
     const TopologySwitch& of = topology.switches[s];
     SwitchConfig config = usual;
     config.name = of.name;
-    config.seed = scenario.seed * 4096 + s;
-    config.telemetry.switch_id += s;  // the file specifies that of the first switch
+    if (config.mac_table_size == SwitchConfig{}.mac_table_size)
+      config.mac_table_size = mac_table_size_for(of.cables.size());
+    config.seed = usual.seed * 4096 + s;
+    if (config.ecmp_seed) *config.ecmp_seed += s;  // equal hashes would use a part of the paths only
+    config.telemetry.switch_id += s;               // the file specifies that of the first switch
     if (topology.switches.size() > 1 && of.hosts > 0)
       config.interfaces.push_back({.name = "edge", .vlan = kDefaultVlan, .addresses = {topology.gateway(s)}});
     for (uint32_t p = 0; p < of.cables.size(); ++p) {

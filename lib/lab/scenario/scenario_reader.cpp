@@ -44,7 +44,8 @@ Status read_all(ConfigNode& root, Scenario& scenario) {
   if (scenario.settle < Nanos{0} || scenario.settle >= scenario.duration)
     return root.error("settle", "must be less than duration");
   ROCI_TRY(root.optional("sample", scenario.sample));
-  if (scenario.sample < 100ns) return root.error("sample", "must be at least 100 ns");
+  if (scenario.sample < 100ns || scenario.sample > kMaxRun)
+    return root.error("sample", "must be 100 ns to 1 h");
   ROCI_TRY(root.optional("payload", scenario.payload, one_of<bool>({{"carried", true}, {"absent", false}})));
   ROCI_TRY(read_topology(root, scenario.topology));
   ROCI_TRY(read_hosts(root, scenario));

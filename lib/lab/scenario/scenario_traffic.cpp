@@ -9,6 +9,7 @@ namespace roci::lab {
 namespace {
 
 constexpr uint64_t kMaxMessage = 1ULL << 30;
+constexpr Nanos kMaxOffset = 3600s;
 
 // Adds the hosts named by "h3", "h0-h15" or "all".
 Status add_hosts(const Topology& topology, const std::string& text, std::vector<uint32_t>& out) {
@@ -84,23 +85,29 @@ Status read_size(ConfigNode& node, const std::string& folder, TrafficSpec& spec)
   return {};
 }
 
+Status read_offset(ConfigNode& node, const char* key, Nanos& out) {
+  ROCI_TRY(node.optional(key, out));
+  if (out < Nanos{0} || out > kMaxOffset) return node.error(key, "must be 0 to 1 h");
+  return {};
+}
+
 Status read_arrivals(ConfigNode& node, TrafficSpec& spec) {
   using Arrivals = TrafficSpec::Arrivals;
   ROCI_TRY(node.optional("arrivals", spec.arrivals,
                          one_of<Arrivals>({{"at_once", Arrivals::kAtOnce},
                                            {"poisson", Arrivals::kPoisson},
                                            {"closed_loop", Arrivals::kClosedLoop}})));
-  ROCI_TRY(node.optional("start", spec.start));
+  ROCI_TRY(read_offset(node, "start", spec.start));
   ROCI_TRY(node.optional("stop", spec.stop));
   if (spec.stop <= spec.start) return node.error("stop", "must come after start");
   if (spec.arrivals == Arrivals::kAtOnce) {
     ROCI_TRY(node.optional("flows", spec.flows, integer_in<uint32_t>(1, 1U << 20)));
-    return node.optional("stagger", spec.stagger);
+    return read_offset(node, "stagger", spec.stagger);
   }
   if (spec.unlimited) return node.error("size", "unlimited requires arrivals: at_once");
   if (spec.arrivals == Arrivals::kClosedLoop) {
     ROCI_TRY(node.optional("depth", spec.depth, integer_in<uint32_t>(1, 256)));
-    ROCI_TRY(node.optional("think", spec.think));
+    ROCI_TRY(read_offset(node, "think", spec.think));
     return node.optional("read_share", spec.read_share, number_in(0, 1));
   }
   ROCI_TRY(node.required("load", spec.load, number_in(1e-6, 2)));
@@ -158,9 +165,16 @@ Status read_generated(ConfigNode& node, const Scenario& scenario, const std::str
   if (spec.degree > spec.from.size())
     return node.error("degree", "is " + std::to_string(spec.degree) + "; at most the number of senders, " +
                                     std::to_string(spec.from.size()) + ", is allowed");
-  if (spec.to.size() == 1 &&
-      std::ranges::count(spec.from, spec.to[0]) == static_cast<std::ptrdiff_t>(spec.from.size()))
+  const auto is_receiver = [&](uint32_t host) { return host == spec.to[0]; };
+  if (std::ranges::all_of(spec.to, is_receiver) && std::ranges::all_of(spec.from, is_receiver))
     return node.error("to", "the only receiver is also the only sender");
+  for (size_t i = 0; spec.pattern == Pattern::kPairs && i < spec.from.size(); ++i) {
+    if (spec.from[i] == spec.to[i])
+      return node.error("to", "'" + scenario.topology.hosts[spec.to[i]].name + "' would send to itself");
+  }
+  if (spec.arrivals == TrafficSpec::Arrivals::kClosedLoop && spec.size.largest() > kMaxMessage)
+    return node.error(node.has("size") ? "size" : "distribution",
+                      "messages of a closed loop must have at most 1 GiB");
   return {};
 }
 
@@ -230,6 +244,8 @@ Status read_faults(ConfigNode& root, Scenario& scenario) {
     ROCI_TRY(node.optional("until", fault.until));
     if (fault.until <= fault.from) return node.error("until", "must come after from");
     ROCI_TRY(node.optional("down", fault.down));
+    if (fault.down && one_way)
+      return node.error("one_way", "cannot be combined with down, which affects both directions");
     const auto part = number_in(0, 1);
     ROCI_TRY(node.optional("loss", fault.faults.loss, part));
     ROCI_TRY(node.optional("duplication", fault.faults.duplication, part));
@@ -239,6 +255,11 @@ Status read_faults(ConfigNode& root, Scenario& scenario) {
     ROCI_TRY(node.optional("marking", fault.faults.marking, part));
     if (fault.faults.corruption > 0 && !scenario.payload)
       return node.error("corruption", "requires payload: carried; otherwise corruption has no effect");
+    for (const FaultSpec& other : scenario.faults) {
+      if (fault.conflicts_with(other))
+        return node.error("overlaps faults[" + std::to_string(&other - scenario.faults.data()) +
+                          "] on the same link; use consecutive intervals");
+    }
     scenario.faults.push_back(fault);
     return {};
   });

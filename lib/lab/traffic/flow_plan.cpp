@@ -17,6 +17,10 @@ void shuffle(std::vector<uint32_t>& values, Rng& rng) {
   for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[rng.below(i)]);
 }
 
+Status too_many_flows(const TrafficSpec& spec) {
+  return fail("traffic '" + spec.name + "' exceeds " + std::to_string(kMaxFlows) + " flows");
+}
+
 std::vector<Pair> pairs_of(const TrafficSpec& spec, Rng& rng) {
   using Pattern = TrafficSpec::Pattern;
   std::vector<Pair> pairs;
@@ -33,13 +37,12 @@ std::vector<Pair> pairs_of(const TrafficSpec& spec, Rng& rng) {
       break;
     case Pattern::kPermutation: {
       std::vector<uint32_t> to = spec.to;
-      to.resize(spec.from.size(), 0);
-      for (size_t i = spec.to.size(); i < to.size(); ++i) to[i] = spec.to[i % spec.to.size()];
+      for (size_t i = to.size(); i < spec.from.size(); ++i) to.push_back(spec.to[i % spec.to.size()]);
       shuffle(to, rng);
       // A sender that has drawn itself swaps receivers with the next sender.
-      for (size_t i = 0; i < to.size(); ++i)
+      for (size_t i = 0; i < spec.from.size(); ++i)
         if (to[i] == spec.from[i]) std::swap(to[i], to[(i + 1) % to.size()]);
-      for (size_t i = 0; i < to.size(); ++i)
+      for (size_t i = 0; i < spec.from.size(); ++i)
         if (to[i] != spec.from[i]) pairs.emplace_back(spec.from[i], to[i]);
       break;
     }
@@ -49,16 +52,24 @@ std::vector<Pair> pairs_of(const TrafficSpec& spec, Rng& rng) {
   return pairs;
 }
 
-void plan_at_once(const Scenario& scenario, uint32_t number, Rng& rng, TrafficPlan& plan) {
+Status plan_at_once(const Scenario& scenario, uint32_t number, Rng& rng, TrafficPlan& plan) {
   const TrafficSpec& spec = scenario.traffic[number];
+  const std::vector<Pair> pairs = pairs_of(spec, rng);
+  if (pairs.empty()) return fail("traffic '" + spec.name + "' has no flow: each sender is its own receiver");
+  if ((kMaxFlows - plan.flows.size()) / spec.flows < pairs.size()) return too_many_flows(spec);
+  constexpr Nanos kLatest = 24h * 365;
+  if (spec.stagger > kLatest / static_cast<int64_t>(pairs.size()))
+    return fail("traffic '" + spec.name + "': stagger is too long for " + std::to_string(pairs.size()) +
+                " pairs");
   Nanos start = spec.start;
-  for (const auto& [from, to] : pairs_of(spec, rng)) {
+  for (const auto& [from, to] : pairs) {
     for (uint32_t i = 0; i < spec.flows; ++i) {
       plan.flows.push_back({number, from, to, start,
                             spec.unlimited ? FlowPlan::kUnlimited : spec.size.draw(rng), spec.operation});
     }
     start += spec.stagger;
   }
+  return {};
 }
 
 // Draws one of `hosts` except `but`.
@@ -73,8 +84,7 @@ double exponential(Rng& rng, double mean) { return -mean * std::log(1 - rng.unit
 
 Status plan_listed(const Scenario& scenario, uint32_t number, TrafficPlan& plan) {
   const TrafficSpec& spec = scenario.traffic[number];
-  if (plan.flows.size() + spec.list.size() > kMaxFlows)
-    return fail("traffic '" + spec.name + "' exceeds " + std::to_string(kMaxFlows) + " flows");
+  if (plan.flows.size() + spec.list.size() > kMaxFlows) return too_many_flows(spec);
   for (const ListedFlow& flow : spec.list)
     plan.flows.push_back({number, flow.from, flow.to, flow.start, flow.bytes, spec.operation});
   return {};
@@ -89,8 +99,7 @@ Status plan_poisson(const Scenario& scenario, uint32_t number, Rng& rng, Traffic
   const double mean_bits = spec.size.mean() * 8;
   const Nanos end = std::min(spec.stop, scenario.duration);
   const auto add = [&](uint32_t from, uint32_t to, double at) -> Status {
-    if (plan.flows.size() >= kMaxFlows)
-      return fail("traffic '" + spec.name + "' exceeds " + std::to_string(kMaxFlows) + " flows");
+    if (plan.flows.size() >= kMaxFlows) return too_many_flows(spec);
     plan.flows.push_back(
         {number, from, to, Nanos{static_cast<int64_t>(at)}, spec.size.draw(rng), spec.operation});
     return {};
@@ -111,7 +120,7 @@ Status plan_poisson(const Scenario& scenario, uint32_t number, Rng& rng, Traffic
     return {};
   }
   for (const uint32_t from : spec.from) {
-    if (spec.to.size() == 1 && spec.to[0] == from) continue;
+    if (std::ranges::all_of(spec.to, [&](uint32_t to) { return to == from; })) continue;
     const double mean_gap = mean_bits / (rate_of(from) * spec.load) * 1e9;
     for (double at = static_cast<double>(spec.start.count()) + exponential(rng, mean_gap);
          at < static_cast<double>(end.count()); at += exponential(rng, mean_gap))
@@ -122,6 +131,13 @@ Status plan_poisson(const Scenario& scenario, uint32_t number, Rng& rng, Traffic
 
 }  // namespace
 
+uint64_t TrafficPlan::busy_hosts() const {
+  std::vector<bool> busy(kMaxHosts);
+  for (const FlowPlan& flow : flows) busy[flow.from] = busy[flow.to] = true;
+  for (const LoopPlan& loop : loops) busy[loop.from] = busy[loop.to] = true;
+  return static_cast<uint64_t>(std::ranges::count(busy, true));
+}
+
 Result<TrafficPlan> plan_traffic(const Scenario& scenario) {
   TrafficPlan plan;
   Rng rng{scenario.seed};
@@ -130,7 +146,7 @@ Result<TrafficPlan> plan_traffic(const Scenario& scenario) {
     const TrafficSpec& spec = scenario.traffic[number];
     switch (spec.arrivals) {
       case TrafficSpec::Arrivals::kAtOnce:
-        plan_at_once(scenario, number, own, plan);
+        ROCI_TRY(plan_at_once(scenario, number, own, plan));
         break;
       case TrafficSpec::Arrivals::kPoisson:
         ROCI_TRY(plan_poisson(scenario, number, own, plan));

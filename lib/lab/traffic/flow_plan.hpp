@@ -29,6 +29,9 @@ struct LoopPlan {
 struct TrafficPlan {
   std::vector<FlowPlan> flows;  // in order of start time
   std::vector<LoopPlan> loops;
+
+  // Number of hosts that send or receive.
+  [[nodiscard]] uint64_t busy_hosts() const;
 };
 
 // Fails if the plan would have more flows than memory permits.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace roci::lab {
 namespace {
@@ -10,6 +11,7 @@ namespace {
 constexpr uint64_t kReceive = 1ULL << 63;
 constexpr unsigned kSlotBits = 16;
 constexpr uint32_t kReceivesPosted = 4;
+constexpr uint32_t kMaxCompletions = 8192;
 
 }  // namespace
 
@@ -18,6 +20,7 @@ HostProgram::HostProgram(Device& device, CompletionQueue& cq, const MemoryRegion
 
 uint32_t HostProgram::add(Stream stream) {
   const auto number = static_cast<uint32_t>(streams_.size());
+  expect_completions(stream.depth);
   if (stream.result != nullptr && !stream.unlimited) ++busy_;
   if (stream.result != nullptr) {
     starts_.push({stream.start, number, 0});
@@ -31,7 +34,17 @@ uint32_t HostProgram::add(Stream stream) {
 
 void HostProgram::receive(QueuePair& qp, uint32_t length) {
   receivers_.push_back({&qp, length});
+  expect_completions(kReceivesPosted);
   for (uint32_t i = 0; i < kReceivesPosted; ++i) post_receive(static_cast<uint32_t>(receivers_.size() - 1));
+}
+
+void HostProgram::expect_completions(uint32_t count) {
+  expected_ += count;
+  const auto needed = static_cast<uint32_t>(std::bit_ceil(std::min<uint64_t>(expected_, kMaxCompletions)));
+  if (needed <= capacity_) return;
+  capacity_ = needed;
+  if (Status resized = cq_.resize(static_cast<int>(needed)); !resized && error_.empty())
+    error_ = device_.name() + ": " + resized.error().message;
 }
 
 void HostProgram::post_receive(uint32_t number) {
@@ -144,6 +157,8 @@ void HostProgram::completed(const ibv_wc& wc, Nanos now) {
 void HostProgram::end_flow(Stream& stream, Nanos now, bool failed) {
   if (stream.over) return;
   stream.over = true;
+  // A failed flow may have completions that were not polled.
+  if (!failed) expected_ -= stream.depth;
   if (!stream.unlimited) --busy_;
   stream.result->end = now - origin_;
   stream.result->failed = failed;

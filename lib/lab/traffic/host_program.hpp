@@ -57,6 +57,9 @@ struct Stream {
 
 class HostProgram {
  public:
+  // Capacity of a new host's completion queue; streams and receivers enlarge it.
+  static constexpr int kFirstCompletions = 64;
+
   // `memory` must hold one message. Results are relative to the time of set_origin().
   HostProgram(Device& device, CompletionQueue& cq, const MemoryRegion& memory);
 
@@ -119,6 +122,8 @@ class HostProgram {
   void begin_message(uint32_t number, uint32_t slot, Nanos now);
   bool post(uint32_t number, uint32_t slot, ibv_wr_opcode opcode, uint64_t bytes);
   void post_receive(uint32_t number);
+  // Enlarges the completion queue for `count` more completions.
+  void expect_completions(uint32_t count);
   void completed(const ibv_wc& wc, Nanos now);
   void end_flow(Stream& stream, Nanos now, bool failed);
 
@@ -136,6 +141,8 @@ class HostProgram {
   std::priority_queue<Start, std::vector<Start>, std::greater<>> starts_;
   std::vector<LoopResult> loop_results_;
   uint32_t busy_ = 0;
+  uint64_t expected_ = 0;                  // maximum number of pending completions
+  uint32_t capacity_ = kFirstCompletions;  // of the completion queue
   std::string error_;
   StartPoller start_poller_{*this};
   CompletionPoller completion_poller_{*this};

@@ -1,7 +1,6 @@
 #include "port/neighbors/neighbor_table.hpp"
 
 #include <algorithm>
-#include <bit>
 
 namespace roci {
 
@@ -10,8 +9,7 @@ std::string_view neighbor_state_name(NeighborState state) {
   return kNames[static_cast<unsigned>(state)];
 }
 
-NeighborTable::NeighborTable(uint32_t capacity)
-    : slots_(std::max(capacity, 1U) + 1), buckets_(std::bit_ceil(2 * std::max(capacity, 1U)), kNone) {}
+NeighborTable::NeighborTable(uint32_t capacity) : capacity_(std::max(capacity, 1U)) {}
 
 Neighbor* NeighborTable::find(const IpAddress& address) {
   for (uint32_t i = bucket_of(address); i != kNone; i = slots_[i].next_in_bucket_) {
@@ -25,6 +23,8 @@ Neighbor* NeighborTable::insert(const IpAddress& address) {
   if (used_ < capacity()) {
     index = ++used_;
     ++size_;
+    slots_.emplace_back();
+    if (2 * size_t{used_} > buckets_.size()) double_buckets();
   } else {
     index = slots_[kNone].newer_;  // after the head: the oldest
     if (index == kNone) return nullptr;
@@ -37,21 +37,21 @@ Neighbor* NeighborTable::insert(const IpAddress& address) {
   entry.index_ = index;
   entry.address = address;
   entry.version = version;
-  uint32_t& bucket = bucket_of(address);
-  entry.next_in_bucket_ = bucket;
-  bucket = index;
+  add_to_bucket(entry);
   link_newest(entry);
   return &entry;
 }
 
-void NeighborTable::grow() {
-  slots_.resize(2 * slots_.size());
-  buckets_.assign(std::bit_ceil(2 * capacity()), kNone);
-  for (uint32_t index = 1; index <= used_; ++index) {
-    uint32_t& bucket = bucket_of(slots_[index].address);
-    slots_[index].next_in_bucket_ = bucket;
-    bucket = index;
-  }
+void NeighborTable::add_to_bucket(Neighbor& entry) {
+  uint32_t& bucket = bucket_of(entry.address);
+  entry.next_in_bucket_ = bucket;
+  bucket = entry.index_;
+}
+
+// The newest slot is not in a chain yet.
+void NeighborTable::double_buckets() {
+  buckets_.assign(2 * buckets_.size(), kNone);
+  for (uint32_t index = 1; index < used_; ++index) add_to_bucket(slots_[index]);
 }
 
 void NeighborTable::touch(Neighbor& entry) {

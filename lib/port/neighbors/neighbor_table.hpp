@@ -1,5 +1,5 @@
-// Storage of a neighbor cache: entries with stable addresses, found by IP address. A full table evicts the least
-// recently used entry that has no NeighborRef.
+// Storage of a neighbor cache: entries with stable addresses, found by IP address. Memory grows with the number of
+// entries. A full table evicts the least recently used entry that has no NeighborRef.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,7 @@ struct Neighbor {
 
 class NeighborTable {
  public:
-  // `capacity` entries, at least 1; only grow() adds more.
+  // At most `capacity` entries, at least 1; grow() raises the limit.
   explicit NeighborTable(uint32_t capacity);
 
   [[nodiscard]] Neighbor* find(const IpAddress& address);
@@ -79,9 +79,8 @@ class NeighborTable {
     const uint32_t oldest = used_ < capacity() ? kNone : slots_[kNone].newer_;
     return oldest == kNone ? nullptr : &slots_[oldest];
   }
-  // Doubles the capacity; entries keep their addresses. Only for
-  // entries that the owner holds, not for received messages.
-  void grow();
+  // Doubles the capacity. Only for entries that the owner holds, not for received messages.
+  void grow() { capacity_ *= 2; }
   // Marks the entry as most recently used.
   void touch(Neighbor& entry);
   // The entry is never evicted from now on.
@@ -92,7 +91,7 @@ class NeighborTable {
   [[nodiscard]] uint32_t size() const { return size_; }
   // Entries that find() compares in the worst case.
   [[nodiscard]] uint32_t longest_chain() const;
-  [[nodiscard]] uint32_t capacity() const { return static_cast<uint32_t>(slots_.size()) - 1; }
+  [[nodiscard]] uint32_t capacity() const { return capacity_; }
   template <class Visit>
   void for_each(Visit visit) {
     for (size_t i = 1; i <= used_; ++i) {
@@ -108,11 +107,14 @@ class NeighborTable {
   void link_newest(Neighbor& entry);
   void unlink(Neighbor& entry);
   void remove_from_bucket(const Neighbor& entry);
+  void add_to_bucket(Neighbor& entry);
+  void double_buckets();
 
   const AddressHash hash_;
-  std::deque<Neighbor> slots_;
-  std::vector<uint32_t> buckets_;  // first slot of each chain; a power of two
-  uint32_t used_ = 0;              // slots 1 to used_ have been used
+  uint32_t capacity_;
+  std::deque<Neighbor> slots_{1};                // the head, and an entry per slot that has been used
+  std::vector<uint32_t> buckets_{kNone, kNone};  // first slot of each chain; a power of two
+  uint32_t used_ = 0;                            // slots 1 to used_ have been used
   uint32_t size_ = 0;
 };
 

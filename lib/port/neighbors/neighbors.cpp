@@ -3,6 +3,7 @@
 #include <rte_mbuf.h>
 
 #include <algorithm>
+#include <array>
 
 namespace roci {
 namespace {
@@ -50,7 +51,6 @@ Neighbors::Neighbors(NeighborConfig config, FrameSink& sink)
       table_(config_.capacity +
              static_cast<uint32_t>(config_.addresses.size() + config_.static_entries.size())),
       pending_(config_.requesters, 0),
-      scratch_(kMaxEcho),
       solicitation_limit_(config_.solicitations_per_second),
       reply_limit_(config_.replies_per_second) {}
 
@@ -425,8 +425,9 @@ bool Neighbors::handle(const FrameView& view, const rte_mbuf* frame, Nanos now) 
       return false;
   }
   if (!is_local_target(view)) return false;
+  std::array<uint8_t, kMaxEcho> scratch;  // for a message in several segments
   const void* bytes =
-      length > scratch_.size() ? nullptr : rte_pktmbuf_read(frame, offset, length, scratch_.data());
+      length > scratch.size() ? nullptr : rte_pktmbuf_read(frame, offset, length, scratch.data());
   const std::span<const uint8_t> message(static_cast<const uint8_t*>(bytes), bytes == nullptr ? 0 : length);
   if (view.kind == FrameKind::kArp) {
     if (const auto arp = parse_arp(message)) {

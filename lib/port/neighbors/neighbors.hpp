@@ -198,7 +198,6 @@ class Neighbors {
   FrameSink& sink_;
   NeighborTable table_;
   std::vector<uint32_t> pending_;  // unanswered resolutions of each requester
-  std::vector<uint8_t> scratch_;   // for messages that arrive in several segments
   NeighborStats stats_;
   RateLimit solicitation_limit_;
   RateLimit reply_limit_;

@@ -114,6 +114,18 @@ TEST(NeighborTable, reference_prevents_eviction_until_it_is_released) {
   EXPECT_EQ(table.find(ip(1)), nullptr);
 }
 
+TEST(NeighborTable, entries_keep_their_addresses_while_the_table_grows) {
+  NeighborTable table(1000);
+  std::vector<Neighbor*> entries;
+  for (uint32_t i = 0; i < 1000; ++i) {
+    entries.push_back(table.insert(ip(i)));
+    ASSERT_LE(table.longest_chain(), 16U);
+  }
+  for (uint32_t i = 0; i < 1000; ++i) EXPECT_EQ(table.find(ip(i)), entries[i]);
+  EXPECT_EQ(table.capacity(), 1000U);
+  EXPECT_EQ(table.victim(), entries[0]);
+}
+
 // Senders of ARP requests choose their addresses. These have one bucket with the unkeyed hash.
 TEST(NeighborTable, addresses_with_one_unkeyed_hash_do_not_share_a_chain) {
   constexpr uint32_t kEntries = 1000, kBuckets = 2048;
