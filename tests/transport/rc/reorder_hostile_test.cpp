@@ -97,6 +97,29 @@ TEST_F(ReorderHostile, copies_of_one_packet_are_no_conflict) {
   EXPECT_EQ(received(), (std::vector<int>{10, 11}));
 }
 
+class ReorderOverflow : public CapabilityPeer {
+ protected:
+  static LoneHostOptions one_completion() {
+    LoneHostOptions o = options();
+    o.cq_entries = 1;
+    return o;
+  }
+  ReorderOverflow() : CapabilityPeer(one_completion()) { answer_its_request(); }
+};
+
+// The second of three packets that become due at once loses its completion.
+TEST_F(ReorderOverflow, buffered_packets_are_not_executed_in_the_error_state) {
+  for (uint64_t i = 0; i < 3; ++i) ASSERT_EQ(host.side.receive(i, LoneHost::kGuard + 64 * i, 64), 0);
+  for (const int ahead : {2, 1, 0}) {
+    Packet packet = host.request(Opcode::kRcSendOnly, ahead);
+    packet.with_payload(ByteVector(8, uint8_t{7}));
+    host.receive(packet);
+  }
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
+  EXPECT_EQ(host.side.memory[LoneHost::kGuard + 64], 7);
+  EXPECT_NE(host.side.memory[LoneHost::kGuard + 128], 7);
+}
+
 // Without payload, the bytes after the headers are undefined: they differ in each copy of a packet.
 class ReorderWithoutPayload : public CapabilityPeer {
  protected:
