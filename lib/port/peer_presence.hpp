@@ -16,6 +16,11 @@ struct PeerTime {
   Nanos lost{0};
   // When `lost` last increased; 0: never.
   Nanos lost_at{0};
+  // The part of `lost` in which the process did not run, and when that part last increased.
+  Nanos away{0};
+  Nanos away_at{0};
+  // The peer has read all frames that this port sent before this time.
+  Nanos read_until{0};
 };
 
 // One thread at a time: the thread that polls the port.

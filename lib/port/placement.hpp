@@ -37,8 +37,9 @@ class Placement {
 
   // Responder: permits `peer` to place WRITEs to `target` in the area. Returns at once if the grant already exists.
   virtual void grant(const MacAddress& peer, const Target& target, const Area& area) = 0;
-  // Responder: revokes all grants. No peer writes to the areas after it has returned. It waits at most 100 ms for a
-  // copy in progress: a process that is then still copying is stopped, and has already written.
+  // Responder: revokes all grants, and waits at most 100 ms for copies in progress. No peer writes to the areas after
+  // it has returned, with one exception: a requester that was stopped (SIGSTOP) during place() may write up to 1 MiB
+  // when it continues.
   virtual void revoke() = 0;
   // Requester: copies the pieces, `length` bytes in total, to `va` of the target. The last 8 bytes (the last byte, if
   // the end is not aligned) become visible after the others. Returns false if the peer has not granted placement or the

@@ -33,6 +33,8 @@ class PacketSink {
   virtual rte_mbuf* allocate_direct(const MacAddress& /*to*/, uint32_t /*bytes*/) { return allocate(); }
   // Takes ownership of a frame from allocate() or allocate_direct(). Always succeeds.
   virtual void send(rte_mbuf* frame) = 0;
+  // Counts bytes that the caller has transferred without a frame as sent.
+  virtual void count_bytes(uint64_t /*bytes*/) {}
 };
 
 class CompletionBatch;
@@ -42,6 +44,17 @@ enum class SendOutcome : uint8_t {
   kSent,
   kBackpressure,  // the sink had no buffer; retry later
   kAborted,       // the payload was not accessible; the buffer was freed
+};
+
+// Frames on their way to the port, in the order in which queue pairs sent them. Positions count modulo 2^16.
+struct UnsentFrames {
+  uint16_t passed = 0;  // the port has accepted the frames before this position
+  uint16_t end =
+      0;  // position after the last frame; `passed`: none waits, or the port has not accepted any lately
+  [[nodiscard]] bool any() const { return passed != end; }
+  [[nodiscard]] bool any_before(uint16_t position) const {
+    return any() && static_cast<int16_t>(static_cast<uint16_t>(passed - position)) < 0;
+  }
 };
 
 // Environment of one call into a queue pair. Created by the engine.
@@ -56,7 +69,7 @@ struct TransportContext {
   uint32_t flows = 0;                     // queue pairs of the host that received requests lately (FlowCount)
   const PacketHops* telemetry = nullptr;  // of the packets of this burst (FrameView::telemetry)
   bool frames_wait = false;               // the port has more frames that arrived before `now`
-  bool frames_unsent = false;             // staged frames wait for the port, which accepted others lately
+  UnsentFrames unsent{};                  // when the timers expire
   bool direct = false;                    // sink.allocate_direct() may differ from allocate()
   PeerActivity* peer_activity = nullptr;  // null: not known
   PeerPresence* peers = nullptr;          // state of peer processes, from the port; null: not known

@@ -70,6 +70,17 @@ TEST(Completion, channel_event_contains_the_queue_and_its_context) {
   EXPECT_FALSE(readable(channel->fd()));
 }
 
+// A program may exit with its last message, and no other thread would send the acknowledgment then.
+TEST(Completion, becomes_visible_after_the_acknowledgment_was_sent) {
+  LoneHost host;
+  ASSERT_EQ(host.side.receive(1, LoneHost::kGuard, 64), 0);
+  std::vector<size_t> visible;  // number of completions when each burst was sent
+  host.port().on_burst = [&] { visible.push_back(host.side.completions().size()); };
+  EXPECT_EQ(host.receive(host.request(Opcode::kRcSendOnly, 0, 64)), Lines{"RC_ACK 0 1f"});
+  EXPECT_EQ(visible, std::vector<size_t>{0});
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
+}
+
 TEST(Completion, overflow_moves_each_queue_pair_to_error_at_its_next_activity) {
   LoneHostOptions options;
   options.cq_entries = 1;

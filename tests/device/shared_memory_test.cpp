@@ -7,13 +7,16 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/rng.hpp"
 #include "port/dpdk/eal.hpp"
+#include "port/shm/shm_placement.hpp"
 #include "support/hosts/services.hpp"
 #include "support/hosts/shm_hosts.hpp"
 
@@ -37,7 +40,7 @@ class SharedMemory : public testing::TestWithParam<Kind> {
       ShmPortConfig port = shm_port_config(slot, 2);
       port.needs_icrc = GetParam().icrc;
       port.sender_placement = GetParam().places;
-      open_shm_host(host(slot), segment_, port, shm_device_config(slot), kMemory);
+      open_shm_host(host(slot), segment_, port, shm_device_config(slot), memory_);
       std::iota(host(slot).memory.begin(), host(slot).memory.end(), static_cast<uint8_t>(slot));
     }
     connect();
@@ -98,6 +101,8 @@ class SharedMemory : public testing::TestWithParam<Kind> {
   }
   uint64_t placed() const { return a_.counter("writes_placed"); }
   [[nodiscard]] bool places() const { return GetParam().places; }
+
+  size_t memory_ = kMemory;
 
   std::shared_ptr<ShmSegment> segment_;
   ShmHost a_, b_;
@@ -371,10 +376,196 @@ TEST_P(SharedMemory, write_by_iova_reaches_the_corresponding_offset) {
   region.reset();
 }
 
+class SharedMemoryPlaced : public SharedMemory {};
+
+// A WRITE that the sender places uses up as much of its turn as its packets would.
+TEST_P(SharedMemoryPlaced, placed_writes_of_a_queue_pair_take_several_turns) {
+  be_granted();
+  const uint64_t before = placed();
+  for (uint64_t id = 0; id < 60; ++id) ASSERT_EQ(write(id, 0, 256 * 1024, 0), 0);
+  a_.device->host().poll(now_);
+  EXPECT_LE(placed() - before, 1U);
+  run();
+  EXPECT_EQ(placed() - before, 60U);
+  EXPECT_EQ(a_.completions().size(), 60U);
+}
+
+// The first completion is lost that the completion queue has no space for; the queue pair is in the error state then.
+TEST_P(SharedMemoryPlaced, no_write_is_placed_after_a_completion_was_lost) {
+  constexpr uint64_t kEntries = 4;
+  const auto cq = must(a_.device->create_cq(kEntries));
+  ibv_qp_init_attr init{};
+  init.qp_type = IBV_QPT_RC;
+  init.cap = {
+      .max_send_wr = 64, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+  init.sq_sig_all = 1;
+  a_.qp = must(a_.pd->create_qp(&init, *cq, *cq));
+  b_.qp = create_rc(b_, 1);
+  connect_rc(a_, *a_.qp, b_, *b_.qp, 14);
+  ASSERT_EQ(write(0, 0, 8, 0), 0);
+  run();
+  ibv_wc wc{};
+  ASSERT_EQ(cq->poll(1, &wc), 1);
+  const uint64_t before = placed();
+  for (uint64_t id = 0; id < 32; ++id) ASSERT_EQ(write(id, 0, 8, 0), 0);
+  run();
+  EXPECT_EQ(placed() - before, kEntries + 1);
+  EXPECT_EQ(a_.qp->state(), IBV_QPS_ERR);
+  a_.qp.reset();
+}
+
+// Simulates a requester that was killed, or is stopped, while it copies: deregistration waits for it once.
+TEST_P(SharedMemoryPlaced, deregistration_waits_once_for_a_requester_that_stays_in_a_copy) {
+  segment_->grants(1, 0).placing.store(5);
+  for (const bool first : {true, false}) {
+    be_granted();
+    const auto begin = std::chrono::steady_clock::now();
+    b_.region.reset();
+    const auto took = std::chrono::steady_clock::now() - begin;
+    EXPECT_EQ(took >= 90ms, first);
+    b_.region = must(
+        b_.pd->register_memory(b_.memory.data(), kMemory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+  }
+  // The next owner of the slot copies nothing yet.
+  ShmPlacement next(segment_, 0, [](const MacAddress&) { return std::optional<uint32_t>{}; });
+  EXPECT_EQ(segment_->grants(1, 0).placing.load() % 2, 0U);
+}
+
+class SharedMemoryLarge : public SharedMemory {
+ protected:
+  SharedMemoryLarge() { memory_ = 17 << 20; }
+};
+
+// Longer than the part after which the grant is checked again. The last length is not placed.
+TEST_P(SharedMemoryLarge, long_writes_are_placed_in_parts) {
+  be_granted();
+  constexpr size_t kMiB = 1 << 20;
+  for (size_t i = 0; i < a_.memory.size(); ++i) a_.memory[i] = static_cast<uint8_t>(i * 7 + (i >> 12));
+  uint64_t id = 0;
+  for (const size_t length : {kMiB, kMiB + 4, kMiB + 8, kMiB + 9, 3 * kMiB + 5, 16 * kMiB, 16 * kMiB + 1}) {
+    const size_t half = length / 2 + 3;
+    std::array<ibv_sge, 3> pieces{a_.sge(5, 0), a_.sge(5, half), a_.sge(5 + half, length - half)};
+    ibv_send_wr wr{};
+    wr.wr_id = ++id;
+    wr.sg_list = pieces.data();
+    wr.num_sge = 3;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.wr.rdma.remote_addr = b_.address(11);
+    wr.wr.rdma.rkey = b_.region->rkey();
+    std::ranges::fill(b_.memory, uint8_t{0xee});
+    ASSERT_EQ(a_.qp->post_send(&wr, nullptr), 0);
+    expect_success({id});
+    EXPECT_TRUE(same(5, 11, length)) << length;
+    EXPECT_EQ(b_.memory[10], 0xee);
+    EXPECT_EQ(b_.memory[11 + length], 0xee) << length;
+  }
+  EXPECT_EQ(placed(), places() ? id - 1 : 0U);
+}
+
+constexpr Kind kPlacedBySender{"placed_by_sender", false, true};
+INSTANTIATE_TEST_SUITE_P(Kinds, SharedMemoryPlaced, testing::Values(kPlacedBySender),
+                         [](const auto& test) { return std::string{test.param.name}; });
+INSTANTIATE_TEST_SUITE_P(Kinds, SharedMemoryLarge, testing::Values(kPlacedBySender),
+                         [](const auto& test) { return std::string{test.param.name}; });
+
 INSTANTIATE_TEST_SUITE_P(Kinds, SharedMemory,
                          testing::Values(Kind{"with_icrc", true, false}, Kind{"without_icrc", false, false},
-                                         Kind{"placed_by_sender", false, true}),
+                                         kPlacedBySender),
                          [](const auto& test) { return std::string{test.param.name}; });
+
+// Hosts of one segment with several queue pairs.
+class SharedMemoryHosts : public testing::Test {
+ protected:
+  struct Connected {
+    std::unique_ptr<QueuePair> from, to;
+  };
+  void open(uint32_t count, ExtensionMode mode = ExtensionMode::kAuto) {
+    must(start_eal());
+    segment_ = must(ShmSegment::create());
+    hosts_.resize(count);
+    for (uint32_t slot = 0; slot < count; ++slot) {
+      DeviceConfig device = shm_device_config(slot);
+      device.extensions.mode = mode;
+      hosts_[slot] = std::make_unique<ShmHost>();
+      open_shm_host(*hosts_[slot], segment_, shm_port_config(slot, count), device, kMemory);
+    }
+  }
+  ShmHost& host(uint32_t slot) { return *hosts_[slot]; }
+  // A connection from slot 0.
+  Connected connect(uint32_t slot, uint8_t timeout) {
+    Connected out{create_rc(host(0), 64), create_rc(host(slot), 64)};
+    connect_rc(host(0), *out.from, host(slot), *out.to, timeout);
+    return out;
+  }
+  void poll(std::initializer_list<uint32_t> slots) {
+    for (const uint32_t slot : slots) host(slot).device->host().poll(now_);
+    now_ += 5us;
+  }
+
+  std::shared_ptr<ShmSegment> segment_;
+  std::vector<std::unique_ptr<ShmHost>> hosts_;
+  Nanos now_ = 1s;
+};
+
+// The peer runs and reads its frames, but at each expired time-out some frames of another queue pair are unread.
+TEST_F(SharedMemoryHosts, time_out_expires_while_frames_of_another_queue_pair_are_unread) {
+  for (const ExtensionMode mode : {ExtensionMode::kAuto, ExtensionMode::kOff}) {
+    SCOPED_TRACE(mode == ExtensionMode::kOff ? "without extensions" : "with extensions");
+    open(2, mode);
+    {
+      Connected silent = connect(1, 8), busy = connect(1, 8);
+      for (int i = 0; i < 2000; ++i) poll({0, 1});
+      silent.to.reset();
+      ASSERT_TRUE(post_rdma(host(0), *silent.from, host(1), IBV_WR_RDMA_WRITE, 100));
+      std::optional<ibv_wc_status> status;
+      uint64_t others = 0;
+      for (const Nanos end = now_ + 1s; now_ < end && !status;) {
+        // More than one burst of slot 1 is on the way.
+        while (post_rdma(host(0), *busy.from, host(1), IBV_WR_RDMA_WRITE, kMemory / 2)) {
+        }
+        poll({0});
+        poll({1});
+        for (const ibv_wc& wc : host(0).completions()) {
+          if (wc.qp_num == silent.from->qp_num()) {
+            status = wc.status;
+          } else {
+            ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+            ++others;
+          }
+        }
+      }
+      EXPECT_EQ(status, IBV_WC_RETRY_EXC_ERR);
+      EXPECT_GT(others, 10U);
+    }
+    hosts_.clear();
+  }
+}
+
+// Slot 2 does not poll, and its ring is full.
+TEST_F(SharedMemoryHosts, full_receiver_does_not_delay_requests_to_others) {
+  open(3);
+  {
+    const Connected to_1 = connect(1, 14);
+    std::vector<Connected> to_2;
+    for (int i = 0; i < 5; ++i) to_2.push_back(connect(2, 14));
+    for (int i = 0; i < 2000; ++i) poll({0, 1, 2});
+    for (const Connected& each : to_2) {
+      for (int i = 0; i < 4; ++i)
+        ASSERT_TRUE(post_rdma(host(0), *each.from, host(2), IBV_WR_RDMA_WRITE, kMemory / 2));
+    }
+    for (int i = 0; i < 200; ++i) poll({0, 1});
+    EXPECT_GT(host(0).shm->stats().tx_refused, 0U);
+    ASSERT_TRUE(post_rdma(host(0), *to_1.from, host(1), IBV_WR_RDMA_WRITE, 20'000));
+    for (int i = 0; i < 20; ++i) poll({0, 1});  // 0.1 ms
+    const auto done = host(0).completions();
+    ASSERT_EQ(done.size(), 1U);
+    EXPECT_EQ(done[0].qp_num, to_1.from->qp_num());
+    // The queue pairs share the ring of the slow receiver.
+    for (int i = 0; i < 20'000; ++i) poll({0, 2});
+    EXPECT_EQ(host(0).completions().size(), 5U * 4);
+  }
+  hosts_.clear();
+}
 
 }  // namespace
 }  // namespace roci::test

@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "base/rng.hpp"
 #include "device/worker_shape.hpp"
+#include "engine/worker/worker_token.hpp"
 #include "support/hosts/services.hpp"
 #include "support/ports/frames.hpp"
 
@@ -148,7 +151,8 @@ TEST_P(Workers, queue_pairs_are_distributed_evenly_and_found_by_number) {
   check();
 }
 
-// While a thread holds a worker's token, its queue pairs make no progress and all others do.
+// While a thread holds a worker's token, its queue pairs make no progress and others do: all of them, unless their
+// packets arrive in a receive queue of that worker.
 TEST_P(Workers, queue_pair_is_processed_only_by_its_worker) {
   TwoHostsOptions options = options_for(GetParam());
   options.poll_workers_apart = true;  // otherwise the host stays due while a worker is held
@@ -178,6 +182,7 @@ TEST_P(Workers, queue_pair_is_processed_only_by_its_worker) {
       if (GetParam().queues[0] == 1) {
         EXPECT_EQ(done, others);
       }
+      EXPECT_EQ(done > 0, others > 0);
       late = others - done;
     }
     hosts.run(1s);
@@ -349,6 +354,35 @@ TEST_F(WorkersRelayShared, frames_of_a_busy_relay_do_not_starve_those_of_another
   EXPECT_EQ(small, 10U);
 }
 
+// The port is full in each round, and the packet of one connection is lost. Its time-out counts from its transmission,
+// regardless of the frames that wait.
+TEST_F(WorkersRelayShared, lost_packet_is_retransmitted_while_the_port_is_full) {
+  for (const uint32_t worker : {0U, 1U}) {
+    SCOPED_TRACE(worker);
+    const auto busy = connect_at(0, 8);
+    const auto other = connect_at(worker, 1);
+    bool lost = false;
+    hosts_.watch = [&](const Packet& packet, char direction) {
+      const bool drops = direction == '>' && !lost && packet.bth.destination_qp == Qpn{other[0].b->qp_num()};
+      lost |= drops;
+      return SimVerdict{.drop = drops};
+    };
+    for (const Connection& connection : busy) {
+      for (uint64_t id = 0; id < 64; ++id) ASSERT_EQ(write(connection, id, 100'000), 0);  // 0.4 s in all
+    }
+    hosts_.run(5ms);
+    ASSERT_EQ(write(other[0], 1000, 64), 0);
+    hosts_.run(60ms);
+    const auto all = hosts_.a.completions();
+    EXPECT_TRUE(std::ranges::any_of(
+        all, [](const ibv_wc& wc) { return wc.wr_id == 1000 && wc.status == IBV_WC_SUCCESS; }));
+    EXPECT_TRUE(lost);
+    EXPECT_LT(all.size(), 8U * 64) << "the load ended before";
+    hosts_.run(1s);
+    hosts_.a.completions();
+  }
+}
+
 // The frames wait in the ring to the relay for much longer than the time-out.
 TEST_F(WorkersRelayShared, frames_that_wait_for_the_relay_use_up_no_retries) {
   hosts_.link().set_rate(SimLink::kAToB, BitsPerSec{100'000'000});
@@ -371,6 +405,31 @@ TEST(WorkersDestruction, host_can_be_destroyed_during_a_capability_exchange) {
   hosts.to_rts(hosts.a, hosts.b, 1, 2);
   hosts.run(1ms);
   EXPECT_GT(hosts.a.device->host().worker(0).peers().size(), 0U);
+}
+
+// Threads that wait for the token sleep. Poll loops wait for them, but not for ever.
+TEST(WorkersToken, poll_loop_gets_the_token_while_threads_always_wait_for_it) {
+  WorkerToken token;
+  std::atomic<bool> ends{false};
+  std::vector<std::thread> threads;
+  token.lock();  // all threads wait at the start
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      while (!ends) {
+        const std::scoped_lock guard(token);
+      }
+    });
+  }
+  token.unlock();
+  unsigned taken = 0;
+  for (uint32_t attempt = 0; attempt < 50'000'000 && taken < 3; ++attempt) {
+    if (!token.try_lock()) continue;
+    ++taken;
+    token.unlock();
+  }
+  ends = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(taken, 3U);
 }
 
 // Thousands of queue pairs: the tables grow, and each queue pair is found.

@@ -22,7 +22,7 @@ class Loopback {
   Loopback(const Loopback&) = delete;
   Loopback& operator=(const Loopback&) = delete;
 
-  // Takes ownership of a frame between queue pairs of this host. Senders stop while full().
+  // Takes ownership of a frame between queue pairs of this host. While full(), no sender starts a quantum of packets.
   void push(rte_mbuf* frame) { frames_.push(frame); }
   [[nodiscard]] bool full() const { return frames_.size() >= kMaxFrames; }
   [[nodiscard]] bool has_frames() const { return !frames_.empty(); }
@@ -46,9 +46,11 @@ class Loopback {
 
  private:
   static constexpr size_t kMaxFrames = 256;
+  // Packets of the quantum that fills the ring: at most 64 (`packets_per_turn`), acknowledgments and probes.
+  static constexpr size_t kMaxOverrun = 256;
   static constexpr size_t kMaxMulticasts = 256;
 
-  GrowingRing<rte_mbuf*> frames_{kMaxFrames};
+  GrowingRing<rte_mbuf*> frames_{kMaxFrames + kMaxOverrun};
   GrowingRing<rte_mbuf*> multicasts_{kMaxMulticasts};
 };
 

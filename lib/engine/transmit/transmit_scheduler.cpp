@@ -87,10 +87,10 @@ bool TransmitScheduler::may_acknowledge(TransportContext& context, AttachedQueue
 // Queue pairs for which the port has no space keep their place.
 void TransmitScheduler::send_acknowledgments(TransportContext& context) {
   uint32_t done = 0;
-  for (; done < acknowledging_count_ && !parts_.stage.blocked(); ++done) {
+  for (; done < acknowledging_count_ && !parts_.stage.port_blocked(); ++done) {
     AttachedQueuePair& qp = *acknowledging_[done];
     if (may_acknowledge(context, qp)) qp.core.acknowledge(context);
-    if (parts_.stage.blocked()) break;
+    if (parts_.stage.port_blocked()) break;
     qp.acknowledges_first = false;
   }
   const auto begin = acknowledging_.begin();
@@ -148,7 +148,7 @@ bool TransmitScheduler::serve_ready(TransportContext& context) {
   for (uint32_t i = 0; i < kTurnsAhead; ++i) fetch();
   const uint32_t quanta = std::max(1U, quanta_a_round_ / std::max(ready_.count, 1U));
   const bool more_than_a_round = ready_.count > kTurnsPerRound;
-  for (uint32_t turns = std::min(ready_.count, kTurnsPerRound); turns > 0 && !parts_.stage.blocked();
+  for (uint32_t turns = std::min(ready_.count, kTurnsPerRound); turns > 0 && !parts_.stage.port_blocked();
        --turns) {
     fetch();
     AttachedQueuePair& qp = *ready_.first;
@@ -156,8 +156,10 @@ bool TransmitScheduler::serve_ready(TransportContext& context) {
     if (stopped_ != 0 && pause_if_stopped(qp)) continue;
     worked |= serve(context, qp, quanta);
   }
+  if (refused_.count > 0) [[unlikely]]
+    return_refused();
   // If some queue pairs have not had their turn, there may be work although no served queue pair had any.
-  return worked || (more_than_a_round && !parts_.stage.blocked());
+  return worked || (more_than_a_round && !parts_.stage.port_blocked());
 }
 
 bool TransmitScheduler::serve(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta) {
@@ -183,12 +185,14 @@ bool TransmitScheduler::serve(TransportContext& context, AttachedQueuePair& qp, 
   if (stopped_to_ != 0) pause(qp, std::exchange(stopped_to_, uint8_t{0}) - 1U);
   const bool sent = parts_.counters.get(Counter::kTxFrames) != sent_before;
   if (more) {
-    // A queue pair that found the port full has not had its turn. At
-    // the end of the list it would find a full port in each round.
-    if (stage.blocked() && !sent && !qp.ready) {
-      link_first(qp, ready_);
-    } else {
+    // A queue pair that found the port or its receiver full has not had its turn. At
+    // the end of the list it would find the same in each round.
+    if (!stage.blocked() || sent || qp.ready) {
       make_ready(qp);
+    } else if (stage.receiver_full()) {
+      link(qp, refused_);
+    } else {
+      link_first(qp, ready_);
     }
   }
   if (waits_for_peer) {
@@ -197,6 +201,23 @@ bool TransmitScheduler::serve(TransportContext& context, AttachedQueuePair& qp, 
     set_timer(qp);
   }
   return sent || (more && !stage.blocked());
+}
+
+// Queue pairs whose receiver was full are first in the next round, in their order. If there are many, they are last, so
+// that other queue pairs have their turns.
+void TransmitScheduler::return_refused() {
+  QueuePairList& before = refused_.count <= kTurnsPerRound / 2 ? refused_ : ready_;
+  QueuePairList& behind = &before == &refused_ ? ready_ : refused_;
+  if (behind.count == 0) {
+    behind = before;
+  } else if (before.count > 0) {
+    before.last->next_ready = behind.first;
+    behind.first->previous_ready = before.last;
+    behind.first = before.first;
+    behind.count += before.count;
+  }
+  ready_ = behind;
+  refused_ = QueuePairList{};
 }
 
 // Returns whether the queue pair has more to send.

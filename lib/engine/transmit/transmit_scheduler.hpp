@@ -102,6 +102,7 @@ class TransmitScheduler final : public PathSource {
   bool take_rung();
   bool may_acknowledge(TransportContext& context, AttachedQueuePair& qp);
   void send_acknowledgments(TransportContext& context);
+  void return_refused();
   // Returns whether the queue pair has sent, or could continue.
   bool serve(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);
   bool transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);
@@ -136,6 +137,7 @@ class TransmitScheduler final : public PathSource {
   uint8_t stopped_to_ = 0;  // priority + 1 of the datagram that could not be sent; 0: none
 
   QueuePairList ready_;
+  QueuePairList refused_;  // served in this round, but their receivers were full
   std::array<QueuePairList, kPriorities> paused_queues_;
   std::array<AttachedQueuePair*, kAcknowledging> acknowledging_{};  // acknowledge_first()
   uint32_t acknowledging_count_ = 0;

@@ -13,7 +13,7 @@ TransmitStage::TransmitStage(const WorkerContext& context, uint32_t index, Worke
       outgoing_(handoff.outgoing()),
       relayed_(handoff.relayed()),
       shares_port_(outgoing_ != nullptr || !relayed_.empty()),
-      port_waits_(handoff.port_waits()),
+      port_state_(handoff.port_state()),
       loopback_(loopback),
       counters_(counters),
       own_mac_(context.port.mac().bits()),
@@ -34,6 +34,16 @@ void TransmitStage::begin_shared_round() {
   const uint32_t waiting = outgoing_->size();
   if (waiting < in_ring_) port_accepted_ = now_;
   in_ring_ = waiting;
+  follow_relay(static_cast<uint16_t>(passed_ - waiting));
+}
+
+// `left_ring`: frames that the relay has taken from the ring.
+void TransmitStage::follow_relay(uint16_t left_ring) {
+  const auto passed = static_cast<uint32_t>(port_state_.load(std::memory_order_relaxed) >> 1);
+  if (relay_waits() && static_cast<int32_t>(passed - relay_goal_) < 0) return;
+  relay_passed_ = relay_mark_;
+  relay_mark_ = left_ring;
+  relay_goal_ = passed + kRelayed;
 }
 
 bool TransmitStage::has_space() {
@@ -49,7 +59,7 @@ rte_mbuf* TransmitStage::allocate_direct(const MacAddress& to, uint32_t bytes) {
   if (buffer.outcome == PortQueue::DirectBuffer::Outcome::kUnavailable) return allocate();
   if (buffer.frame == nullptr) {
     flush();  // the staged frames may occupy the receiver's memory
-    blocked_ = true;
+    blocked_ = receiver_full_ = true;
   }
   return buffer.frame;
 }
@@ -118,6 +128,8 @@ bool TransmitStage::flush_staged() {
   std::move(staged_.begin() + taken, staged_.begin() + static_cast<ptrdiff_t>(staged_count_),
             staged_.begin());
   staged_count_ -= taken;
+  passed_ = static_cast<uint16_t>(passed_ + taken);
+  port_passed_ += taken;
   staged_first_ -= std::min<size_t>(staged_first_, taken);
   if (taken > 0 && in_ring_ == 0) port_accepted_ = now_;
   if (outgoing_ != nullptr) in_ring_ += taken;
@@ -144,6 +156,7 @@ bool TransmitStage::flush_direct() {
   std::copy(direct.begin() + taken, direct.begin() + static_cast<ptrdiff_t>(count),
             staged_.begin() + static_cast<ptrdiff_t>(others));
   staged_count_ = others + count - taken;
+  passed_ = static_cast<uint16_t>(passed_ + taken);
   return taken > 0;
 }
 

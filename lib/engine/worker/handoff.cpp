@@ -7,7 +7,7 @@ Handoff::Handoff(uint32_t workers, uint32_t queues)
       queues_(queues),
       inboxes_(size_t{workers} * workers),
       outgoing_(workers),
-      port_waits_(queues) {
+      port_states_(queues) {
   for (uint32_t from = 0; from < workers; ++from) {
     for (uint32_t to = 0; to < workers; ++to) {
       if (from != to) inboxes_[from * workers + to] = std::make_unique<FrameRing>(kRing);

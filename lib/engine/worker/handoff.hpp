@@ -47,14 +47,15 @@ class Handoff {
   // `from` must need a relay.
   [[nodiscard]] FrameRing& outgoing(uint32_t from) { return *outgoing_[from]; }
   [[nodiscard]] uint32_t relay_of(uint32_t worker) const { return worker % queues_; }
-  // Whether frames of a relay wait for its port queue: written by the relay, read by the workers that it relays for.
-  [[nodiscard]] std::atomic<bool>& port_waits(uint32_t relay) { return port_waits_[relay]; }
+  // State of a relay's port queue, written by the relay and read by the workers that it relays for. Bit 0: frames wait
+  // for the queue. The other bits: number of frames that it has accepted.
+  [[nodiscard]] std::atomic<uint64_t>& port_state(uint32_t relay) { return port_states_[relay]; }
 
  private:
   uint32_t workers_, queues_;
   std::vector<std::unique_ptr<FrameRing>> inboxes_;  // null from a worker to itself
   std::vector<std::unique_ptr<FrameRing>> outgoing_;
-  std::vector<std::atomic<bool>> port_waits_;  // per port queue
+  std::vector<std::atomic<uint64_t>> port_states_;  // per port queue
 };
 
 }  // namespace roci

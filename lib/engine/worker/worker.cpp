@@ -132,7 +132,7 @@ bool Worker::note_exits(TransportContext& context) {
 
 bool Worker::run_timers(TransportContext& context) {
   context.frames_wait = pipeline_->may_have_more();
-  context.frames_unsent = stage_.waits_for_port(context.now);
+  context.unsent = stage_.unsent(context.now);
   return scheduler_->run_timers(context);
 }
 

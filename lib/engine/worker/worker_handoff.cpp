@@ -11,7 +11,7 @@ WorkerHandoff::WorkerHandoff(Handoff& rings, uint32_t index, rte_mempool* pool, 
       pool_(pool),
       counters_(counters),
       outgoing_(rings.needs_relay(index) ? &rings.outgoing(index) : nullptr),
-      port_waits_(rings.port_waits(rings.relay_of(index))),
+      port_state_(rings.port_state(rings.relay_of(index))),
       outboxes_(rings.workers()) {
   for (uint32_t other = 0; other < rings.workers(); ++other) {
     if (other == index) continue;

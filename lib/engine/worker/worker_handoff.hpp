@@ -53,8 +53,8 @@ class WorkerHandoff {
   [[nodiscard]] FrameRing* outgoing() const { return outgoing_; }
   // Rings from the workers for which this worker is the relay.
   [[nodiscard]] std::span<FrameRing* const> relayed() const { return relayed_; }
-  // Handoff::port_waits() of this worker's port queue, or of its relay.
-  [[nodiscard]] std::atomic<bool>& port_waits() const { return port_waits_; }
+  // Handoff::port_state() of this worker's port queue, or of its relay.
+  [[nodiscard]] std::atomic<uint64_t>& port_state() const { return port_state_; }
   // Whether frames from other workers wait.
   [[nodiscard]] bool has_waiting() const;
 
@@ -77,7 +77,7 @@ class WorkerHandoff {
   rte_mempool* const pool_;
   Counters& counters_;
   FrameRing* outgoing_ = nullptr;
-  std::atomic<bool>& port_waits_;
+  std::atomic<uint64_t>& port_state_;
   std::vector<FrameRing*> inboxes_;
   std::vector<FrameRing*> relayed_;
   std::vector<Outbox> outboxes_;  // to each worker; the own one is unused

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 #include "base/os/waiting.hpp"
 
@@ -17,16 +18,22 @@ class WorkerToken {
     for (Backoff backoff; taken_.exchange(true, std::memory_order_acquire);) backoff.wait();
     wanted_.fetch_sub(1, std::memory_order_relaxed);
   }
-  // Called by poll loops; fails while another thread polls or the control path waits.
+  // Called by poll loops; fails while another thread polls or the control path waits. The control path sleeps while it
+  // waits, so after kCourtesy failures in a row the token is taken if it is free.
   bool try_lock() {
-    if (wanted_.load(std::memory_order_relaxed) > 0) return false;
+    if (wanted_.load(std::memory_order_relaxed) > 0 &&
+        refused_.fetch_add(1, std::memory_order_relaxed) % kCourtesy != kCourtesy - 1)
+      return false;
     return !taken_.exchange(true, std::memory_order_acquire);
   }
   void unlock() { taken_.store(false, std::memory_order_release); }
 
  private:
+  static constexpr uint32_t kCourtesy = 1024;
+
   std::atomic<bool> taken_{false};
   std::atomic<int> wanted_{0};
+  std::atomic<uint32_t> refused_{0};
 };
 
 }  // namespace roci

@@ -54,16 +54,32 @@ const PeerTime& ShmPeerClock::read(const ShmSlot& slot, Ring ring, Nanos now) {
       freed_at_ = now;
     }
     const bool reads = now - freed_at_ < kMaxExcuse;
-    const Nanos lost = ring.unread && reads ? window : std::clamp(Nanos{behind - behind_}, Nanos{0}, window);
+    const Nanos away = std::clamp(Nanos{behind - behind_}, Nanos{0}, window);
+    const Nanos lost = ring.unread() && reads ? window : away;
     if (lost > Nanos{0} && !stopped_ && engine.since_poll < kMaxExcuse) {
       time_.lost += lost;
       time_.lost_at = now;
+      time_.away += away;
+      if (away > Nanos{0}) time_.away_at = now;
     }
   }
+  note_read(ring, now, incarnation_ != incarnation);
   incarnation_ = incarnation;
   behind_ = behind;
   read_at_ = now;
   return time_;
+}
+
+void ShmPeerClock::note_read(Ring ring, Nanos now, bool new_owner) {
+  if (!ring.unread()) {
+    time_.read_until = now;
+  } else if (!new_owner && static_cast<int64_t>(ring.freed - mark_) >= 0) {
+    time_.read_until = marked_at_;
+  } else if (!new_owner) {
+    return;  // frames from before the mark are unread
+  }
+  mark_ = ring.written;
+  marked_at_ = now;
 }
 
 bool ShmPeerClock::is_busy(const ShmSlot& slot, bool unread, Nanos now) const {

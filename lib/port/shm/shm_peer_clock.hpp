@@ -11,18 +11,21 @@ namespace roci {
 
 class ShmPeerClock {
  public:
-  // A ring to the process: whether it has unread frames, and the position up to which the process has read it.
+  // A ring to the process: the position up to which it has been written, and up to which the process has read it.
   struct Ring {
-    bool unread;
+    uint64_t written;
     uint64_t freed;
+    [[nodiscard]] bool unread() const { return written != freed; }
   };
-  // Reads the slot and adds the time that the process has lost since the last call.
+  // Reads the slot and the ring, and adds the time that the process has lost since the last call.
   const PeerTime& read(const ShmSlot& slot, Ring ring, Nanos now);
   // Whether the process has unread frames or does not run at the moment.
   // False for a process that waits for frames or is stopped.
   [[nodiscard]] bool is_busy(const ShmSlot& slot, bool unread, Nanos now) const;
 
  private:
+  void note_read(Ring ring, Nanos now, bool new_owner);
+
   PeerTime time_;
   uint64_t incarnation_ = 0;
   int64_t behind_ = 0;  // lag of the engine time relative to the clock at the last read()
@@ -30,6 +33,9 @@ class ShmPeerClock {
   // Read position of the process at the last read(); freed_at_: when it changed.
   uint64_t freed_ = UINT64_MAX;
   Nanos freed_at_{0};
+  // Written position at the time marked_at_. When the process has read up to it, all earlier frames have been read.
+  uint64_t mark_ = 0;
+  Nanos marked_at_{0};
   Nanos stopped_checked_{0};
   bool stopped_ = false;
 };

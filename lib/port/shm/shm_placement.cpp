@@ -12,6 +12,10 @@ namespace {
 
 constexpr Nanos kMaxWait{100'000'000};
 constexpr size_t kMaxPieces = 32;
+// A longer WRITE is copied in parts, between which the grant is checked again: revoke() waits for one part.
+constexpr uint64_t kMaxPart = uint64_t{1} << 20;
+// The thread that copies processes no packets meanwhile. A longer WRITE is sent as packets.
+constexpr uint64_t kMaxPlaced = uint64_t{16} << 20;
 
 ShmGrant& entry_of(ShmGrants& grants, const Placement::Target& target) {
   const uint32_t mixed = (target.qp.value() * 0x9e3779b1U) ^ (target.key.value() * 0x85ebca6bU);
@@ -19,8 +23,26 @@ ShmGrant& entry_of(ShmGrants& grants, const Placement::Target& target) {
 }
 
 // Number of bytes at the end of a copy that become visible after the rest.
+constexpr uint64_t kMaxEnding = 8;
 uint64_t ending_of(uint64_t address, uint64_t length) {
-  return length >= 8 && (address + length) % 8 == 0 ? 8 : 1;
+  return length >= kMaxEnding && (address + length) % kMaxEnding == 0 ? kMaxEnding : 1;
+}
+
+// `bytes` bytes of the pieces from position `at` on. Returns their number.
+size_t cut(std::span<const iovec> pieces, uint64_t at, uint64_t bytes, std::array<iovec, kMaxPieces>& out) {
+  size_t count = 0;
+  for (const iovec& piece : pieces) {
+    if (at >= piece.iov_len) {
+      at -= piece.iov_len;
+      continue;
+    }
+    const uint64_t some = std::min<uint64_t>(piece.iov_len - at, bytes);
+    if (some == 0) break;
+    out[count++] = {static_cast<uint8_t*>(piece.iov_base) + at, static_cast<size_t>(some)};
+    bytes -= some;
+    at = 0;
+  }
+  return count;
 }
 
 }  // namespace
@@ -28,6 +50,12 @@ uint64_t ending_of(uint64_t address, uint64_t length) {
 ShmPlacement::ShmPlacement(std::shared_ptr<ShmSegment> segment, uint32_t slot, SlotOf slot_of)
     : segment_(std::move(segment)), slot_(slot), slot_of_(std::move(slot_of)) {
   segment_->slot(slot_).grant_epoch.fetch_add(1);  // invalidates the grants of the slot's previous owner
+  // The previous owner may have been killed while it copied.
+  for (uint32_t peer = 0; peer < kShmSlots; ++peer) {
+    std::atomic<uint32_t>& placing = segment_->grants(peer, slot_).placing;
+    const uint32_t left = placing.load(std::memory_order_relaxed);
+    if (left % 2 == 1) placing.store(left + 1, std::memory_order_release);
+  }
 }
 
 uint32_t ShmPlacement::epoch() const {
@@ -66,16 +94,23 @@ void ShmPlacement::revoke() {
   for (uint32_t peer = 0; peer < kShmSlots; ++peer) {
     const std::atomic<uint32_t>& placing = segment_->grants(slot_, peer).placing;
     const uint32_t seen = placing.load(std::memory_order_seq_cst);
-    while (seen % 2 == 1 && placing.load(std::memory_order_acquire) == seen && monotonic_now() < until &&
-           segment_->slot(peer).incarnation.load(std::memory_order_relaxed) != 0)
+    if (seen % 2 == 0) continue;
+    const std::atomic<uint64_t>& owner = segment_->slot(peer).incarnation;
+    const Copy copy{seen, owner.load(std::memory_order_relaxed)};
+    if (copy == given_up_[peer]) continue;
+    bool copies = true;
+    while (copies && monotonic_now() < until) {
       sleep_uncanceled(std::chrono::microseconds{1});
+      copies = placing.load(std::memory_order_acquire) == seen && owner.load(std::memory_order_relaxed) != 0;
+    }
+    if (copies) given_up_[peer] = copy;
   }
 }
 
 bool ShmPlacement::place(const MacAddress& peer, const Target& target, uint64_t va,
                          std::span<const iovec> pieces, uint64_t length) {
   const auto to = slot_of_(peer);
-  if (!to || *to == slot_ || length == 0 || pieces.size() > kMaxPieces) return false;
+  if (!to || *to == slot_ || length == 0 || length > kMaxPlaced || pieces.size() > kMaxPieces) return false;
   ShmSlot& owner = segment_->slot(*to);
   ShmGrants& grants = segment_->grants(*to, slot_);
   const ShmGrant& entry = entry_of(grants, target);
@@ -94,27 +129,32 @@ bool ShmPlacement::place(const MacAddress& peer, const Target& target, uint64_t 
   if (forbidden_[*to] == incarnation) return false;
 
   const uint64_t address = host + (va - start);
-  const uint64_t ending = ending_of(address, length);
-  const std::array<iovec, 2> remote{
-      iovec{reinterpret_cast<void*>(address), static_cast<size_t>(length - ending)},
-      iovec{reinterpret_cast<void*>(address + length - ending), static_cast<size_t>(ending)}};
   // Acquire: pairs with the store of `pid` in ShmSlotOwner::join(). The next owner of the slot has increased the epoch
   // before it, so with the next owner's process id the check below fails.
   const auto process = static_cast<pid_t>(owner.pid.load(std::memory_order_acquire));
   const uint32_t placing = grants.placing.load(std::memory_order_relaxed) | 1;
   grants.placing.store(placing, std::memory_order_seq_cst);
-  ssize_t copied = -1;
-  int code = 0;
-  if (owner.grant_epoch.load(std::memory_order_seq_cst) == epoch &&
-      owner.incarnation.load(std::memory_order_seq_cst) == incarnation) {
-    const bool whole = remote[0].iov_len == 0;
-    copied = process_vm_writev(process, pieces.data(), pieces.size(), remote.data() + (whole ? 1 : 0),
-                               whole ? 1 : 2, 0);
-    code = errno;
+  uint64_t done = 0;
+  bool copied = true, forbidden = false;
+  while (copied && done < length && owner.grant_epoch.load(std::memory_order_seq_cst) == epoch &&
+         owner.incarnation.load(std::memory_order_seq_cst) == incarnation) {
+    const uint64_t left = length - done;
+    const uint64_t part = left <= kMaxPart + kMaxEnding ? left : kMaxPart;
+    const uint64_t ending = part == left ? ending_of(address, length) : 0;
+    const std::array<iovec, 2> remote{
+        iovec{reinterpret_cast<void*>(address + done), static_cast<size_t>(part - ending)},
+        iovec{reinterpret_cast<void*>(address + length - ending), static_cast<size_t>(ending)}};
+    const size_t first = part == ending ? 1 : 0, count = ending == 0 || first == 1 ? 1 : 2;
+    std::array<iovec, kMaxPieces> local;
+    const ssize_t written = process_vm_writev(process, local.data(), cut(pieces, done, part, local),
+                                              remote.data() + first, count, 0);
+    copied = written == static_cast<ssize_t>(part);
+    forbidden = written < 0 && errno == EPERM;
+    done += part;
   }
   grants.placing.store(placing + 1, std::memory_order_release);
-  if (copied == static_cast<ssize_t>(length)) return true;
-  if (copied < 0 && code == EPERM) forbidden_[*to] = incarnation;
+  if (copied && done == length) return true;
+  if (forbidden) forbidden_[*to] = incarnation;
   return false;
 }
 

@@ -33,6 +33,14 @@ class ShmPlacement final : public Placement {
   bool granted_ = false;  // since the last revoke()
   // Incarnations of owners to whose memory the kernel denies write access.
   std::array<uint64_t, kShmSlots> forbidden_{};
+  // A copy of a peer: ShmGrants::placing and its incarnation.
+  struct Copy {
+    uint32_t placing = 0;
+    uint64_t incarnation = 0;
+    bool operator==(const Copy&) const = default;
+  };
+  std::array<Copy, kShmSlots>
+      given_up_{};  // copies that revoke() no longer waits for: the peer is stopped or dead
 };
 
 }  // namespace roci

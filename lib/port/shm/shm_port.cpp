@@ -391,15 +391,15 @@ std::vector<Port::Detail> ShmPort::details() const {
 
 ShmPeerClock::Ring ShmPort::ring_to(uint32_t slot) {
   ShmRingWriter& out = link(slot).out;
-  const bool unread = !out.drained();
-  return {unread, out.freed()};
+  out.refresh();
+  return {out.published(), out.freed()};
 }
 
 // The ring from the switch to the slot, in a network with a switch.
 ShmPeerClock::Ring ShmPort::ring_behind_switch(uint32_t slot) const {
   const ShmRingControl& ring = owner_.segment().control(kShmSwitchSlot, slot);
   const uint64_t freed = ring.head.load(std::memory_order_acquire);
-  return {ring.tail.load(std::memory_order_acquire) != freed, freed};
+  return {ring.tail.load(std::memory_order_acquire), freed};
 }
 
 PeerTime ShmPort::time_of(const MacAddress& peer, Nanos now) {
@@ -412,7 +412,11 @@ PeerTime ShmPort::time_of(const MacAddress& peer, Nanos now) {
   const PeerTime on_the_way = time_of_switch(now);
   if (!slot || *slot == config_.slot) return on_the_way;
   const PeerTime there = behind_[*slot].read(owner_.segment().slot(*slot), ring_behind_switch(*slot), now);
-  return {on_the_way.lost + there.lost, std::max(on_the_way.lost_at, there.lost_at)};
+  return {.lost = on_the_way.lost + there.lost,
+          .lost_at = std::max(on_the_way.lost_at, there.lost_at),
+          .away = on_the_way.away + there.away,
+          .away_at = std::max(on_the_way.away_at, there.away_at),
+          .read_until = std::min(on_the_way.read_until, there.read_until)};
 }
 
 const PeerTime& ShmPort::time_of_switch(Nanos now) {
@@ -425,9 +429,9 @@ bool ShmPort::is_busy(const MacAddress& peer, Nanos now) {
     return clock.is_busy(owner_.segment().slot(at), unread, now);
   };
   const bool is_member = slot && *slot != config_.slot;
-  if (!config_.via_switch) return is_member && busy(*slot, link(*slot).clock, ring_to(*slot).unread);
-  return busy(kShmSwitchSlot, link(kShmSwitchSlot).clock, ring_to(kShmSwitchSlot).unread) ||
-         (is_member && busy(*slot, behind_[*slot], ring_behind_switch(*slot).unread));
+  if (!config_.via_switch) return is_member && busy(*slot, link(*slot).clock, ring_to(*slot).unread());
+  return busy(kShmSwitchSlot, link(kShmSwitchSlot).clock, ring_to(kShmSwitchSlot).unread()) ||
+         (is_member && busy(*slot, behind_[*slot], ring_behind_switch(*slot).unread()));
 }
 
 uint16_t ShmPort::process_of(const MacAddress& peer) {

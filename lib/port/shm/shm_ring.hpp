@@ -72,6 +72,8 @@ class ShmRingWriter {
     refresh();
     return head_ == published_;
   }
+  // Position after the last frame that is visible to the reader.
+  [[nodiscard]] uint64_t published() const { return published_; }
   // The reader's position when last read. A running reader advances it.
   [[nodiscard]] uint64_t freed() const { return head_; }
   // Number of invalid reader positions, which were ignored.

@@ -42,7 +42,8 @@ void Requester::reset(Psn first) {
   rnr_retries_left_ = qp_.attributes.rnr_retry;
   phase_ = Phase::kNew;
   rtt_sample_ = RttSample::kNone;
-  gap_retried_ = false;
+  gap_retried_ = 0;
+  begin_silence();
   deadline_ = tail_probe_at_ = kNever;
   recovery_ = LossRecovery{};
 }
@@ -75,6 +76,7 @@ bool Requester::transmit(TransportContext& context, uint32_t& budget) {
       case Step::kHeld:
         return false;
       case Step::kBackpressure:
+      case Step::kYield:
         return true;
       case Step::kFailed:
         // Requests before it complete first, in order. Then it fails.
@@ -96,7 +98,9 @@ Requester::Step Requester::send_next(TransportContext& context) {
   if (wqe.local_error != IBV_WC_SUCCESS) return Step::kFailed;
   if (wqe.is_local()) return execute_locally(context, wqe);
   if (!wqe.started) {
-    if (context.placement != nullptr && place(context, wqe)) return Step::kSent;
+    // A quantum would otherwise permit many long copies. The turn ends by its bytes.
+    if (const uint32_t length = wqe.length; context.placement != nullptr && place(context, wqe))
+      return after_completion(length > qp_.attributes.path_mtu ? Step::kYield : Step::kSent);
     const Step step = start(context, wqe);
     if (step != Step::kSent) return step;
   }
@@ -190,7 +194,12 @@ Requester::Step Requester::execute_locally(TransportContext& context, SendWqe& w
   }
   cursor_ = {cursor_.index + 1, 0};
   retire_local(context);
-  return Step::kSent;
+  return after_completion(Step::kSent);
+}
+
+// A completion that overflows its queue ends the transmission: the next call flushes the queue.
+Requester::Step Requester::after_completion(Step step) const {
+  return qp_.state() == IBV_QPS_ERR ? Step::kYield : step;
 }
 
 // Copies a WRITE with a grant of the peer, and no outstanding request before it, into the peer's memory and completes
@@ -216,6 +225,7 @@ bool Requester::place(TransportContext& context, SendWqe& wqe) {
                                 {pieces.data(), count}, wqe.length))
     return false;
   context.counters.add(Counter::kWritesPlaced);
+  context.sink.count_bytes(wqe.length);
   trace::request_placed(qp_.number().value(), wqe.wr_id, wqe.length);
   qp_.complete_send(context, wqe, IBV_WC_SUCCESS);
   cursor_ = {cursor_.index + 1, 0};

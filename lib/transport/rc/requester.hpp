@@ -12,6 +12,7 @@
 // (LossRecovery::Probing). Its acknowledgment decides whether the cursor continues from there or returns to `sent_end`.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/sequence.hpp"
@@ -102,6 +103,7 @@ class Requester {
     kWait,          // until a response, a window update or the end of an earlier request
     kHeld,          // by the gate of congestion control
     kBackpressure,  // no buffer, or the port is full
+    kYield,         // progress, but the queue pair's quantum ends
     kFailed,        // local error; the request fails once it is the oldest
   };
   using Cursor = SendCursor;
@@ -117,6 +119,12 @@ class Requester {
     kRunning,  // timed_psn_ is not acknowledged
     kTaken,    // timed_psn_ was acknowledged; record_progress() uses the sample
     kSilence,  // no sample: a time-out has expired since the last progress, which was at timed_at_
+  };
+  // Whether an expired timer waits for the port, which has not accepted the oldest packet.
+  enum class PortWait : uint8_t {
+    kNone,      // no timer has expired while frames waited
+    kWaits,     // frames before unsent_end_ wait
+    kAccepted,  // the port has accepted them, and the timer has started again
   };
 
   // requester_receive.cpp
@@ -153,12 +161,24 @@ class Requester {
   // report about a later packet means that a retransmission was lost too: up to kMaxRewindsPerRtt rewinds per round trip.
   [[nodiscard]] bool recently_rewound(Nanos now, Psn from) const;
   // Whether the gap before the oldest unacknowledged packet has been repaired once.
-  [[nodiscard]] bool has_retried_gap() const { return gap_retried_ && gap_psn_ == una_; }
+  [[nodiscard]] bool has_retried_gap() const { return gap_retried_ != 0 && gap_psn_ == una_; }
   // Retransmits after a gap in the responses. Once per gap, since every response after it shows the gap again.
   void retry_gap(TransportContext& context);
 
   // requester_timers.cpp
   [[nodiscard]] Nanos timeout() const;
+  // Silence of a peer without losses, with or without selective repeat. Requires a round trip sample.
+  [[nodiscard]] Nanos usual_silence(bool selective) const {
+    return selective ? std::max(kSilenceRoundTrips * flow_.rtt, kMinSilence)
+                     : std::max(recovery_.longest_silence(), kMinStandardSilence);
+  }
+  PortWait wait_for_port(const UnsentFrames& unsent);
+  [[nodiscard]] bool has_oldest_to_send();
+  // A new packet is the oldest one, or it is sent again.
+  void begin_silence() {
+    port_wait_ = PortWait::kNone;
+    excuses_ = 0;
+  }
   bool peer_was_not_scheduled(TransportContext& context);
   [[nodiscard]] bool peer_is_slow(const TransportContext& context);
   [[nodiscard]] bool copy_is_due(Nanos now) const;
@@ -174,6 +194,7 @@ class Requester {
   Step send_repair(TransportContext& context);
   Step execute_locally(TransportContext& context, SendWqe& wqe);
   bool place(TransportContext& context, SendWqe& wqe);
+  [[nodiscard]] Step after_completion(Step step) const;
   // Completes executed local operations at the head of the queue.
   void retire_local(TransportContext& context);
   Step start(TransportContext& context, SendWqe& wqe);
@@ -241,7 +262,11 @@ class Requester {
   uint8_t rewinds_ = 0;  // since rewound_at_, the first rewind of a round trip
   Phase phase_ = Phase::kNew;
   RttSample rtt_sample_ = RttSample::kNone;
-  bool gap_retried_ = false;         // the gap at gap_psn_ has been repaired once
+  // One byte, which each progress clears.
+  uint8_t gap_retried_ : 1 = 0;  // the gap at gap_psn_ has been repaired once
+  PortWait port_wait_ : 2 = PortWait::kNone;
+  uint8_t excuses_ : 5 = 0;          // see peer_was_not_scheduled()
+  uint16_t unsent_end_ = 0;          // position (UnsentFrames) after the frames that port_wait_ refers to
   uint32_t newly_acknowledged_ = 0;  // packets, by the current response
   // Requests after a READ with missing data have been executed up to here.
   Psn acknowledged_end_;

@@ -139,7 +139,7 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
       context.counters.add(Counter::kNaksEarly);
       return;
     }
-    gap_retried_ = true;
+    gap_retried_ = 1;
     gap_psn_ = una_;
     // Without a packet sent since the last retry, the same NAK has no new information.
     if (!(psn_at(cursor_) == una_)) {
@@ -185,6 +185,7 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
 void Requester::on_negative(TransportContext& context, Psn psn, ibv_wc_status status) {
   context.counters.add(Counter::kNaksFatalReceived);
   acknowledge_before(context, psn);
+  qp_.to_error();  // before the completions are visible
   // READs before `psn` whose data is missing will not complete: the peer is in the error state.
   while (!qp_.send_queue.empty()) {
     const SendWqe& wqe = qp_.send_queue.at(qp_.send_queue.head());
@@ -381,7 +382,8 @@ void Requester::record_progress(TransportContext& context) {
   const Nanos now = context.now;
   retries_left_ = qp_.attributes.retry_count;
   rnr_retries_left_ = qp_.attributes.rnr_retry;
-  gap_retried_ = false;
+  gap_retried_ = 0;
+  begin_silence();
   if (recovery_.probing() != LossRecovery::Probing::kNone) [[unlikely]]
     check_retransmission(now);
   // The packets that the cursor was moved back for may have been acknowledged since.
@@ -452,6 +454,7 @@ void Requester::retry(TransportContext& context, Psn from, Psn end, trace::Reaso
     return;
   }
   --retries_left_;
+  begin_silence();
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     here->owes_repair = true;
   if (sack_board() != nullptr) {
@@ -480,7 +483,7 @@ void Requester::retry_gap(TransportContext& context) {
   if (has_retried_gap()) return;
   if (phase_ == Phase::kRnrWait || psn_at(cursor_) == una_) return;
   if (sack_board() == nullptr && recently_rewound(context.now, una_)) return;
-  gap_retried_ = true;
+  gap_retried_ = 1;
   gap_psn_ = una_;
   const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
   note_loss();

@@ -12,6 +12,8 @@ namespace {
 
 // Delay of a time-out until waiting frames have been received or sent.
 constexpr Nanos kCheckInterval{10'000};
+// Without a session: number of time-outs in a row that do not expire because frames to the peer are unread.
+constexpr uint8_t kMaxExcuses = 31;
 
 }  // namespace
 
@@ -26,8 +28,9 @@ void Requester::on_deadline(TransportContext& context) {
   if (context.now < deadline_) {
     if (context.now < tail_probe_at_) return;
     // A second copy would wait in the same queue as the first one.
-    if (context.frames_unsent || (context.peers != nullptr &&
-                                  context.peers->is_busy(qp_.attributes.path.destination_mac, context.now)))
+    if (wait_for_port(context.unsent) != PortWait::kNone ||
+        (context.peers != nullptr &&
+         context.peers->is_busy(qp_.attributes.path.destination_mac, context.now)))
       return schedule_tail_probe(context.now);
     return send_tail_probe(context);
   }
@@ -38,8 +41,15 @@ void Requester::on_deadline(TransportContext& context) {
     return;
   }
   // The acknowledgment may have arrived, or the packet may not have been sent.
-  if (context.frames_wait || context.frames_unsent) {
+  const PortWait port = wait_for_port(context.unsent);
+  if (context.frames_wait || port == PortWait::kWaits) {
     deadline_ = context.now + kCheckInterval;
+    return;
+  }
+  if (port == PortWait::kAccepted) {
+    deadline_ =
+        context.now +
+        (flow_.rtt == kNever ? timeout() : std::min(timeout(), usual_silence(sack_board() != nullptr)));
     return;
   }
   // The gate has not permitted the retransmission yet, so it cannot have been acknowledged.
@@ -53,6 +63,7 @@ void Requester::on_deadline(TransportContext& context) {
     if (peer_was_not_scheduled(context)) return;
   }
   context.counters.add(Counter::kTimeouts);
+  begin_silence();
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     ++here->timeouts;
   if (rtt_sample_ != RttSample::kSilence) {
@@ -107,16 +118,25 @@ void Requester::on_peer_exit(TransportContext& context) {
 }
 
 // Whether the time-out continues because the peer's process could not answer for a part of it. Without an extension
-// session there is no memory to account for that part, and the time-out starts again.
+// session there is no memory to account for that part, and the time-out starts again: up to kMaxExcuses times if the
+// peer's process runs and has not read the packet.
 bool Requester::peer_was_not_scheduled(TransportContext& context) {
   const PeerTime peer = context.peers->time_of(qp_.attributes.path.destination_mac, context.now);
   const Nanos whole = timeout();
-  if (session() == nullptr) {
-    if (PeerSilence::lost_none(peer, whole, context.now)) return false;
-    deadline_ = context.now + whole;
-    return true;
+  Nanos rest = whole;
+  if (session() != nullptr) {
+    rest = session()->silence.rest(una_, peer, whole, context.now);
+  } else if (PeerSilence::lost_none(peer, whole, context.now)) {
+    rest = Nanos{0};
+  } else if (peer.away_at < context.now - whole) {  // frames to the peer are unread, and it runs
+    if (excuses_ == kMaxExcuses) {
+      rest = Nanos{0};
+    } else if (peer.read_until >= context.now - whole) {
+      excuses_ = kMaxExcuses;  // it has read the packet: one more time-out for the response
+    } else {
+      ++excuses_;
+    }
   }
-  const Nanos rest = session()->silence.rest(una_, peer, whole, context.now);
   if (rest == Nanos{0}) return false;
   deadline_ = context.now + rest;
   schedule_tail_probe(context.now);
@@ -142,14 +162,43 @@ void Requester::schedule_tail_probe(Nanos now) {
   if (flow_.rtt == kNever || phase_ == Phase::kRnrWait || deadline_ == kNever) return;
   const bool selective = sack_board() != nullptr;
   if (!selective && is_long_read()) return;
-  const Nanos least = selective ? std::max(kSilenceRoundTrips * flow_.rtt, kMinSilence)
-                                : std::max(recovery_.longest_silence(), kMinStandardSilence);
-  const Nanos silence = least * (1 << recovery_.tail_probes);
+  const Nanos silence = usual_silence(selective) * (1 << recovery_.tail_probes);
   if (now + silence < deadline_) tail_probe_at_ = now + silence;
+}
+
+// Whether frames wait for the port that were staged before this timer expired for the first time, or the oldest packet
+// has not been sent again. Once the port has accepted them, the timer starts again, since it counts from the
+// transmission. Frames that were staged later do not delay it.
+Requester::PortWait Requester::wait_for_port(const UnsentFrames& unsent) {
+  switch (port_wait_) {
+    case PortWait::kNone:
+      if (unsent.any()) {
+        port_wait_ = PortWait::kWaits;
+        unsent_end_ = unsent.end;
+      }
+      return port_wait_;
+    case PortWait::kWaits:
+      if (unsent.any() && has_oldest_to_send()) {
+        unsent_end_ = unsent.end;
+      } else if (!unsent.any_before(unsent_end_)) {
+        port_wait_ = PortWait::kAccepted;
+      }
+      return port_wait_;
+    default:
+      return PortWait::kNone;
+  }
+}
+
+// Whether the oldest packet is to be sent again and has not been.
+bool Requester::has_oldest_to_send() {
+  const bool repairs = phase_ == Phase::kRepair && session() != nullptr && session()->repair.started;
+  const Cursor& next = repairs ? session()->repair.next : cursor_;
+  return static_cast<int32_t>(next.index - qp_.send_queue.head()) < 0 || !is_before(una_, psn_at(next));
 }
 
 void Requester::send_tail_probe(TransportContext& context) {
   context.counters.add(Counter::kTailProbes);
+  begin_silence();
   repeat_read_acknowledgment();
   if (sack_board() == nullptr) {
     trace::retransmission_started(qp_.number().value(), una_.value(), trace::Reason::kTailProbe);

@@ -32,15 +32,16 @@ bool has_same_bytes(const rte_mbuf& a, uint32_t at_a, const rte_mbuf& b, uint32_
 
 // Whether two requests are copies of one: the same operation, extended headers and payload. AckReq, marks of switches
 // and the values of extension blocks may differ in a retransmission.
-bool is_same_request(const FrameView& a, const rte_mbuf& frame_a, const FrameView& b,
-                     const rte_mbuf& frame_b) {
+bool is_same_request(const FrameView& a, const rte_mbuf& frame_a, const FrameView& b, const rte_mbuf& frame_b,
+                     bool has_payload) {
   constexpr auto kBthBytes = static_cast<uint32_t>(sizeof(Bth));
   const auto headers = [](const FrameView& view) { return view.bth_offset + kBthBytes; };
   const uint32_t extended = a.opcode->header_bytes - kBthBytes;
   return a.opcode == b.opcode && a.bth().solicited() == b.bth().solicited() && a.pad == b.pad &&
          a.payload_length == b.payload_length &&
          has_same_bytes(frame_a, headers(a), frame_b, headers(b), extended) &&
-         has_same_bytes(frame_a, a.payload_offset, frame_b, b.payload_offset, a.payload_length);
+         (!has_payload ||
+          has_same_bytes(frame_a, a.payload_offset, frame_b, b.payload_offset, a.payload_length));
 }
 
 // LSNs of a request that has a response of its own; as Requester::lsn_bytes().
@@ -73,6 +74,8 @@ void Responder::reset(Psn expected, uint32_t reads) {
 }
 
 ExtensionSession* Responder::session() const { return qp_.session.get(); }
+
+bool Responder::has_payload() const { return qp_.config.contents != RoceWriter::Contents::kHeaders; }
 
 void Responder::on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                            const ExtensionView& block) {
@@ -194,7 +197,7 @@ bool Responder::discard_if_different(TransportContext& context, const FrameView&
   parse_frame(earlier_view, rte_pktmbuf_mtod(earlier, const uint8_t*), rte_pktmbuf_data_len(earlier),
               rte_pktmbuf_pkt_len(earlier));
   session()->open_block(earlier_view, earlier, block);
-  if (is_same_request(earlier_view, *earlier, view, *frame)) return false;
+  if (is_same_request(earlier_view, *earlier, view, *frame, has_payload())) return false;
   kept.refuse(view.psn());
   context.counters.add(Counter::kPacketsConflicting);
   std::optional<Psn>& end = session()->discarded_end;
@@ -215,14 +218,17 @@ void Responder::execute_buffered(TransportContext& context) {
     parse_frame(view, rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame),
                 rte_pktmbuf_pkt_len(frame));
     session()->open_block(view, frame, block);
+    view.placed = !has_payload();
     verdict = take(context, view, frame);
     if (verdict == Verdict::kNotReady) kept.insert(psn, frame);
     rte_pktmbuf_free(frame);
+    if (qp_.state() == IBV_QPS_ERR) break;
   }
   std::optional<Psn>& discarded = session()->discarded_end;
   if (discarded && !is_before(expected_, *discarded)) discarded.reset();
   // There is another gap.
-  if ((!kept.empty() || discarded) && verdict == Verdict::kExecuted && session()->terms.may_send)
+  if ((!kept.empty() || discarded) && verdict == Verdict::kExecuted && qp_.state() != IBV_QPS_ERR &&
+      session()->terms.may_send)
     set_pending_nak(nak_syndrome(NakCode::kPsnSequenceError));
   if (qp_.state() == IBV_QPS_ERR) kept.clear();
 }
@@ -273,6 +279,7 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
   ibv_wc wc{};
   if (view.payload_length > wqe.capacity - received_) {
     wc.status = IBV_WC_LOC_LEN_ERR;
+    qp_.to_error();  // before the completion is visible
     qp_.complete_recv(context, wc, true);
     return Verdict::kTooLong;  // IBTA 9.9.3: length error
   }
@@ -281,12 +288,14 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
   if (info.has(Header::kIeth) &&
       !context.memory.invalidate(qp_.accessor(), MemoryKey{view.ieth().rkey.get()})) {
     wc.status = IBV_WC_REM_INV_REQ_ERR;
+    qp_.to_error();  // before the completion is visible
     qp_.complete_recv(context, wc, true);
     return Verdict::kNotInvalidated;
   }
   if (!view.placed && !scatter(context.memory, qp_.config.recv_pd(), wqe.pieces(), received_, frame,
                                view.payload_offset, view.payload_length)) {
     wc.status = IBV_WC_LOC_PROT_ERR;
+    qp_.to_error();  // before the completion is visible
     qp_.complete_recv(context, wc, true);
     return Verdict::kOperationError;
   }

@@ -134,6 +134,8 @@ class Responder {
   Verdict take(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   void execute_buffered(TransportContext& context);
   void on_gap(TransportContext& context, const FrameView& view, const rte_mbuf* frame, int32_t ahead);
+  // Whether frames contain the payload: not on devices without payload (RoceWriter::Contents).
+  [[nodiscard]] bool has_payload() const;
   // Compares a request with the buffered one of the same PSN, and discards both if they differ.
   bool discard_if_different(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   [[nodiscard]] bool must_acknowledge_first(const FrameView& view) const;

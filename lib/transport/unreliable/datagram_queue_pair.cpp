@@ -112,8 +112,8 @@ void DatagramQueuePair::on_packet(TransportContext& context, const FrameView& vi
       !scatter(context.memory, config.recv_pd(), wqe.pieces(), kGrhBytes, frame, view.payload_offset,
                view.payload_length)) {
     wc.status = IBV_WC_LOC_PROT_ERR;
+    to_error();  // before the completion is visible
     complete_recv(context, wc, true);
-    to_error();
     return;
   }
   wc = receive_completion(view, length);

@@ -85,8 +85,8 @@ void RawPacketQueuePair::on_frame(TransportContext& context, const rte_mbuf& fra
   }
   if (!scatter(context.memory, config.recv_pd(), wqe.pieces(), 0, &frame, 0, length)) {
     wc.status = IBV_WC_LOC_PROT_ERR;
+    to_error();  // before the completion is visible
     complete_recv(context, wc, true);
-    to_error();
     return;
   }
   wc.status = IBV_WC_SUCCESS;

@@ -122,6 +122,8 @@ void UnreliableQueuePair::on_unreachable(TransportContext& context) {
       execute_locally(context);
       continue;
     }
+    if (const ibv_wc_status error = send_queue.at(send_queue.head()).local_error; error != IBV_WC_SUCCESS)
+      return stop_sending(context, error);
     context.counters.add(Counter::kTxUnreachable);
     complete_send(context, send_queue.at(send_queue.head()), IBV_WC_SUCCESS);
     packet_ = 0;
@@ -200,8 +202,8 @@ bool UnreliableQueuePair::execute_send(TransportContext& context, const FrameVie
                view.payload_length)) {
     ibv_wc wc{};
     wc.status = IBV_WC_LOC_PROT_ERR;
+    to_error();  // before the completion is visible
     complete_recv(context, wc, true);
-    to_error();
     return false;
   }
   received_ += view.payload_length;

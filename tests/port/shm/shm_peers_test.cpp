@@ -54,6 +54,25 @@ TEST_F(ShmPeersTest, peer_that_does_not_poll_loses_time) {
   }
 }
 
+// Frames that are sent later do not change what the peer has read.
+TEST_F(ShmPeersTest, time_until_which_a_peer_has_read_the_frames_follows_its_reads) {
+  EXPECT_EQ(step(1ms, true).read_until, now_);
+  const Nanos drained = now_;
+  ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
+  EXPECT_EQ(step(1ms, false).read_until, drained);
+  const Nanos first = now_;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
+    EXPECT_EQ(step(1ms, false).read_until, drained);
+  }
+  receive_all(1, now_);
+  ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
+  const PeerTime after = step(1ms, false);
+  EXPECT_GE(after.read_until, first);
+  EXPECT_LT(after.read_until, now_);
+  EXPECT_LT(after.away, after.lost);
+}
+
 TEST_F(ShmPeersTest, peer_that_waits_armed_loses_no_time) {
   ShmSlot& slot = segment_->slot(1);
   slot.wakeups[1].arm(WakeFor::kNonAckFrames);

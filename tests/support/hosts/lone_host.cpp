@@ -47,6 +47,7 @@ uint16_t ScriptPort::rx_burst(std::span<rte_mbuf*> out, Nanos /*now*/) {
 
 uint16_t ScriptPort::tx_burst(std::span<rte_mbuf*> frames, Nanos /*now*/) {
   if (blocked) return 0;
+  if (on_burst) on_burst();
   for (rte_mbuf* frame : frames) {
     sent.push_back(bytes_of(frame));
     rte_pktmbuf_free(frame);
@@ -70,6 +71,7 @@ LoneHost::LoneHost(const LoneHostOptions& options) : options_(options) {
   config.congestion = options.congestion;
   config.congestion_control = options.control;
   config.vlan = options.vlan;
+  config.header_only = options.header_only;
   config.tx_buffers = options.tx_buffers;
   config.window_bytes = options.window_bytes;
   side.device = must(create_device(std::move(port), config));

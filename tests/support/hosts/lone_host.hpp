@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ class ScriptPort final : public Port {
   void put(const ByteVector& frame, size_t segment = SIZE_MAX);
   std::vector<ByteVector> sent;
   bool blocked = false;
+  std::function<void()> on_burst;  // called before a burst is accepted
 
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
   uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override;
@@ -63,7 +65,8 @@ struct LoneHostOptions {
   CongestionConfig congestion{};
   CongestionControlConfig control{};
   uint16_t vlan = 0;
-  bool static_peer = true;  // the peer's MAC is configured
+  bool header_only = false;  // frames without the bytes of the payload
+  bool static_peer = true;   // the peer's MAC is configured
 };
 
 // The host has address 10.0.0.1, its peer 10.0.0.2 and queue pair kPeerQp. The queue pair is in RTS.

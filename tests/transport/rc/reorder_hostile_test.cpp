@@ -97,5 +97,55 @@ TEST_F(ReorderHostile, copies_of_one_packet_are_no_conflict) {
   EXPECT_EQ(received(), (std::vector<int>{10, 11}));
 }
 
+class ReorderOverflow : public CapabilityPeer {
+ protected:
+  static LoneHostOptions one_completion() {
+    LoneHostOptions o = options();
+    o.cq_entries = 1;
+    return o;
+  }
+  ReorderOverflow() : CapabilityPeer(one_completion()) { answer_its_request(); }
+};
+
+// The second of three packets that become due at once loses its completion.
+TEST_F(ReorderOverflow, buffered_packets_are_not_executed_in_the_error_state) {
+  for (uint64_t i = 0; i < 3; ++i) ASSERT_EQ(host.side.receive(i, LoneHost::kGuard + 64 * i, 64), 0);
+  for (const int ahead : {2, 1, 0}) {
+    Packet packet = host.request(Opcode::kRcSendOnly, ahead);
+    packet.with_payload(ByteVector(8, uint8_t{7}));
+    host.receive(packet);
+  }
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
+  EXPECT_EQ(host.side.memory[LoneHost::kGuard + 64], 7);
+  EXPECT_NE(host.side.memory[LoneHost::kGuard + 128], 7);
+}
+
+// Without payload, the bytes after the headers are undefined: they differ in each copy of a packet.
+class ReorderWithoutPayload : public CapabilityPeer {
+ protected:
+  static LoneHostOptions without_payload() {
+    LoneHostOptions o = options();
+    o.header_only = true;
+    return o;
+  }
+  ReorderWithoutPayload() : CapabilityPeer(without_payload()) { answer_its_request(); }
+  Packet write(int ahead, uint8_t undefined) {
+    Packet packet = host.write(Opcode::kRcWriteOnly, ahead, 64 * static_cast<size_t>(ahead), 64, 64);
+    packet.with_payload(ByteVector(64, undefined));
+    return packet;
+  }
+};
+
+TEST_F(ReorderWithoutPayload, copies_are_compared_without_payload_and_none_is_placed) {
+  const std::vector<uint8_t> before = host.side.memory;
+  host.receive(write(1, 0x11));
+  host.receive(write(1, 0x22));
+  EXPECT_EQ(counter("ooo_conflicts"), 0U);
+  const auto after = host.receive(write(0, 0x33));
+  ASSERT_FALSE(after.empty());
+  EXPECT_EQ(after.back(), "RC_ACK 1 1f");
+  EXPECT_EQ(host.side.memory, before);
+}
+
 }  // namespace
 }  // namespace roci::test

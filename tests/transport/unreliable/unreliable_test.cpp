@@ -274,6 +274,18 @@ TEST_F(Unreliable, sends_to_an_unresolved_host_are_dropped_and_complete) {
   EXPECT_EQ(qp->state(), IBV_QPS_RTS);
 }
 
+// The operation is not supported, whether the host is resolved or not.
+TEST_F(Unreliable, read_to_an_unresolved_host_fails) {
+  auto qp = make_service(hosts_.a, IBV_QPT_UC);
+  connect_to(*qp, IBV_QPT_UC, gid_of("10.0.0.77"), 5);
+  ASSERT_EQ(send(hosts_.a, *qp, {.wr_id = 1, .opcode = IBV_WR_RDMA_READ, .length = 600}), 0);
+  ASSERT_EQ(send(hosts_.a, *qp, {.wr_id = 2, .length = 600}), 0);
+  hosts_.run(10s);
+  EXPECT_EQ(completion_lines(hosts_.a), (Lines{"1 LOC_QP_OP_ERR", "2 WR_FLUSH_ERR"}));
+  EXPECT_EQ(hosts_.a.counter("tx_unreachable"), 0U);
+  EXPECT_EQ(qp->state(), IBV_QPS_SQE);
+}
+
 TEST_F(Unreliable, one_mib_message_completes) {
   ConnectOptions options{.path_mtu = IBV_MTU_4096};
   auto a = make_service(hosts_.a, IBV_QPT_UC);
