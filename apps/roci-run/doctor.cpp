@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/os/memory_file.hpp"
 #include "base/os/private_folder.hpp"
 #include "base/os/scheduling.hpp"
 #include "net/runtime_folder.hpp"
@@ -126,7 +127,7 @@ Check check_limit(const char* subject, __rlimit_resource_t resource, bool bytes,
 Check check_shared_memory() {
   constexpr const char* kSubject = "shared memory";
   constexpr size_t kBytes = 4096;
-  const FileDescriptor memory(memfd_create("roci-doctor", MFD_CLOEXEC));
+  const FileDescriptor memory(create_memory_file("roci-doctor", MFD_CLOEXEC));
   void* const page = memory.get() >= 0 && ftruncate(memory.get(), kBytes) == 0
                          ? mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0)
                          : MAP_FAILED;

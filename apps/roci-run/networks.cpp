@@ -36,9 +36,10 @@ Result<std::string> row(const std::string& name) {
   if (!net) return fail(net.error());
   const auto taken = taken_slots(*folder, net->slots);
   if (!taken) return fail(taken.error());
-  const NetSwitchState state = net_switch_state(*folder);
-  std::string runs = state.pid == 0 ? "starting" : std::to_string(state.pid);
-  if (!state.running) runs = net->needs_switch() ? "ended" : "none";
+  const auto state = net_switch_state(*folder);
+  if (!state) return fail(state.error());
+  std::string runs = state->pid == 0 ? "starting" : std::to_string(state->pid);
+  if (!state->running) runs = net->needs_switch() ? "ended" : "none";
   const std::string used = std::to_string(taken->size()) + "/" + std::to_string(net->slots);
   std::array<char, 160> line;
   std::snprintf(line.data(), line.size(), "%-16s %9s %8s  %-18s ", name.c_str(), runs.c_str(), used.c_str(),
@@ -68,7 +69,9 @@ Result<std::string> stop_network(const std::string& name) {
   const auto folder = find_net(name);
   if (!folder) return fail(folder.error());
   const auto net = net_in(*folder);
-  if (net && !net->needs_switch() && !net_switch_state(*folder).running)
+  const auto state = net_switch_state(*folder);
+  if (!state) return fail(state.error());
+  if (net && !net->needs_switch() && !state->running)
     return "network '" + name + "' has no switch; it ends with its last process\n";
   const auto ended = stop_switch(*folder, kStopTimeout);
   if (!ended) return fail(ended.error().within("network '" + name + "'"));

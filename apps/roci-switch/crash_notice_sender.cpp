@@ -9,6 +9,8 @@ constexpr Nanos kPeriod = 100ms;  // between two searches for exited processes
 // Nearly the rate at which peers accept messages of unauthenticated senders; does not fill their queues in the switch.
 constexpr size_t kAtOnce = 32;
 constexpr Nanos kPause = 1ms;
+// Each waits for the port's worker, which may be stopped.
+constexpr unsigned kMaxAttempts = 10;
 
 }  // namespace
 
@@ -45,26 +47,32 @@ void CrashNoticeSender::look() {
 }
 
 void CrashNoticeSender::send_some() {
-  std::vector<std::vector<uint8_t>> frames;
+  std::vector<std::vector<uint8_t>>& frames = exited_->frames;
   while (frames.size() < kAtOnce) {
     const auto frame = exited_->notices.next();
     if (frame.empty()) break;
     frames.emplace_back(frame.begin(), frame.end());
   }
-  exited_->sent_frames += frames.size();
   const Status inserted = process_.insert(exited_->port, frames);
-  if (!inserted)
-    std::fprintf(stderr, "roci-switch: crash notifications of process %s: %s\n", exited_->pid.c_str(),
-                 inserted.error().message.c_str());
-  if (inserted && frames.size() == kAtOnce) return;
+  if (!inserted) {
+    const bool retries = ++exited_->attempts < kMaxAttempts;
+    std::fprintf(stderr, "roci-switch: crash notifications of process %s: %s%s\n", exited_->pid.c_str(),
+                 inserted.error().message.c_str(), retries ? "; trying again" : "");
+    if (retries) return;
+  } else {
+    const bool more = frames.size() == kAtOnce;
+    exited_->sent_frames += frames.size();
+    exited_->attempts = 0;
+    frames.clear();
+    if (more) return;
+  }
   if (exited_->sent_frames > 0) {
     std::printf("roci-switch: '%s': process %s at %s has exited; crash notifications sent (%zu frames)\n",
                 process_.name().c_str(), exited_->pid.c_str(), exited_->port_name.c_str(),
                 exited_->sent_frames);
     std::fflush(stdout);
   }
-  std::error_code ignored;
-  std::filesystem::remove(exited_->file, ignored);
+  exited_->notices.remove(exited_->file);
   exited_.reset();
 }
 

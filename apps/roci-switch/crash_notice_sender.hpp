@@ -28,6 +28,8 @@ class CrashNoticeSender {
     std::string port_name, pid;
     size_t port;
     CrashNoticeReader notices;
+    std::vector<std::vector<uint8_t>> frames{};  // the next to send
+    unsigned attempts = 0;                       // to send them
     size_t sent_frames = 0;
   };
 

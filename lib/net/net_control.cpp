@@ -121,8 +121,7 @@ Status start_switch(const PrivateFolder& folder, const SwitchStart& start, Share
   return spawn(folder, start, lock.fd());
 }
 
-// Process that holds the switch's slot, which the switch takes before it is ready and holds until it exits. 0: none, or
-// a process of another PID namespace.
+// Process that holds the switch's slot, which the switch takes before it is ready and holds until it exits; 0: none.
 Result<pid_t> slot_holder(const std::filesystem::path& folder) {
   return ProcessLock::holder(shm_slot_file(folder, kShmSwitchSlot));
 }
@@ -148,8 +147,9 @@ Status signal_switch(const std::filesystem::path& folder, pid_t announced, int s
     return fail("the switch (process " + std::to_string(announced) + ") cannot be stopped: " + why, code);
   };
   const auto holder = slot_holder(folder);
+  if (!holder && holder.error().code == EXDEV) return {};  // it can only be waited for
   if (!holder) return cannot(holder.error().message, holder.error().code);
-  if (*holder == 0) return {};  // it exits, or belongs to another PID namespace
+  if (*holder == 0) return {};  // it exits
   if (*holder != announced)
     return cannot("it does not hold the lock of the switch in '" + folder.string() + "'", EPERM);
   const FileDescriptor pidfd{static_cast<int>(syscall(SYS_pidfd_open, *holder, 0))};
@@ -169,8 +169,9 @@ Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
   if (!folder) return fail(folder.error());
   // A name without a description accepts an existing network of this name, with or without a switch.
   const auto known = read_net(*folder);
-  const bool has_switch = net_switch_state(*path).running;
-  if (has_switch && (start.exactly || (known && known->needs_switch()))) return ensure_switch(start);
+  const auto state = net_switch_state(*path);
+  if (!state) return fail(state.error());
+  if (state->running && (start.exactly || (known && known->needs_switch()))) return ensure_switch(start);
   SwitchStart wanted = start;
   {
     const auto joining = SharedLock::wait(*path / kShmJoinLock, start.timeout);
@@ -233,18 +234,18 @@ Result<bool> stop_switch(const std::filesystem::path& folder, Nanos timeout) {
   int signal = SIGTERM;
   bool running = false;
   for (Nanos waited{0}; waited < timeout * 2; waited += kStep) {
-    const NetSwitchState state = net_switch_state(folder);
-    if (!state.running) return running;
-    if (state.pid > 0 && (!running || (signal == SIGTERM && waited >= timeout))) {
+    const auto state = net_switch_state(folder);
+    if (!state) return fail(state.error());
+    if (!state->running) return running;
+    if (state->pid > 0 && (!running || (signal == SIGTERM && waited >= timeout))) {
       if (running) signal = SIGKILL;
       running = true;
-      ROCI_TRY(signal_switch(folder, state.pid, signal));
+      ROCI_TRY(signal_switch(folder, state->pid, signal));
     }
     std::this_thread::sleep_for(kStep);
   }
   const auto holder = slot_holder(folder);
-  return fail(holder && *holder == 0 ? "the switch did not exit; it may run in another PID namespace"
-                                     : "the switch did not exit",
+  return fail(holder ? "the switch did not exit" : "the switch did not exit: " + holder.error().message,
               ETIMEDOUT);
 }
 

@@ -94,7 +94,9 @@ Result<std::unique_ptr<NetSlot>> NetSlot::take(const std::filesystem::path& path
                     "' was changed to another description after this program was started; use another name",
                 EBUSY);
   }
-  if (net->needs_switch() && !net_switch_state(folder).running) {
+  const auto state = net_switch_state(folder);
+  if (!state) return fail(state.error());
+  if (net->needs_switch() && !state->running) {
     return fail(
         "the switch of the network '" + net->name + "' is not running; start the program with roci-run",
         ENETDOWN);
@@ -204,9 +206,11 @@ pid_t announced_switch(const PrivateFolder& folder) {
   return pid;
 }
 
-NetSwitchState net_switch_state(const std::filesystem::path& folder) {
+Result<NetSwitchState> net_switch_state(const std::filesystem::path& folder) {
+  const auto taken = SharedLock::is_taken(folder / kNetSwitchLock);
+  if (!taken) return fail(taken.error());
   NetSwitchState state;
-  state.running = SharedLock::is_taken(folder / kNetSwitchLock);
+  state.running = *taken;
   if (!state.running) return state;
   if (const auto opened = PrivateFolder::open(folder)) {
     state.pid = announced_switch(*opened);

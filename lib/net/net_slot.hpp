@@ -61,6 +61,7 @@ struct TakenSlot {
   uint32_t number = 0;
   pid_t pid = 0;
 };
+// EXDEV: a slot is taken by a process of another PID namespace.
 Result<std::vector<TakenSlot>> taken_slots(const std::filesystem::path& folder, uint32_t slots);
 
 // State of the network's switch. The process id is 0 while the switch starts.
@@ -68,7 +69,7 @@ struct NetSwitchState {
   bool running = false;
   pid_t pid = 0;
 };
-NetSwitchState net_switch_state(const std::filesystem::path& folder);
+Result<NetSwitchState> net_switch_state(const std::filesystem::path& folder);
 // Process id in the ready file of a switch, which may have been killed; 0 without one.
 pid_t announced_switch(const PrivateFolder& folder);
 

@@ -25,6 +25,8 @@ namespace {
 
 // Time within which the peers of an earlier owner of the slot read its crash notifications.
 constexpr int kStaleMilliseconds = 5000;
+// Interval of the attempts to watch a process that could not be watched.
+constexpr int kRetryMilliseconds = 1000;
 
 int open_pidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
@@ -69,7 +71,9 @@ void PeerWatch::run() {
   while (!stop_.load()) {
     waited.assign(1, {.fd = event_, .events = POLLIN, .revents = 0});
     for (const Peer& peer : peers_) waited.push_back({.fd = peer.pidfd, .events = POLLIN, .revents = 0});
-    poll(waited.data(), waited.size(), stale_files_.empty() ? -1 : kStaleMilliseconds);
+    int limit = stale_files_.empty() ? -1 : kStaleMilliseconds;
+    if (!unwatched_.empty()) limit = kRetryMilliseconds;
+    const int ready = poll(waited.data(), waited.size(), limit);
     if (!stale_files_.empty() && monotonic_now() >= remove_at) remove_stale_files();
     for (size_t i = peers_.size(); i-- > 0;) {
       if (waited[i + 1].revents == 0) continue;
@@ -77,39 +81,54 @@ void PeerWatch::run() {
       close(peers_[i].pidfd);
       peers_.erase(peers_.begin() + static_cast<ptrdiff_t>(i));
     }
-    if (waited[0].revents == 0) continue;
-    eventfd_t ignored = 0;
-    eventfd_read(event_, &ignored);
-    decltype(contacts_) contacts;
-    {
-      const std::scoped_lock guard(contacts_mutex_);
-      contacts.swap(contacts_);
-    }
-    for (const auto& [slot, owner] : contacts) watch(slot, owner);
+    if (ready == 0)
+      std::erase_if(unwatched_,
+                    [this](const auto& contact) { return watch(contact.first, contact.second).has_value(); });
+    if (waited[0].revents != 0) watch_contacts();
+  }
+}
+
+void PeerWatch::watch_contacts() {
+  eventfd_t ignored = 0;
+  eventfd_read(event_, &ignored);
+  decltype(contacts_) contacts;
+  {
+    const std::scoped_lock guard(contacts_mutex_);
+    contacts.swap(contacts_);
+  }
+  for (const auto& [slot, owner] : contacts) {
+    const Status watched = watch(slot, owner);
+    if (watched) continue;
+    unwatched_.emplace_back(slot, owner);
+    log().warn(
+        "process {} of slot {} cannot be monitored: {}; until it can, its exit will be detected by time-outs",
+        owner.pid, slot, watched.error().message);
   }
 }
 
 // The process id is from the slot in shared memory, so it is compared with the kernel's holder of the slot's lock.
-void PeerWatch::watch(uint32_t slot, const ShmPort::Owner& owner) {
+Status PeerWatch::watch(uint32_t slot, const ShmPort::Owner& owner) {
   // The owner has exited, and another process has freed the slot.
-  if (port_.owner_of(slot).incarnation != owner.incarnation) return report(slot, owner);
+  if (port_.owner_of(slot).incarnation != owner.incarnation) {
+    report(slot, owner);
+    return {};
+  }
   for (const Peer& peer : peers_) {
-    if (peer.slot == slot && peer.owner.incarnation == owner.incarnation) return;
+    if (peer.slot == slot && peer.owner.incarnation == owner.incarnation) return {};
   }
   const int pidfd = open_pidfd(owner.pid);
+  const int code = errno;
   const auto holder = ProcessLock::holder(shm_slot_file(folder_, slot));
   const bool is_holder = holder && *holder == owner.pid;
   if (pidfd >= 0 && is_holder) {
     peers_.push_back({slot, owner, pidfd});
-    return;
+    return {};
   }
   if (pidfd >= 0) close(pidfd);
-  if (holder && !is_holder) {
-    report(slot, owner);
-  } else {
-    log().warn("process {} of slot {} cannot be monitored; its exit will be detected by time-outs", owner.pid,
-               slot);
-  }
+  if (!holder) return fail(holder.error());
+  if (is_holder) return fail(std::string{"pidfd_open: "} + std::strerror(code), code);
+  report(slot, owner);
+  return {};
 }
 
 void PeerWatch::report(uint32_t slot, const ShmPort::Owner& owner) {

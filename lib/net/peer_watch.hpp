@@ -38,7 +38,9 @@ class PeerWatch final : public ShmPort::ContactListener {
             int event)
       : port_(port), folder_(std::move(folder)), stale_files_(std::move(stale_files)), event_(event) {}
   void run();
-  void watch(uint32_t slot, const ShmPort::Owner& owner);
+  void watch_contacts();
+  // Watches the process, or reports that it has exited. An error means that neither is possible.
+  Status watch(uint32_t slot, const ShmPort::Owner& owner);
   void report(uint32_t slot, const ShmPort::Owner& owner);
   void remove_stale_files();
 
@@ -49,7 +51,9 @@ class PeerWatch final : public ShmPort::ContactListener {
   std::mutex contacts_mutex_;
   std::vector<std::pair<uint32_t, ShmPort::Owner>> contacts_;  // slots and owners that are not watched yet
   std::atomic<bool> stop_{false};
-  std::vector<Peer> peers_;  // accessed by the thread only
+  // Accessed by the thread only.
+  std::vector<Peer> peers_;
+  std::vector<std::pair<uint32_t, ShmPort::Owner>> unwatched_;  // for lack of descriptors; retried
   std::thread thread_;
 };
 

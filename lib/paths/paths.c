@@ -54,13 +54,23 @@ static const char* tree_folder(void) {
   return tree == NULL || tree[0] == '\0' ? NULL : tree;
 }
 
-/* Returns the path to use: `path`, "/dev/null", or a path in `buffer`, which has PATH_MAX bytes. Does not change
- * errno. */
+static int is_in_sys(const char* path) { return is_below(path, kSys, sizeof kSys - 1) || is_in_pci(path); }
+
+/* Whether the path may be redirected. */
+static int is_absolute_candidate(const char* path) {
+  return path != NULL && path[0] == '/' && (is_in_sys(path) || is_below(path, kDev, sizeof kDev - 1));
+}
+static int is_candidate(const char* path) {
+  return path != NULL && (path[0] == '/' ? is_absolute_candidate(path)
+                                         : strncmp(path, "sys/", 4) == 0 || strncmp(path, "dev/", 4) == 0);
+}
+
+/* Returns the path to use: `path`, "/dev/null", or a path in `buffer`, which has PATH_MAX bytes if the path is a
+ * candidate. Does not change errno. */
 static const char* redirect(const char* path, char* buffer) {
-  if (path == NULL || path[0] != '/') return path;
-  const int in_sys = is_below(path, kSys, sizeof kSys - 1) || is_in_pci(path);
-  const int in_dev = !in_sys && is_below(path, kDev, sizeof kDev - 1);
-  if (!in_sys && !in_dev) return path;
+  if (!is_absolute_candidate(path)) return path;
+  const int in_sys = is_in_sys(path);
+  const int in_dev = !in_sys;
   const char* tree = tree_folder();
   if (tree == NULL) return path;
   const int before = errno;
@@ -83,10 +93,7 @@ static int is_root(int folder) {
          one.st_ino == root.st_ino;
 }
 
-/* The same for a path relative to `folder`. */
-static const char* redirect_at(int folder, const char* path, char* buffer) {
-  if (path == NULL || folder < 0 || (strncmp(path, "sys/", 4) != 0 && strncmp(path, "dev/", 4) != 0))
-    return redirect(path, buffer);
+__attribute__((noinline)) static const char* redirect_relative(int folder, const char* path, char* buffer) {
   char absolute[PATH_MAX];
   const int before = errno;
   const int length = snprintf(absolute, sizeof absolute, "/%s", path);
@@ -97,18 +104,52 @@ static const char* redirect_at(int folder, const char* path, char* buffer) {
   return instead == absolute ? path : instead;
 }
 
-/* Resolves libc's function of this name at the first call. */
-#define REAL(result, name, ...)                  \
-  static result (*real)(__VA_ARGS__);            \
-  if (real == NULL) {                            \
-    void* const found = dlsym(RTLD_NEXT, #name); \
-    if (found == NULL) {                         \
-      errno = ENOSYS;                            \
-      return FAILED;                             \
-    }                                            \
-    memcpy((void*)&real, &found, sizeof real);   \
-  }                                              \
-  char buffer[PATH_MAX]
+/* The same for a path relative to `folder`. */
+static const char* redirect_at(int folder, const char* path, char* buffer) {
+  if (folder < 0 || !is_candidate(path) || path[0] == '/') return redirect(path, buffer);
+  return redirect_relative(folder, path, buffer);
+}
+
+/* The replaced functions of libc. */
+/* clang-format off */
+#define FUNCTIONS(X) \
+  X(stat) X(stat64) X(lstat) X(lstat64) X(fstatat) X(fstatat64) X(statx) X(__xstat) \
+  X(__xstat64) X(__lxstat) X(__lxstat64) X(access) X(eaccess) X(euidaccess) X(faccessat) \
+  X(open) X(open64) X(openat) X(openat64) X(__open_2) X(__open64_2) X(__openat_2) \
+  X(__openat64_2) X(readlink) X(readlinkat) X(__readlink_chk) X(__readlinkat_chk) X(getxattr) \
+  X(lgetxattr) X(listxattr) X(llistxattr) X(fopen) X(fopen64) X(opendir) X(realpath) \
+  X(__realpath_chk)
+/* clang-format on */
+
+#define INDEX(name) k_##name,
+#define NAME(name) #name,
+enum { FUNCTIONS(INDEX) kFunctions };
+static const char* const kNames[] = {FUNCTIONS(NAME)};
+static void* functions[kFunctions];
+
+static void* function(unsigned index) {
+  if (functions[index] == NULL) functions[index] = dlsym(RTLD_NEXT, kNames[index]);
+  return functions[index];
+}
+
+/* Programs call these functions in signal handlers, in which dlsym() is not permitted. Before this constructor, those of
+ * other libraries may call them. */
+__attribute__((constructor)) static void find_functions(void) {
+  for (unsigned index = 0; index < kFunctions; ++index) (void)function(index);
+  (void)dlerror(); /* of functions that this libc does not have */
+}
+
+/* Declares libc's function of this name, and a buffer of PATH_MAX bytes if `path` is a candidate: signal handlers, and
+ * threads of languages with small stacks, have few KiB of stack. */
+#define REAL(result, name, ...)               \
+  void* const found = function(k_##name);     \
+  if (found == NULL) {                        \
+    errno = ENOSYS;                           \
+    return FAILED;                            \
+  }                                           \
+  result (*real)(__VA_ARGS__);                \
+  memcpy((void*)&real, &found, sizeof found); \
+  char buffer[is_candidate(path) ? PATH_MAX : 1]
 
 #define FAILED (-1)
 
@@ -292,13 +333,13 @@ static char* without_tree(char* path) {
 EXPORT char* realpath(const char* path, char* out) {
   REAL(char*, realpath, const char*, char*);
   const char* instead = redirect(path, buffer);
-  char* found = real(instead, out);
-  return instead == path ? found : without_tree(found);
+  char* result = real(instead, out);
+  return instead == path ? result : without_tree(result);
 }
 EXPORT char* __realpath_chk(const char* path, char* out, size_t size) {
   REAL(char*, __realpath_chk, const char*, char*, size_t);
   const char* instead = redirect(path, buffer);
-  char* found = real(instead, out, size);
-  return instead == path ? found : without_tree(found);
+  char* result = real(instead, out, size);
+  return instead == path ? result : without_tree(result);
 }
 EXPORT char* canonicalize_file_name(const char* path) { return realpath(path, NULL); }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/os/file_size_limit.hpp"
 #include "wire/headers/headers.hpp"
 
 namespace roci {
@@ -55,6 +57,7 @@ CrashNoticeFile::~CrashNoticeFile() { munmap(slots_, kMapped); }
 bool CrashNoticeFile::grow() {
   if (size_ == kMax) return false;
   const auto offset = static_cast<off_t>(size_ * sizeof(CrashNoticeSlot));
+  if (exceeds_file_size_limit((size_ + kGrowth) * sizeof(CrashNoticeSlot))) return false;
   if (posix_fallocate(lock_.fd(), offset, kGrowth * sizeof(CrashNoticeSlot)) != 0) return false;
   free_.reserve(size_ + kGrowth);
   for (Slot slot = size_ + kGrowth; slot > size_; --slot) free_.push_back(slot - 1);
@@ -102,6 +105,13 @@ CrashNoticeReader::File::~File() {
   if (fd_ >= 0) close(fd_);
 }
 
+void CrashNoticeReader::remove(const std::filesystem::path& file) const {
+  struct stat own {
+  }, named{};
+  if (fstat(fd(), &own) != 0 || lstat(file.c_str(), &named) != 0) return;
+  if (own.st_dev == named.st_dev && own.st_ino == named.st_ino) unlink(file.c_str());
+}
+
 std::span<const uint8_t> CrashNoticeReader::next() {
   for (;;) {
     for (; at_ < read_.size(); ++at_) {
@@ -113,9 +123,8 @@ std::span<const uint8_t> CrashNoticeReader::next() {
     read_.resize(slot_ < CrashNoticeFile::kMax ? kReadAtOnce : 0);
     at_ = 0;
     if (read_.empty()) return {};
-    const ssize_t bytes =
-        pread(lock_ ? lock_->fd() : file_.fd(), read_.data(), kReadAtOnce * sizeof(CrashNoticeSlot),
-              static_cast<off_t>(slot_ * sizeof(CrashNoticeSlot)));
+    const ssize_t bytes = pread(fd(), read_.data(), kReadAtOnce * sizeof(CrashNoticeSlot),
+                                static_cast<off_t>(slot_ * sizeof(CrashNoticeSlot)));
     read_.resize(bytes > 0 ? static_cast<size_t>(bytes) / sizeof(CrashNoticeSlot) : 0);
     if (read_.empty()) return {};
     slot_ += read_.size();

@@ -70,6 +70,9 @@ class CrashNoticeReader {
   // after CrashNoticeFile::kMax slots: any process of the network can make it longer.
   std::span<const uint8_t> next();
 
+  // Removes the file, unless another file has replaced it: that of a successor with the same slot and process id.
+  void remove(const std::filesystem::path& file) const;
+
  private:
   CrashNoticeReader(std::optional<ProcessLock> lock, int fd) : lock_(std::move(lock)), file_(fd) {}
 
@@ -84,6 +87,8 @@ class CrashNoticeReader {
    private:
     int fd_;
   };
+
+  [[nodiscard]] int fd() const { return lock_ ? lock_->fd() : file_.fd(); }
 
   std::optional<ProcessLock> lock_;
   File file_;  // if opened without the lock

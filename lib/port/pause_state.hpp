@@ -24,7 +24,9 @@ class PauseState {
   enum class Outcome : uint8_t { kResume, kPause, kIgnored /* in a storm */ };
 
   // The link partner has paused the priority until `until`; a time that has passed means resume.
-  Outcome on_pause(Nanos until, Nanos now, const PauseWatchdogConfig& watchdog) {
+  // `starved`: frames wait since an earlier pause, and none was sent since. Pauses that expire while the owner does not
+  // poll are then one pause, unless none has arrived for `restore`.
+  Outcome on_pause(Nanos until, Nanos now, const PauseWatchdogConfig& watchdog, bool starved = false) {
     if (until <= now) {
       storm_ = false;
       until_ = until;
@@ -33,7 +35,7 @@ class PauseState {
     if (now >= storm_ends_) storm_ = false;
     storm_ends_ = after(now, watchdog.restore);
     if (storm_) return Outcome::kIgnored;
-    if (until_ <= now) since_ = now;
+    if (until_ <= now && (!starved || now - until_ > watchdog.restore)) since_ = now;
     until_ = until;
     return Outcome::kPause;
   }

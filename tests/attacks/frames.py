@@ -129,20 +129,26 @@ def guessed_sends(link):
 
 class Attacker(threading.Thread):
     """Sends forged frames to an interface at a constant rate until it is stopped. The frames are made in advance, so
-    that the sender needs little time."""
+    that the sender needs little time. `realtime`: with real-time priority, if permitted; for attacks that must not have
+    gaps."""
 
     DIFFERENT = 2048
 
-    def __init__(self, interface, make, rate):
+    def __init__(self, interface, make, rate, realtime=False):
         super().__init__(daemon=True)
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # Receives nothing.
         self.socket.bind((interface, 0))
         self.frames = [make() for _ in range(self.DIFFERENT)]
-        self.rate, self.sent, self.refused = rate, 0, 0
+        self.rate, self.realtime, self.sent, self.refused = rate, realtime, 0, 0
         self.began = self.took = 0.0
         self.ended = threading.Event()
 
     def run(self):
+        if self.realtime:
+            try:
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # Of this thread.
+            except OSError:
+                self.realtime = False
         self.began = time.monotonic()
         while not self.ended.is_set():
             due = int((time.monotonic() - self.began) * self.rate)

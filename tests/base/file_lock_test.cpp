@@ -4,6 +4,7 @@
 
 #include "support/process/child.hpp"
 #include "support/process/folder.hpp"
+#include "support/process/pid_namespace.hpp"
 
 namespace roci {
 namespace {
@@ -61,13 +62,33 @@ TEST_F(FileLock, remains_held_by_parent_after_child_resets_its_copy) {
 TEST_F(FileLock, shared_lock_is_held_until_last_holder_exits) {
   auto lock = SharedLock::take(file_);
   ASSERT_TRUE(lock && *lock);
-  EXPECT_TRUE(SharedLock::is_taken(file_));
+  EXPECT_TRUE(*SharedLock::is_taken(file_));
   test::Child heir{[] { return true; }};
   (*lock).reset();
-  EXPECT_TRUE(SharedLock::is_taken(file_)) << "by the child";
+  EXPECT_TRUE(*SharedLock::is_taken(file_)) << "by the child";
   EXPECT_FALSE(*SharedLock::take(file_));
   heir.end(SIGKILL);
-  EXPECT_FALSE(SharedLock::is_taken(file_));
+  EXPECT_FALSE(*SharedLock::is_taken(file_));
+}
+
+TEST_F(FileLock, shared_lock_of_file_that_cannot_be_opened_is_an_error) {
+  EXPECT_FALSE(*SharedLock::is_taken(file_)) << "no file yet";
+  std::filesystem::create_symlink(folder_.path(), file_);
+  const auto taken = SharedLock::is_taken(file_);
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code, ELOOP);
+}
+
+TEST_F(FileLock, holder_of_another_pid_namespace_is_an_error) {
+  const auto lock = ProcessLock::take(file_);
+  ASSERT_TRUE(lock && *lock);
+  const auto result = test::in_another_pid_namespace([&] {
+    const auto holder = ProcessLock::holder(file_);
+    const auto taken = ProcessLock::take(file_);
+    return !holder && holder.error().code == EXDEV && taken && !*taken;
+  });
+  if (!result) GTEST_SKIP() << "PID namespaces are not permitted";
+  EXPECT_TRUE(*result);
 }
 
 TEST_F(FileLock, fails_in_nonexistent_directory) {

@@ -8,7 +8,9 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -132,6 +135,45 @@ TEST(Eal, telemetry_is_disabled_in_a_folder_that_other_users_can_change) {
               mode == 0700U ? 0 : 1)
         << mode;
   }
+}
+
+bool accepts_connections(const std::filesystem::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.native().size() >= sizeof address.sun_path) return false;
+  std::strcpy(address.sun_path, path.c_str());
+  const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  const bool connected = connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  close(socket);
+  return connected;
+}
+
+// Exit handlers also run in a child that calls exit().
+TEST(Eal, telemetry_socket_remains_when_a_child_exits_and_is_removed_by_its_process) {
+  const test::Folder root;
+  chmod(root.path().c_str(), 0755);
+  EXPECT_EQ(in_child([&] {
+              setenv("RUNTIME_DIRECTORY", root.path().c_str(), 1);
+              if (!start_eal({.telemetry = true})) return 2;
+              const std::filesystem::path own = rte_eal_get_runtime_dir();
+              const auto files = [&] {
+                return std::distance(std::filesystem::directory_iterator{own},
+                                     std::filesystem::directory_iterator{});
+              };
+              const auto before = files();
+              if (!accepts_connections(own / "dpdk_telemetry.v2")) return 3;
+              for (int i = 0; i < 2; ++i) {
+                const pid_t child = fork();
+                if (child == 0) std::exit(0);
+                int status = 0;
+                if (waitpid(child, &status, 0) != child || status != 0) return 4;
+              }
+              if (!accepts_connections(own / "dpdk_telemetry.v2")) return 5;
+              if (files() != before) return 6;
+              std::exit(0);
+            }),
+            0);
+  EXPECT_TRUE(std::filesystem::is_empty(root.path() / "dpdk"));
 }
 
 TEST(Eal, start_rejects_a_memory_size_of_0) {

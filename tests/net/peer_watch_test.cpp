@@ -2,6 +2,8 @@
 // processes start DPDK, so that each has its own instance.
 #include "net/peer_watch.hpp"
 
+#include <sys/resource.h>
+
 #include <array>
 #include <cstdio>
 #include <thread>
@@ -172,6 +174,28 @@ TEST_F(PeerWatchTest, process_that_exited_before_it_was_watched_is_reported) {
     };
     if (!Member::look_until("the lock", lock_is_free)) return false;
     if (!member->send(frame(1, 0, 1))) return false;  // first contact
+    return Member::look_until("the exit", [&] {
+      member->receive();
+      return member->peers().take_exit() == config_.mac(0);
+    });
+  }};
+  EXPECT_TRUE(second.done());
+}
+
+TEST_F(PeerWatchTest, process_is_watched_when_descriptors_are_available_again) {
+  const auto first = echo();
+  ASSERT_TRUE(first->done());
+  const test::Child second{[&] {
+    const auto member = Member::join(folder_);
+    if (member == nullptr) return false;
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &none) != 0 || !exchange(*member)) return false;
+    std::this_thread::sleep_for(500ms);  // the attempt to watch the process fails
+    setrlimit(RLIMIT_NOFILE, &before);
+    std::this_thread::sleep_for(1500ms);
+    kill(first->pid(), SIGKILL);
     return Member::look_until("the exit", [&] {
       member->receive();
       return member->peers().take_exit() == config_.mac(0);

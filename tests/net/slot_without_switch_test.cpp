@@ -8,6 +8,7 @@
 #include "net/net_control.hpp"
 #include "net/net_slot.hpp"
 #include "net_fixture.hpp"
+#include "support/process/pid_namespace.hpp"
 
 namespace roci {
 namespace {
@@ -104,6 +105,26 @@ TEST_F(SlotWithoutSwitch, slot_is_free_after_its_process_is_killed) {
   EXPECT_EQ((*NetSlot::take(folder_))->number(), 1U);
   other->end(SIGKILL);
   EXPECT_EQ((*NetSlot::take(folder_))->number(), 0U);
+}
+
+// A process cannot open the shared memory of another PID namespace, and must not create a second one in the network.
+TEST_F(SlotWithoutSwitch, process_of_another_pid_namespace_cannot_join) {
+  const auto first = other_process();
+  ASSERT_TRUE(first->done());
+  const auto notice = folder_ / kNetCrashNotices / ("slot0." + std::to_string(first->pid()));
+  std::filesystem::create_directories(notice.parent_path());
+  std::ofstream{notice} << "notice";
+  NetConfig other = config_;
+  other.sender_placement = true;
+  const auto result = test::in_another_pid_namespace([&] {
+    const auto second = NetSlot::take(folder_);
+    const auto changed = ensure_net({.net = other, .exactly = true, .program = {}});
+    return !second && second.error().code == EXDEV && !changed && changed.error().code == EXDEV;
+  });
+  if (!result) GTEST_SKIP() << "PID namespaces are not permitted";
+  EXPECT_TRUE(*result);
+  EXPECT_TRUE(std::filesystem::exists(notice)) << "of a running process";
+  EXPECT_EQ(description_id(*read_net_file((folder_ / kNetFile).string())), description_id(config_));
 }
 
 TEST_F(SlotWithoutSwitch, processes_share_one_memory_until_the_last_exits) {

@@ -1,6 +1,7 @@
 #include "port/capture/capture.hpp"
 
 #include <pcap/pcap.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -218,6 +219,15 @@ TEST_F(Capture, saves_the_file_repeatedly) {
     ASSERT_TRUE(port->save());
     EXPECT_EQ(read_capture(config_.path).size(), i);
   }
+}
+
+TEST_F(Capture, new_file_is_readable_by_its_owner_only) {
+  const mode_t before = umask(0);
+  const auto port = open();
+  umask(before);
+  struct stat found {};
+  ASSERT_EQ(stat(config_.path.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777U, 0600U);
 }
 
 TEST_F(Capture, reports_path_that_cannot_be_written) {

@@ -1,6 +1,7 @@
 #include "port/crash_notice.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
@@ -128,6 +129,34 @@ TEST_F(CrashNoticeTest, reader_ends_after_the_maximum_number_of_slots) {
 TEST_F(CrashNoticeTest, open_fails_when_the_folder_cannot_be_created) {
   std::ofstream{root_.path() / "crash-notices"} << "a file";
   EXPECT_FALSE(CrashNoticeFile::open(folder_, kName));
+}
+
+// A later process may get the process id of the exited process.
+TEST_F(CrashNoticeTest, reader_removes_its_own_file_but_not_that_of_a_successor) {
+  for (const bool replaced : {false, true}) {
+    const auto child = process([](CrashNoticeFile&) { return true; });
+    ASSERT_TRUE(child->done());
+    child->end(SIGKILL);
+    auto reader = CrashNoticeReader::take(folder_ / kName);
+    ASSERT_TRUE(reader && *reader);
+    std::unique_ptr<test::Child> successor;
+    if (replaced) {
+      successor = process([](CrashNoticeFile&) { return true; });
+      ASSERT_TRUE(successor->done());
+    }
+    (*reader)->remove(folder_ / kName);
+    EXPECT_EQ(std::filesystem::exists(folder_ / kName), replaced);
+  }
+}
+
+// An attempt to extend the file would terminate the process by SIGXFSZ.
+TEST_F(CrashNoticeTest, store_returns_none_beyond_the_file_size_limit) {
+  const auto child = process([](CrashNoticeFile& words) {
+    const rlimit limit{.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
+    return setrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+           words.store(CrashNoticeFile::kNone, frame(100, 1)) == CrashNoticeFile::kNone;
+  });
+  EXPECT_TRUE(child->done());
 }
 
 }  // namespace

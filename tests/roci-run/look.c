@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,6 +51,29 @@ static int is_link(const char* target, ssize_t length, const char* wanted) {
 /* The calls with _FORTIFY_SOURCE. */
 ssize_t __readlink_chk(const char* path, char* out, size_t size, size_t capacity);
 ssize_t __readlinkat_chk(int folder, const char* path, char* out, size_t size, size_t capacity);
+
+static volatile sig_atomic_t opened_by_handler;
+
+static void open_file(int signal) {
+  (void)signal;
+  struct stat found;
+  opened_by_handler = opens(openat(AT_FDCWD, "/proc/self/maps", O_RDONLY)) && stat("/dev/null", &found) == 0;
+}
+
+/* Calls of a signal handler with 3 KiB of stack, below which is an inaccessible page. */
+static int works_on_small_stack(void) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (size_t)sysconf(_SC_MINSIGSTKSZ) + 3072;
+  char* memory = mmap(NULL, page + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory, page, PROT_NONE) != 0) return 0;
+  const stack_t stack = {.ss_sp = memory + page, .ss_size = size};
+  const stack_t none = {.ss_flags = SS_DISABLE};
+  struct sigaction action = {.sa_handler = open_file, .sa_flags = SA_ONSTACK};
+  const int done = sigaltstack(&stack, NULL) == 0 && sigaction(SIGUSR1, &action, NULL) == 0 &&
+                   raise(SIGUSR1) == 0 && opened_by_handler;
+  sigaltstack(&none, NULL);
+  munmap(memory, page + size);
+  return done;
+}
 
 int main(void) {
   struct stat found;
@@ -111,6 +136,8 @@ int main(void) {
     listed |= strcmp(entry->d_name, "roci0") == 0;
   if (folder != NULL) closedir(folder);
   expect(listed, "opendir");
+
+  expect(works_on_small_stack(), "calls of a signal handler");
 
   /* Paths that the shim does not redirect. */
   expect(stat("/dev/infiniband/uverbs7", &found) != 0, "no other device");

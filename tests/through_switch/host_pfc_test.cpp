@@ -315,6 +315,62 @@ TEST(HostPfc, watchdog_ends_a_pause_storm) {
   EXPECT_EQ(stream.done, 2U);
 }
 
+// Each pause has expired at the next poll, but the next pause frame is processed before the queue pairs are served.
+TEST(HostPfc, watchdog_ends_a_pause_storm_if_pauses_expire_between_polls) {
+  constexpr Nanos kInterval = 500us;
+  constexpr uint16_t kQuarterMillisecond = 4883;  // quanta at 10 Gb/s
+  FlowControlConfig watched = lossless();
+  watched.watchdog_detect = 5ms;
+  watched.watchdog_restore = 10ms;
+  Star net({.flow_of_last = watched, .slow = kInterval});
+  Stream stream(net, *net.sides[2], *net.sides[0], kStorage, 1);
+  stream.limit = 1;
+  net.run(2ms);
+  net.send_pause(2, kQuarterMillisecond);
+  net.run(kInterval);
+  const Nanos begin = net.runner.now();
+  const auto one_interval = [&] {
+    net.send_pause(2, kQuarterMillisecond);
+    net.drive(
+        {&stream}, [&] { return stream.done == 1; }, kInterval);
+  };
+  while (stream.done == 0 && net.runner.now() < begin + 8ms) one_interval();
+  EXPECT_EQ(stream.done, 1U);
+  EXPECT_GT(net.runner.now() - begin, Nanos{4ms});
+  EXPECT_EQ(net.sides[2]->counter("pause_storms"), 1U);
+}
+
+// A frame that is sent between two pauses restarts the time of the watchdog.
+TEST(HostPfc, watchdog_ignores_pauses_between_which_frames_are_sent) {
+  FlowControlConfig watched = lossless();
+  watched.watchdog_detect = 2ms;
+  Star net({.flow = watched});
+  Stream stream(net, *net.sides[0], *net.sides[2], kStorage, 1);
+  for (int i = 0; i < 20; ++i) {
+    net.send_pause(0, 5000);  // 256 us
+    net.drive(
+        {&stream}, [] { return false; }, 400us);
+  }
+  EXPECT_GT(stream.done, 2U);
+  EXPECT_EQ(net.sides[0]->counter("pauses_received"), 20U);
+  EXPECT_EQ(net.sides[0]->counter("pause_storms"), 0U);
+}
+
+// No frame waits: each pause is one of its own, also if the host is not polled between them.
+TEST(HostPfc, watchdog_ignores_pauses_of_an_idle_priority) {
+  constexpr Nanos kInterval = 500us;
+  constexpr uint16_t kQuarterMillisecond = 4883;  // quanta at 10 Gb/s
+  FlowControlConfig watched = lossless();
+  watched.watchdog_detect = 5ms;
+  Star net({.flow_of_last = watched, .slow = kInterval});
+  for (int i = 0; i < 30; ++i) {
+    net.send_pause(2, kQuarterMillisecond);
+    net.run(kInterval);
+  }
+  EXPECT_EQ(net.sides[2]->counter("pauses_received"), 30U);
+  EXPECT_EQ(net.sides[2]->counter("pause_storms"), 0U);
+}
+
 TEST(HostPfc, queue_pair_in_error_is_flushed_while_its_priority_is_paused) {
   Star net;
   Stream stream(net, *net.sides[0], *net.sides[2], kStorage, 4);

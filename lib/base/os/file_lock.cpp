@@ -91,7 +91,9 @@ Result<pid_t> ProcessLock::holder(const std::filesystem::path& file) {
   const int result = fcntl(fd, F_GETLK, &lock);
   close(fd);
   if (result != 0) return cannot(file, "checked for a lock");
-  return lock.l_type == F_UNLCK ? 0 : lock.l_pid;
+  if (lock.l_type == F_UNLCK) return 0;
+  if (lock.l_pid > 0) return lock.l_pid;
+  return fail("'" + file.string() + "' is locked by a process of another PID namespace", EXDEV);
 }
 
 ProcessLock::~ProcessLock() {
@@ -130,12 +132,18 @@ Result<SharedLock> SharedLock::wait(const std::filesystem::path& file, std::chro
   }
 }
 
-bool SharedLock::is_taken(const std::filesystem::path& file) {
+Result<bool> SharedLock::is_taken(const std::filesystem::path& file) {
   const int fd = open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return false;
-  const bool taken = flock(fd, LOCK_SH | LOCK_NB) != 0;
+  if (fd < 0) {
+    if (errno == ENOENT) return false;
+    return cannot(file, "opened");
+  }
+  const bool locked = flock(fd, LOCK_SH | LOCK_NB) == 0;
+  const bool taken = !locked && errno == EWOULDBLOCK;
+  const auto failed = cannot(file, "checked for a lock");
   close(fd);
-  return taken;
+  if (locked || taken) return taken;
+  return failed;
 }
 
 SharedLock::~SharedLock() {

@@ -17,7 +17,7 @@ class ProcessLock {
  public:
   // Creates the file if it does not exist. Returns nullopt if the lock is held, also by this process.
   static Result<std::optional<ProcessLock>> take(const std::filesystem::path& file);
-  // Process that holds the lock; 0 if it is free.
+  // Process that holds the lock; 0 if it is free. EXDEV: a process of another PID namespace, without an id in this one.
   static Result<pid_t> holder(const std::filesystem::path& file);
 
   // For reading and writing the file. Closing it releases the lock.
@@ -44,7 +44,7 @@ class SharedLock {
   // The same, waiting for the lock. ETIMEDOUT after `limit`.
   static Result<SharedLock> wait(const std::filesystem::path& file, std::chrono::nanoseconds limit);
   // Whether the lock is held.
-  static bool is_taken(const std::filesystem::path& file);
+  static Result<bool> is_taken(const std::filesystem::path& file);
 
   SharedLock(SharedLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   SharedLock& operator=(SharedLock&& other) = delete;

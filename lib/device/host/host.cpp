@@ -307,10 +307,14 @@ Status Host::start_progress() {
   switch (config_.progress) {
     case Progress::kApplication: {
       if (PortWakeup* const wakeup = port_->wakeup(); wakeup != nullptr && workers() == 1) {
-        waiting_helper_ = std::make_unique<WaitingHelper>(*this, *wakeup);
+        auto helper = WaitingHelper::start(*this, *wakeup);
+        if (!helper) return fail(helper.error().within("device " + config_.name));
+        waiting_helper_ = std::move(*helper);
         return {};
       }
-      polling_helper_ = std::make_unique<PollingHelper>(*this);
+      auto helper = PollingHelper::start(*this);
+      if (!helper) return fail(helper.error().within("device " + config_.name));
+      polling_helper_ = std::move(*helper);
       return {};
     }
     case Progress::kDedicated: {

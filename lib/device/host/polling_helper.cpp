@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
+#include <system_error>
 
 #include "base/log.hpp"
 #include "base/os/quiet_signals.hpp"
@@ -30,12 +32,19 @@ bool set_priority(int nice) { return setpriority(PRIO_PROCESS, static_cast<id_t>
 
 }  // namespace
 
-PollingHelper::PollingHelper(Host& host) : host_(host) {
+Result<std::unique_ptr<PollingHelper>> PollingHelper::start(Host& host) {
+  std::unique_ptr<PollingHelper> helper(new PollingHelper(host));
   const QuietSignals quiet;
-  thread_ = std::thread{[this] { run(); }};
+  try {
+    helper->thread_ = std::thread{[&helper = *helper] { helper.run(); }};
+  } catch (const std::system_error& e) {
+    return fail(std::string{"the helper thread cannot be started: "} + e.what(), EAGAIN);
+  }
+  return helper;
 }
 
 PollingHelper::~PollingHelper() {
+  if (!thread_.joinable()) return;
   {
     const std::scoped_lock guard(mutex_);
     stop_ = true;

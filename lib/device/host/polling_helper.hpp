@@ -3,24 +3,28 @@
 #pragma once
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
 
+#include "base/result.hpp"
 #include "base/types.hpp"
 
 namespace roci {
 
 class Host;
 
-// Owned by the host. Its thread runs from construction to destruction.
+// Owned by the host. Its thread runs until destruction.
 class PollingHelper {
  public:
-  explicit PollingHelper(Host& host);
+  // EAGAIN: the thread cannot be started.
+  static Result<std::unique_ptr<PollingHelper>> start(Host& host);
   ~PollingHelper();
   PollingHelper(const PollingHelper&) = delete;
   PollingHelper& operator=(const PollingHelper&) = delete;
 
  private:
+  explicit PollingHelper(Host& host) : host_(host) {}
   void run();
   [[nodiscard]] bool is_silent() const;
   void poll_for_application();

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
+#include <string>
+#include <system_error>
 
 #include "base/log.hpp"
 #include "base/os/quiet_signals.hpp"
@@ -35,12 +38,19 @@ thread_local CpuContention contention;  // per polling thread of the application
 
 }  // namespace
 
-WaitingHelper::WaitingHelper(Host& host, PortWakeup& wakeup) : host_(host), wakeup_(wakeup) {
+Result<std::unique_ptr<WaitingHelper>> WaitingHelper::start(Host& host, PortWakeup& wakeup) {
+  std::unique_ptr<WaitingHelper> helper(new WaitingHelper(host, wakeup));
   const QuietSignals quiet;
-  thread_ = std::thread{[this] { run(); }};
+  try {
+    helper->thread_ = std::thread{[&helper = *helper] { helper.run(); }};
+  } catch (const std::system_error& e) {
+    return fail(std::string{"the helper thread cannot be started: "} + e.what(), EAGAIN);
+  }
+  return helper;
 }
 
 WaitingHelper::~WaitingHelper() {
+  if (!thread_.joinable()) return;
   stop_.store(true);
   wakeup_.wake(Waiter::kHelper);
   thread_.join();

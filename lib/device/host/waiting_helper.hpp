@@ -13,8 +13,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
 
+#include "base/result.hpp"
 #include "base/types.hpp"
 #include "port/wakeup.hpp"
 
@@ -22,10 +24,11 @@ namespace roci {
 
 class Host;
 
-// Owned by the host. Its thread runs from construction to destruction.
+// Owned by the host. Its thread runs until destruction.
 class WaitingHelper {
  public:
-  WaitingHelper(Host& host, PortWakeup& wakeup);
+  // EAGAIN: the thread cannot be started.
+  static Result<std::unique_ptr<WaitingHelper>> start(Host& host, PortWakeup& wakeup);
   ~WaitingHelper();
   WaitingHelper(const WaitingHelper&) = delete;
   WaitingHelper& operator=(const WaitingHelper&) = delete;
@@ -47,6 +50,7 @@ class WaitingHelper {
   void wake_for_deadline();
 
  private:
+  WaitingHelper(Host& host, PortWakeup& wakeup) : host_(host), wakeup_(wakeup) {}
   void run();
   void watch_application();
   bool drive_while_busy();

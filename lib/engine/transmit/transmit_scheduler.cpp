@@ -58,7 +58,7 @@ void TransmitScheduler::remove(AttachedQueuePair& qp) {
   timers_.cancel(qp);
   qp.neighbor = NeighborRef();
   stop_waiting(qp);
-  if (qp.paused != 0) resume(qp);
+  if (qp.paused != 0) end_pause_of(qp);
   if (qp.ready) unlink(qp, ready_);
   if (qp.acknowledges_first) {
     const auto end = acknowledging_.begin() + acknowledging_count_;
@@ -339,7 +339,13 @@ bool TransmitScheduler::wake_all_waiting() {
   return true;
 }
 
-void TransmitScheduler::update_pauses(Nanos now) {
+// `stopped_` is that of the last round, in which the queue pairs of all other priorities were served.
+void TransmitScheduler::end_expired_pauses(Nanos now) {
+  flow_control_.note_served(static_cast<uint8_t>(~stopped_));
+  follow_pauses(now);
+}
+
+void TransmitScheduler::follow_pauses(Nanos now) {
   if (parts_.index == 0) flow_control_.watch(now, parts_.counters);
   const uint8_t stopped = flow_control_.stopped(now);
   for (unsigned left = stopped_ & ~unsigned{stopped}; left != 0; left &= left - 1) {
@@ -368,6 +374,7 @@ void TransmitScheduler::pause(AttachedQueuePair& qp, unsigned priority) {
   if (qp.ready) unlink(qp, ready_);
   link(qp, paused_queues_[priority]);
   qp.paused = static_cast<uint8_t>(priority + 1);
+  flow_control_.note_paused(priority);
 }
 
 // Moves the queue pair back to the ready list.
@@ -378,7 +385,14 @@ void TransmitScheduler::resume(AttachedQueuePair& qp) {
 }
 
 void TransmitScheduler::check_paused(AttachedQueuePair& qp) {
-  if (qp.core.state() == IBV_QPS_ERR) resume(qp);
+  if (qp.core.state() == IBV_QPS_ERR) end_pause_of(qp);
+}
+
+// While its priority is paused.
+void TransmitScheduler::end_pause_of(AttachedQueuePair& qp) {
+  const unsigned priority = qp.paused - 1U;
+  resume(qp);
+  if (paused_queues_[priority].count == 0) flow_control_.note_served(static_cast<uint8_t>(1U << priority));
 }
 
 }  // namespace roci

@@ -48,10 +48,12 @@ class TransmitScheduler final : public PathSource {
   //
   // Makes the rung queue pairs ready.
   bool take_doorbells() { return rung_.load(std::memory_order_relaxed) != nullptr && take_rung(); }
-  // Updates the priorities that the link partner has paused, and resumes queue pairs.
-  void follow_pauses(Nanos now) {
-    if (pausable_) update_pauses(now);
+  // Before reception: resumes the queue pairs of pauses that have expired since the last round.
+  void end_pauses(Nanos now) {
+    if (pausable_) end_expired_pauses(now);
   }
+  // Updates the priorities that the link partner has paused, and resumes queue pairs. Only if pauses are enabled.
+  void follow_pauses(Nanos now);
   bool run_timers(TransportContext& context);
   // Makes queue pairs ready that wait for a next hop, if the neighbor table has changed.
   bool wake_waiting() { return parts_.neighbors.generation() != woken_generation_ && wake_all_waiting(); }
@@ -115,11 +117,12 @@ class TransmitScheduler final : public PathSource {
   bool wake_all_waiting();
 
   // PFC: queue pairs of priorities that the link partner has paused are paused, and do not delay other queue pairs.
-  void update_pauses(Nanos now);
+  void end_expired_pauses(Nanos now);
   [[nodiscard]] bool is_stopped(unsigned priority) const { return (stopped_ >> priority & 1U) != 0; }
   bool pause_if_stopped(AttachedQueuePair& qp);
   void pause(AttachedQueuePair& qp, unsigned priority);
   void check_paused(AttachedQueuePair& qp);
+  void end_pause_of(AttachedQueuePair& qp);
   void resume(AttachedQueuePair& qp);
 
   const WorkerParts parts_;

@@ -19,9 +19,11 @@ void FlowControl::take(const rte_mbuf* frame, Nanos now, Counters& counters) {
       parsed.outcome == PauseOutcome::kAccepted && parsed.message.kind == PauseKind::kPriority;
   const unsigned meant = is_pfc ? parsed.message.classes & config_.priorities : 0;
   counters.add(meant != 0 ? Counter::kPausesReceived : Counter::kPausesIgnored);
+  const unsigned starved = starved_.load(std::memory_order_relaxed);
   for (unsigned left = meant; left != 0; left &= left - 1) {
     const auto priority = static_cast<unsigned>(__builtin_ctz(left));
-    pauses_[priority].on_pause(now + pause_time(parsed.message.quanta[priority], rate_), now, watchdog_);
+    pauses_[priority].on_pause(now + pause_time(parsed.message.quanta[priority], rate_), now, watchdog_,
+                               (starved >> priority & 1U) != 0);
     publish(priority);
   }
 }

@@ -50,6 +50,15 @@ class FlowControl {
   void on_pause_sent(Nanos now);
   [[nodiscard]] Nanos next_pause() const { return repeat_at_; }
 
+  // Any worker: a queue pair of the priority waits for the end of a pause.
+  void note_paused(unsigned priority) {
+    starved_.fetch_or(static_cast<uint8_t>(1U << priority), std::memory_order_relaxed);
+  }
+  // Any worker: the queue pairs of the priorities were served, or none waits.
+  void note_served(uint8_t priorities) {
+    if ((starved_.load(std::memory_order_relaxed) & priorities) != 0)
+      starved_.fetch_and(static_cast<uint8_t>(~priorities), std::memory_order_relaxed);
+  }
   // Any worker: bitmap of the stopped priorities; and the time at which the first of `priorities` resumes.
   [[nodiscard]] uint8_t stopped(Nanos now) const;
   [[nodiscard]] Nanos resume_time(uint8_t priorities) const;
@@ -74,6 +83,8 @@ class FlowControl {
   // Time at which each priority resumes. Written by the first worker, read by all workers.
   std::array<std::atomic<int64_t>, kPriorities> resume_times_{};
   std::atomic<uint32_t> congested_workers_{0};  // bitmap of the congested workers
+  // Bitmap of the priorities with queue pairs that were paused and not served since.
+  std::atomic<uint8_t> starved_{0};
 };
 
 }  // namespace roci

@@ -109,7 +109,7 @@ bool Worker::watch_link(TransportContext& context) {
 
 // Applies what limits the senders: PFC pauses of the link partner, and decisions of congestion control.
 bool Worker::apply_decisions(Nanos now) {
-  scheduler_->follow_pauses(now);
+  scheduler_->end_pauses(now);
   return control_.any() && control_.poll(now, [this](AttachedQueuePair& qp) { make_ready(qp); });
 }
 

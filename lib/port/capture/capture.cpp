@@ -13,7 +13,7 @@ namespace roci {
 
 Result<std::unique_ptr<CapturePort>> CapturePort::open(std::unique_ptr<Port> port,
                                                        const CaptureConfig& config) {
-  const int descriptor = ::open(config.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int descriptor = ::open(config.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (descriptor < 0) {
     const int code = errno;
     return fail("capture file \"" + config.path + "\" cannot be written: " + std::strerror(code), code);

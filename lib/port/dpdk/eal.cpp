@@ -101,9 +101,31 @@ Status check_telemetry_folder(const std::string& prefix) {
   return {};
 }
 
-// Called after DPDK has removed its sockets.
+// The process that has started DPDK. Exit handlers also run in its children, whose files these are not.
+std::atomic<pid_t> dpdk_process{0};
+
 void remove_runtime_folder() {
   if (const char* folder = rte_eal_get_runtime_dir(); folder != nullptr) rmdir(folder);
+}
+
+// DPDK's exit handler removes the telemetry socket by its name, also in a child. The handlers before and after it keep the
+// parent's socket under a second name.
+std::filesystem::path telemetry_socket() {
+  return std::filesystem::path{rte_eal_get_runtime_dir()} / kTelemetrySocket;
+}
+std::filesystem::path second_name_of_socket() {
+  return telemetry_socket().replace_extension("." + std::to_string(getpid()));
+}
+void before_removal_of_sockets() {
+  if (getpid() == dpdk_process.load()) return;
+  if (link(telemetry_socket().c_str(), second_name_of_socket().c_str()) != 0)
+    return;  // the parent has exited
+}
+void after_removal_of_sockets() {
+  if (getpid() == dpdk_process.load()) return remove_runtime_folder();
+  const std::filesystem::path second = second_name_of_socket();
+  std::rename(second.c_str(), telemetry_socket().c_str());
+  unlink(second.c_str());  // rename() keeps both names of one file
 }
 
 // Memory in MiB that DPDK needs in addition to packet buffers outside its memory: for devices, rings, and the lists of
@@ -211,7 +233,8 @@ Status initialize(const EalConfig& config) {
   std::vector<char*> argv_copy = argv;  // EAL permutes its argument vector
   argv_copy.push_back(nullptr);
   // Registered before DPDK's exit handler, because exit handlers run in reverse order.
-  if (telemetry && std::atexit(remove_runtime_folder) != 0)
+  dpdk_process = getpid();
+  if (telemetry && std::atexit(after_removal_of_sockets) != 0)
     log().info("DPDK's runtime folder will not be removed at exit: atexit() failed");
   rte_errno = 0;
   const auto [result, code] = [&] {
@@ -228,7 +251,11 @@ Status initialize(const EalConfig& config) {
     return describe_failure(config, *hugepages, code);
   }
   // With --no-shconf and without telemetry, the folder has no files: remove it.
-  if (!telemetry) remove_runtime_folder();
+  if (!telemetry) {
+    remove_runtime_folder();
+  } else if (std::atexit(before_removal_of_sockets) != 0) {
+    log().info("the exit of a child process will remove the telemetry socket: atexit() failed");
+  }
   return {};
 }
 

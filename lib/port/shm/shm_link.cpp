@@ -229,6 +229,14 @@ void ShmLink::publish() {
 
 bool ShmLink::take_urgent() { return std::exchange(urgent_, false); }
 
+bool ShmLink::must_wake_reader(Nanos now) {
+  if (out.refused() == refused_) return false;
+  if (repaired_at_ != Nanos{0} && now - repaired_at_ < kRepairInterval) return false;
+  refused_ = out.refused();
+  repaired_at_ = now;
+  return true;
+}
+
 uint64_t ShmLink::take_malformed() {
   const uint64_t all = in.malformed() + out.refused();
   return all - std::exchange(malformed_, all);

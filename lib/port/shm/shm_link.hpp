@@ -72,6 +72,10 @@ class ShmLink {
   // no acknowledgment, or more than 64 KiB of acknowledgments.
   bool take_urgent();
 
+  // Called when the ring is full: whether the reader must be woken without a frame. Another process has overwritten the
+  // reader's position, which the reader stores again in its next poll. At most once per kRepairInterval.
+  bool must_wake_reader(Nanos now);
+
   // Number of records and positions of the other process that were out of range since the last call.
   uint64_t take_malformed();
 
@@ -79,6 +83,7 @@ class ShmLink {
   ShmRingReader in;
 
  private:
+  static constexpr Nanos kRepairInterval{10'000'000};
   // Power of two; larger than the number of frames that a worker stages.
   static constexpr uint32_t kMaxUnfinished = 128;
   static constexpr uint32_t kMaxSpare = 64;
@@ -96,6 +101,8 @@ class ShmLink {
   rte_mbuf* refer_to(std::span<const uint8_t> record, const MbufPool& pool);
 
   uint64_t malformed_ = 0;  // total at the last take_malformed()
+  uint64_t refused_ = 0;    // at the last must_wake_reader()
+  Nanos repaired_at_{0};    // when it last returned true; 0: never
   bool urgent_ = false;
   std::array<Started, kMaxUnfinished> started_{};
   uint32_t first_started_ = 0, next_started_ = 0;  // indices into started_, which wrap

@@ -191,7 +191,8 @@ Nanos ShmPort::next_arrival() const {
 // ------------------------------------------------------------------------------------------------ sending
 
 // Whether the reader of a full ring has freed no space for kFullTimeout (kSwitchFullTimeout for the switch).
-bool ShmPort::is_stuck(Link& link, Nanos now) {
+bool ShmPort::is_stuck(uint32_t slot, Link& link, Nanos now) {
+  if (link.must_wake_reader(now)) owner_.notify(slot, true, now);
   if (link.full_at != link.out.freed()) {
     link.full_at = link.out.freed();
     link.full_since = now;
@@ -233,7 +234,7 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
   const bool gets_hop = config_.telemetry_port != 0 && alone;
   // Checked before the frame is modified: the caller offers a refused frame again, and it must not get a second hop.
   if (!to.out.has_space(std::min(frame.pkt_len + (gets_hop ? kMaxHopBytes : 0), kShmMostFrame))) {
-    if (alone && !is_stuck(to, now)) return Sent::kBackpressure;
+    if (alone && !is_stuck(slot, to, now)) return Sent::kBackpressure;
     drop(shm_stats_.ring_full);
     return Sent::kDropped;
   }
@@ -273,7 +274,7 @@ PortQueue::DirectBuffer ShmPort::take_direct(const MacAddress& to, uint32_t byte
     frame->port = static_cast<uint16_t>(*slot);
     return {kTaken, frame};
   }
-  if (is_stuck(ring, now)) return {};
+  if (is_stuck(*slot, ring, now)) return {};
   bump(stats_.tx_refused);
   return {kFull};
 }

@@ -145,7 +145,7 @@ class ShmPort final : public Port, public PeerPresence {
   Sent send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos now);
   void commit(rte_mbuf& frame);
   void note_written(Link& to, uint32_t slot, const ShmLink::Written& frame);
-  bool is_stuck(Link& link, Nanos now);
+  bool is_stuck(uint32_t slot, Link& link, Nanos now);
   void drop(std::atomic<uint64_t>& reason);
   bool resolve(const rte_mbuf& frame);
   void send_to_all(rte_mbuf& frame, Nanos now);

@@ -49,6 +49,8 @@ void ShmRingWriter::refresh() {
     head_ = head;
   } else {
     ++refused_;
+    // Another process may have overwritten the writer's position instead: a reader that has started since is there.
+    control_.tail.store(published_, std::memory_order_release);
   }
 }
 

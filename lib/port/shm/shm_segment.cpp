@@ -8,10 +8,19 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/os/file_size_limit.hpp"
+#include "base/os/memory_file.hpp"
+
 namespace roci {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+// The kernel of the creating process may have added the seal against execution.
+bool has_seals(int fd) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & ~kSealOfNotExecutable) == kSeals;
+}
 
 }  // namespace
 
@@ -30,10 +39,12 @@ Result<std::shared_ptr<ShmSegment>> ShmSegment::map(int fd) {
 }
 
 Result<std::shared_ptr<ShmSegment>> ShmSegment::create() {
-  const int fd = memfd_create("rocinante", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int fd = create_memory_file("rocinante", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0)
     return fail(std::string{"the network's shared memory: memfd_create: "} + std::strerror(errno), errno);
-  if (ftruncate(fd, sizeof(Layout)) != 0 || fcntl(fd, F_ADD_SEALS, kSeals) != 0) {
+  const bool too_large = exceeds_file_size_limit(sizeof(Layout));
+  if (too_large) errno = EFBIG;
+  if (too_large || ftruncate(fd, sizeof(Layout)) != 0 || fcntl(fd, F_ADD_SEALS, kSeals) != 0) {
     const int code = errno;
     close(fd);
     return fail("the network's shared memory: a memfd of " + std::to_string(sizeof(Layout) >> 20) +
@@ -49,7 +60,7 @@ Result<std::shared_ptr<ShmSegment>> ShmSegment::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return fail("the network's shared memory: '" + path + "': " + std::strerror(errno), errno);
   struct stat found {};
-  if (fstat(fd, &found) != 0 || found.st_size != sizeof(Layout) || fcntl(fd, F_GET_SEALS) != kSeals) {
+  if (fstat(fd, &found) != 0 || found.st_size != sizeof(Layout) || !has_seals(fd)) {
     close(fd);
     return fail("the network's shared memory: '" + path + "' is not a segment of this version of Rocinante",
                 EPROTO);

@@ -34,7 +34,10 @@ class ShmSwitch::MemberPort final : public Port {
     for (const rte_mbuf* const frame : frames) {
       const bool sendable = !exceeds_mtu(*frame, config_.mtu) && frame->data_len >= kShmLeastFrame;
       if (taken && sendable) {
-        if (!link_.out.has_space(frame->pkt_len)) break;
+        if (!link_.out.has_space(frame->pkt_len)) {
+          if (link_.must_wake_reader(now)) switch_.owner_.notify(config_.slot, true, now);
+          break;
+        }
         link_.write(*frame);
         ++sent;
         bytes += frame->pkt_len;

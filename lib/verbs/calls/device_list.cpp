@@ -1,13 +1,13 @@
 // ibv_get_device_list, queries of a device that is not open, and opening and closing of devices.
 #include <fcntl.h>
 #include <infiniband/verbs.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <new>
 
+#include "base/os/memory_file.hpp"
 #include "verbs/calls/calls.hpp"
 #include "verbs/error.hpp"
 #include "verbs/objects.hpp"
@@ -22,7 +22,7 @@ namespace {
 // The descriptor `cmd_fd` of contexts, by which ibv_import_device() recognizes the device. It has no other use. -1 if the
 // process cannot have another descriptor; the device works without.
 int device_descriptor() {
-  static const int descriptor = memfd_create("roci-device", MFD_CLOEXEC);
+  static const int descriptor = create_memory_file("roci-device", MFD_CLOEXEC);
   return descriptor;
 }
 

@@ -183,6 +183,65 @@ TEST_F(ShmHostilePort, switch_and_member_ports_tolerate_random_writes_by_another
   EXPECT_GT(ports_[0]->shm_stats().malformed, 0U);
   EXPECT_GT(received[0], 0U);
   EXPECT_GT(received[1], 0U);
+
+  // After it has stopped, a new process in the slot and the running switch exchange frames. At first, each side stores its
+  // positions again.
+  ports_.clear();
+  ports_.push_back(open(behind));
+  const auto pass = [&](uint32_t from, Port& sender, Port& receiver, uint32_t number) {
+    rte_mbuf* const frame = roce_to(from, mac(1 - from), 1000, number);
+    const auto bytes = bytes_of(frame);
+    const bool sent = send(sender, frame, now) == 1;
+    const auto got = receive_all(receiver, now);
+    return sent && got.size() == 1 && got[0] == bytes;
+  };
+  for (uint32_t number = 1; number < 5; ++number) {
+    now += Nanos{10'000'000};
+    pass(0, *ports_[0], *switch_ports[0], number);
+    pass(1, *switch_ports[0], *ports_[0], number);
+  }
+  const uint64_t malformed = ports_[0]->shm_stats().malformed;
+  for (uint32_t number = 5; number < 100; ++number) {
+    ASSERT_TRUE(pass(0, *ports_[0], *switch_ports[0], number));
+    ASSERT_TRUE(pass(1, *switch_ports[0], *ports_[0], number));
+  }
+  EXPECT_EQ(ports_[0]->shm_stats().malformed, malformed);
+}
+
+// The reader has read all frames and sleeps. Its position is overwritten before the writer reads it.
+TEST_F(ShmHostilePort, writer_wakes_a_reader_whose_position_was_overwritten) {
+  open_ports(2, kMembers);
+  Nanos now = 1s;
+  while (send(0, roce_to(0, mac(1), 4000), now) == 1) {
+  }
+  receive_all(1, now);
+  segment_->control(0, 1).head.store(77);
+  ASSERT_NE(ports_[1]->next_arrival(), Nanos{0});
+  ASSERT_EQ(send(0, roce_to(0, mac(1), 4000), now), 0);
+  EXPECT_EQ(ports_[1]->next_arrival(), Nanos{0});
+  receive_all(1, now);
+  EXPECT_EQ(send(0, roce_to(0, mac(1), 4000), now), 1);
+  EXPECT_EQ(receive_all(1, now).size(), 1U);
+}
+
+TEST_F(ShmHostilePort, switch_wakes_a_reader_whose_position_was_overwritten) {
+  ShmSwitch hub(segment_);
+  const auto port = std::move(*hub.open_port({"shm", 0, kMtu, pool_}));
+  hub.join();
+  auto behind = config(0, kMembers);
+  behind.via_switch = true;
+  ports_.push_back(open(behind));
+  Nanos now = 1s;
+  while (send(*port, roce_to(1, mac(0), 4000), now) == 1) {
+  }
+  receive_all(0, now);
+  segment_->control(kShmSwitchSlot, 0).head.store(77);
+  ASSERT_NE(ports_[0]->next_arrival(), Nanos{0});
+  ASSERT_EQ(send(*port, roce_to(1, mac(0), 4000), now), 0);
+  EXPECT_EQ(ports_[0]->next_arrival(), Nanos{0});
+  receive_all(0, now);
+  EXPECT_EQ(send(*port, roce_to(1, mac(0), 4000), now), 1);
+  EXPECT_EQ(receive_all(0, now).size(), 1U);
 }
 
 }  // namespace

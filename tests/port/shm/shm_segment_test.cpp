@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "support/process/folder.hpp"
+#include "support/process/pid_namespace.hpp"
 
 namespace roci {
 namespace {
@@ -31,6 +34,39 @@ TEST(ShmSegmentTest, size_cannot_be_changed) {
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_NE(ftruncate((*made)->fd(), 4096), 0);
   EXPECT_NE(ftruncate((*made)->fd(), off_t{1} << 40), 0);
+}
+
+// Linux before 6.3 has neither the seal nor the setting vm.memfd_noexec.
+TEST(ShmSegmentTest, file_is_sealed_against_execution) {
+  constexpr const char* kSetting = "/proc/sys/vm/memfd_noexec";
+  if (!std::filesystem::exists(kSetting)) GTEST_SKIP() << "not supported by this kernel";
+  const auto made = ShmSegment::create();
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_NE(fchmod((*made)->fd(), 0700), 0);
+  const auto opened = ShmSegment::open(path_of_descriptor((*made)->fd()));
+  EXPECT_TRUE(opened) << opened.error().message;
+  // The setting is that of a PID namespace.
+  const auto result = test::in_another_pid_namespace([&] {
+    std::ofstream{kSetting} << "2" << std::flush;
+    constexpr unsigned kExecutable = 0x10;  // MFD_EXEC
+    const bool enforced = memfd_create("test", MFD_CLOEXEC | kExecutable) < 0;
+    return enforced && ShmSegment::create();
+  });
+  if (!result) GTEST_SKIP() << "PID namespaces are not permitted";
+  EXPECT_TRUE(*result);
+}
+
+// ftruncate() beyond the limit would terminate the process by SIGXFSZ.
+TEST(ShmSegmentTest, create_fails_beyond_the_file_size_limit) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit limit{.rlim_cur = 1 << 20, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const auto made = ShmSegment::create();
+  setrlimit(RLIMIT_FSIZE, &before);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, EFBIG);
+  EXPECT_NE(made.error().message.find("ulimit -f"), std::string::npos);
 }
 
 TEST(ShmSegmentTest, unwritten_pages_are_not_allocated) {

@@ -1,5 +1,6 @@
 // Priority-based flow control: lossless operation and its effect on other traffic.
 #include "support/ports/line_rate_source.hpp"
+#include "support/ports/slow_poller.hpp"
 #include "support/sanitizer.hpp"
 #include "switch/switch_bench.hpp"
 
@@ -495,6 +496,29 @@ TEST_F(PfcTest, watchdog_ends_a_pause_storm_and_restores_pfc_after_it) {
   send_pause(1, kStorage, 0xffff);
   say(0, 1, {.traffic_class = tos(kStorage)});
   EXPECT_TRUE(heard(1).empty()) << "after 10 ms of silence a pause is a pause again";
+}
+
+// Queues are served before frames are received: PFC frames that have arrived meanwhile do not extend a pause that has
+// expired.
+TEST_F(PfcTest, class_is_served_if_its_pause_has_expired_at_a_late_poll) {
+  make(lossless_ports(2, 1_Gbps, kSmall));
+  runner_ = VirtualRunner();
+  for (const auto& link : links_) runner_.add(*link);
+  test::SlowPoller slow(*switch_, 1ms);
+  runner_.add(slow);
+  for (const size_t host : {0U, 1U}) say(host, host);
+  wait(2ms);
+  heard(1);
+  send_pause(1, kStorage, 1000);  // 512 us
+  say(0, 1, {.traffic_class = tos(kStorage)});
+  wait(1ms);
+  EXPECT_TRUE(heard(1).empty());
+  send_pause(1, kStorage, 1000);
+  wait(1ms);
+  EXPECT_EQ(heard(1).size(), 1U);
+  EXPECT_EQ(switch_->counters(1).classes[kStorage].pauses_received, 2U);
+  EXPECT_EQ(switch_->counters(1).classes[kStorage].pause_storms, 0U);
+  runner_ = VirtualRunner();  // refers to `slow`
 }
 
 }  // namespace

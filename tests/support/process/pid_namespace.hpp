@@ -1,0 +1,31 @@
+// Process of a test in another PID namespace.
+#pragma once
+
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <optional>
+
+namespace roci::test {
+
+// Runs `work` in a process of a new PID namespace, and returns its result. nullopt: not permitted to this process.
+template <class Work>
+std::optional<bool> in_another_pid_namespace(Work work) {
+  constexpr int kFailed = 1, kNotPermitted = 2;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWPID) != 0) _exit(kNotPermitted);
+    const pid_t first = ::fork();  // the first process of the namespace
+    if (first == 0) _exit(work() ? 0 : kFailed);
+    int status = 0;
+    const bool ended = first > 0 && ::waitpid(first, &status, 0) == first && WIFEXITED(status);
+    _exit(ended ? WEXITSTATUS(status) : kFailed);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child || !WIFEXITED(status)) return false;
+  if (WEXITSTATUS(status) == kNotPermitted) return std::nullopt;
+  return WEXITSTATUS(status) == 0;
+}
+
+}  // namespace roci::test
