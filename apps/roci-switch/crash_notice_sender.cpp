@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "base/os/standard_output.hpp"
+
 namespace roci {
 namespace {
 
@@ -61,7 +63,7 @@ void CrashNoticeSender::send_some() {
     std::printf("roci-switch: '%s': process %s at %s has exited; crash notifications sent (%zu frames)\n",
                 process_.name().c_str(), exited_->pid.c_str(), exited_->port_name.c_str(),
                 exited_->sent_frames);
-    std::fflush(stdout);
+    flush_standard_output();
   }
   std::error_code ignored;
   std::filesystem::remove(exited_->file, ignored);
