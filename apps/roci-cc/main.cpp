@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <exception>
 
+#include "base/os/standard_output.hpp"
+#include "common/command_line.hpp"
 #include "roci-cc/commands.hpp"
 #include "roci/version.h"
 
@@ -81,11 +83,7 @@ int run(int argc, char** argv) {
   csv->add_option("TRACE", options.file, kTrace)->required()->type_name("");
   with_plugins(csv);
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kFine : kUnusable;
-  }
+  if (const auto done = roci::parse_command_line(app, "roci-cc", argc, argv, kUnusable)) return *done;
   if (list->parsed()) return run_list(options);
   if (show->parsed()) return run_show(options);
   if (check->parsed()) return run_check(options);
@@ -96,7 +94,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return roci::checked_exit_status("roci-cc", run(argc, argv), kUnusable);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "roci-cc: %s\n", error.what());
     return kUnusable;

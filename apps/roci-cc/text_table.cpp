@@ -1,9 +1,10 @@
 #include "roci-cc/text_table.hpp"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+
+#include "base/os/standard_output.hpp"
 
 namespace roci::cc_tool {
 namespace {
@@ -92,10 +93,8 @@ std::string TextTable::markdown() const {
 }
 
 size_t output_width() {
-  winsize size{};
-  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-    return kNoTerminal;
-  return std::clamp<size_t>(size.ws_col, kNarrowest, kWidest);
+  const auto columns = terminal_columns(STDOUT_FILENO);
+  return columns ? std::clamp(*columns, kNarrowest, kWidest) : kNoTerminal;
 }
 
 }  // namespace roci::cc_tool

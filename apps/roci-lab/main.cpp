@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/os/standard_output.hpp"
 #include "roci-lab/compare_command.hpp"
 #include "roci-lab/explain_command.hpp"
 #include "roci-lab/export_command.hpp"
@@ -97,7 +98,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return roci::checked_exit_status("roci-lab", run(argc, argv), 1);
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "roci-lab: %s\n", failure.what());
     return 1;

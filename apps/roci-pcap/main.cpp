@@ -2,6 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <exception>
 
+#include "base/os/standard_output.hpp"
+#include "common/command_line.hpp"
 #include "roci-pcap/check.hpp"
 #include "roci-pcap/show.hpp"
 #include "roci/version.h"
@@ -49,11 +51,7 @@ int run(int argc, char** argv) {
   auto* json = show_command->add_flag("--json", show.json, "print one JSON object per line with all fields");
   show_command->add_flag("--payload", show.payload, "with --json: include the payload bytes")->needs(json);
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto done = roci::parse_command_line(app, "roci-pcap", argc, argv)) return *done;
   return check_command->parsed() ? run_check(check) : run_show(show);
 }
 
@@ -61,7 +59,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return roci::checked_exit_status("roci-pcap", run(argc, argv), 2);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "roci-pcap: %s\n", error.what());
     return 2;

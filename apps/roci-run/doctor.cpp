@@ -19,6 +19,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <sstream>
 #include <system_error>
@@ -66,8 +67,11 @@ Check check_runtime_folder() {
   if (!folder) return failed(kSubject, folder.error().message);
   const std::filesystem::path file = *folder / (".doctor-" + std::to_string(getpid()));
   const FileDescriptor made(open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  const int code = made.get() < 0 ? errno : posix_fallocate(made.get(), 0, kBytes);
-  unlink(file.c_str());
+  int code = errno;
+  if (made.get() >= 0) {
+    unlink(file.c_str());
+    code = posix_fallocate(made.get(), 0, kBytes);
+  }
   if (code != 0) {
     return failed(kSubject, folder->string() + " cannot hold a file of " + size_text(kBytes) + " (" +
                                 reason(code) + "); set ROCI_RUNTIME to a folder with space");
@@ -278,6 +282,8 @@ Check check_device(const std::filesystem::path& library, const std::string& net,
 int doctor(const std::filesystem::path& programs, const std::string& net,
            const std::function<Status()>& join) {
   constexpr uint64_t kAddressSpace = uint64_t{3} << 29;  // mappings of the EAL; less memory is used
+  constexpr uint64_t kFileSize = uint64_t{1100} << 20;   // memfd of a network (port/shm/shm_segment.hpp)
+  std::signal(SIGXFSZ, SIG_IGN);                         // a limit of the file size is an error of the call
   std::vector<Check> checks{
       check_processor(),
       check_runtime_folder(),
@@ -289,6 +295,7 @@ int doctor(const std::filesystem::path& programs, const std::string& net,
       check_dev_shm(),
       check_limit("locked memory", RLIMIT_MEMLOCK, true, 0, "; Rocinante locks no memory"),
       check_limit("address space", RLIMIT_AS, true, kAddressSpace, ""),
+      check_limit("file size", RLIMIT_FSIZE, true, kFileSize, ""),
       check_limit("open files", RLIMIT_NOFILE, false, 64, ""),
       check_interfaces(),
   };

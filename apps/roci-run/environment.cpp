@@ -218,10 +218,14 @@ Result<std::filesystem::path> device_tree(const std::string& name, const std::st
   if (std::filesystem::exists(tree, error)) return tree;
   // Creates a complete tree atomically (rename), since other processes may do the same concurrently.
   const std::filesystem::path draft = tree.string() + "." + std::to_string(getpid());
-  ROCI_TRY(write_tree(draft, name, interface));
+  std::error_code ignored;
+  std::filesystem::remove_all(draft, ignored);  // of a killed process that had this process id
+  if (Status written = write_tree(draft, name, interface); !written) {
+    std::filesystem::remove_all(draft, ignored);
+    return fail(written.error());
+  }
   std::filesystem::rename(draft, tree, error);
   if (!error) return tree;
-  std::error_code ignored;
   std::filesystem::remove_all(draft, ignored);
   if (std::filesystem::exists(tree, ignored)) return tree;
   return fail("'" + tree.string() + "' cannot be created: " + error.message(), error.value());

@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -11,6 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/os/private_folder.hpp"
+#include "base/os/standard_output.hpp"
+#include "base/units.hpp"
+#include "common/command_line.hpp"
 #include "congestion/profile.hpp"
 #include "net/device_identity.hpp"
 #include "net/net_control.hpp"
@@ -34,6 +40,7 @@ struct Options {
   std::optional<double> loss, corrupt, duplicate, reorder;
   std::string delay;
   std::vector<std::string> command;
+  bool separated = false;  // "--" precedes the program
 
   [[nodiscard]] bool has_faults() const { return loss || corrupt || duplicate || reorder || !delay.empty(); }
 };
@@ -61,12 +68,25 @@ Status add_faults(const Options& options, NetConfig& net) {
 }
 
 // Validates the congestion control profile before the program starts: --cc or ROCI_CC, otherwise that of the file.
-Status check_congestion_control(CongestionControlConfig control) {
-  if (const char* chosen = secure_getenv("ROCI_CC"); chosen != nullptr && *chosen != '\0')
+Status check_congestion_control(const Options& options, CongestionControlConfig control) {
+  const char* source = options.cc.empty() ? "congestion control" : "--cc";
+  if (const char* chosen = secure_getenv("ROCI_CC"); chosen != nullptr && *chosen != '\0') {
     control.profile = chosen;
+    if (options.cc.empty()) source = "ROCI_CC";
+  }
   if (const auto profiles = Profiles::create(control); !profiles)
-    return fail(profiles.error().within("congestion control"));
+    return fail(profiles.error().within(source));
   return {};
+}
+
+// A network that is joined by its name may inject faults that other command lines requested.
+void note_faults(const std::filesystem::path& path, const std::string& name) {
+  const auto folder = PrivateFolder::open(path);
+  if (!folder) return;
+  const auto net = read_net(*folder);
+  if (net && net->faults)
+    std::fprintf(stderr, "roci-run: note: the network '%s' injects faults: %s\n", name.c_str(),
+                 faults_text(*net->faults).c_str());
 }
 
 Status join_net(const Options& options, NetConfig net, bool exactly, const std::filesystem::path& programs) {
@@ -74,12 +94,12 @@ Status join_net(const Options& options, NetConfig net, bool exactly, const std::
   CongestionControlConfig control;
   control.profile = net.congestion_control.profile;
   control.base_rtt = net.congestion_control.base_rtt;
-  ROCI_TRY(check_congestion_control(control));
+  ROCI_TRY(check_congestion_control(options, control));
   if (net.sender_placement && net.needs_switch())
     return fail(
         "placement: sender requires a network without a switch, and fault injection requires a switch");
   const bool described = exactly || options.has_faults();
-  const std::string description = description_id(net);
+  const std::string description = description_id(net), name = net.name;
   const auto folder =
       ensure_net({.net = std::move(net), .exactly = described, .program = programs / "roci-switch"});
   if (!folder) return fail(folder.error());
@@ -88,6 +108,7 @@ Status join_net(const Options& options, NetConfig net, bool exactly, const std::
     setenv(kNetDescriptionVariable, description.c_str(), 1);
   } else {
     unsetenv(kNetDescriptionVariable);
+    note_faults(*folder, name);
   }
   unsetenv("ROCI_CONFIG");
   return {};
@@ -97,7 +118,10 @@ Status use_device(const Options& options, const DeviceFile& device) {
   if (options.has_faults())
     return fail("fault injection requires a network with a switch; '" + options.config +
                 "' describes a device");
-  ROCI_TRY(check_congestion_control(device.device.congestion_control));
+  if (std::error_code ignored; !std::filesystem::is_regular_file(options.config, ignored))
+    return fail("'" + options.config +
+                "' is not a regular file; the program reads the description of a device again");
+  ROCI_TRY(check_congestion_control(options, device.device.congestion_control));
   const std::filesystem::path file = std::filesystem::absolute(options.config);
   setenv("ROCI_CONFIG", file.c_str(), 1);
   unsetenv("ROCI_NET");
@@ -140,7 +164,7 @@ int run_with_stats(const std::vector<std::string>& command) {
   std::error_code ignored;
   std::filesystem::remove(file, ignored);
   setenv("ROCI_STATS", file.c_str(), 1);
-  const int exit_code = run_and_wait(command);
+  const Ending ending = run_and_wait(command);
   std::vector<DeviceStats> all;
   if (std::filesystem::exists(file, ignored)) {
     auto read = read_stats(file.string());
@@ -151,14 +175,22 @@ int run_with_stats(const std::vector<std::string>& command) {
     }
     std::filesystem::remove(file, ignored);
   }
-  std::fputs(stats_tables(all).c_str(), stderr);
-  return exit_code;
+  if (all.empty() && ending.signal != 0) {
+    std::fprintf(
+        stderr,
+        "roci-run: no counters: signal %d (%s) ended the program, and processes write their counters "
+        "at exit\n",
+        ending.signal, strsignal(ending.signal));
+  } else {
+    std::fputs(stats_tables(all).c_str(), stderr);
+  }
+  return ending.exit_code;
 }
 
 int print_result(const Result<std::string>& text) {
   if (!text) return complain(text.error());
   std::fputs(text->c_str(), stdout);
-  return 0;
+  return checked_exit_status("roci-run", 0, kFailed);
 }
 
 int check_machine() {
@@ -166,16 +198,39 @@ int check_machine() {
   if (!programs) return complain(programs.error());
   Options options;
   options.net = "doctor-" + std::to_string(getpid());
-  return doctor(*programs, options.net, [&] { return set_up(options); });
+  const int status = doctor(*programs, options.net, [&] { return set_up(options); });
+  return checked_exit_status("roci-run", status, kFailed);
+}
+
+// Modes that replace the execution of a program.
+Status check_modes(const Options& options) {
+  const char* chosen = nullptr;
+  for (const auto& [name, given] :
+       std::array<std::pair<const char*, bool>, 4>{{{"--list", options.list},
+                                                    {"--stop", !options.stop.empty()},
+                                                    {"--doctor", options.doctor},
+                                                    {"--supported", options.supported}}}) {
+    if (!given) continue;
+    if (chosen != nullptr) return fail(std::string(chosen) + " excludes " + name);
+    chosen = name;
+  }
+  if (chosen != nullptr && !options.command.empty())
+    return fail(std::string(chosen) + " excludes PROGRAM ('" + options.command.front() + "')");
+  if (chosen == nullptr && options.has_faults() && options.net.empty() && options.config.empty())
+    return fail(
+        "fault injection requires --net NAME or --config FILE, since other programs share the network "
+        "'default'");
+  return {};
 }
 
 int run(const Options& options) {
+  if (const Status good = check_modes(options); !good) return complain(good.error());
   if (options.doctor) return check_machine();
   if (options.supported) return print_result(options.json ? supported_json() : supported_table());
   if (options.list) return print_result(networks_table());
   if (!options.stop.empty()) return print_result(stop_network(options.stop));
   if (options.command.empty()) return complain({"PROGRAM is missing; see 'roci-run --help'"});
-  if (options.command.front().starts_with('-'))
+  if (options.command.front().starts_with('-') && !options.separated)
     return complain(
         {"unknown option '" + options.command.front() + "'; options of the program follow its name"});
   if (const Status ready = set_up(options); !ready) return complain(ready.error());
@@ -194,16 +249,34 @@ class HelpFormatter final : public CLI::Formatter {
   }
 };
 
+// CLI11 expects an error text, or an empty string.
+CLI::Validator is_not_empty() {
+  return CLI::Validator{
+      [](const std::string& text) { return std::string(text.empty() ? "the value is empty" : ""); }, ""};
+}
+
+// "0.01" or "1%".
+std::string take_probability(const std::string& text, std::optional<double>& value) {
+  const bool percent = text.ends_with('%');
+  const auto number =
+      parse_number(std::string_view{text}.substr(0, text.size() - (percent ? 1 : 0)), 0, percent ? 100 : 1);
+  if (!number) return "'" + text + "' is not a probability from 0 to 1, such as 0.01 or 1%";
+  value = percent ? *number / 100 : *number;
+  return {};
+}
+
 void add_options(CLI::App& app, Options& options) {
   const char* where = "Network";
   auto* net = app.add_option("--net", options.net,
                              "network of this machine to join; created if it does not exist [default]")
                   ->type_name("NAME")
+                  ->check(is_not_empty())
                   ->group(where);
   app.add_option(
          "--config", options.config,
          "file that describes a network or a device (config/net-default.yaml, config/run-af-xdp.yaml)")
       ->type_name("FILE")
+      ->check(is_not_empty())
       ->excludes(net)
       ->group(where);
   const char* how = "Device";
@@ -211,6 +284,7 @@ void add_options(CLI::App& app, Options& options) {
          "--cc", options.cc,
          "congestion control profile: a name that 'roci-cc list' prints or that FILE defines, window or none")
       ->type_name("NAME")
+      ->check(is_not_empty())
       ->group(how);
   app.add_option(
          "--identity", options.identity,
@@ -219,19 +293,25 @@ void add_options(CLI::App& app, Options& options) {
       ->group(how);
   app.add_flag("--stats", options.stats, "print counters and queue pairs when the program has exited")
       ->group(how);
-  const char* faults = "Fault injection (in a new network)";
+  const char* faults = "Fault injection (requires --net or --config)";
   const auto probability = [&](const char* name, std::optional<double>& value, const char* help) {
-    app.add_option(name, value, help)
+    app.add_option_function<std::string>(
+           name,
+           [name, &value](const std::string& text) {
+             if (std::string error = take_probability(text, value); !error.empty())
+               throw CLI::ValidationError(name, error);
+           },
+           help)
         ->type_name("P")
-        ->check(CLI::Range(0.0, 1.0).description(""))
         ->group(faults);
   };
-  probability("--loss", options.loss, "probability that a frame is lost");
+  probability("--loss", options.loss, "probability that a frame is lost, such as 0.01 or 1%");
   probability("--corrupt", options.corrupt, "probability that bits of a frame are inverted");
   probability("--duplicate", options.duplicate, "probability that a frame is duplicated");
   probability("--reorder", options.reorder, "probability that a frame is reordered");
   app.add_option("--delay", options.delay, "delay of every frame, such as 20us")
       ->type_name("TIME")
+      ->check(is_not_empty())
       ->group(faults);
   const char* instead = "Network management";
   app.add_flag("--list", options.list, "list the networks of this machine and their processes")
@@ -239,6 +319,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--stop", options.stop,
                  "stop the switch of a network; a network without a switch ends with its last process")
       ->type_name("NAME")
+      ->check(is_not_empty())
       ->group(instead);
   app.add_flag("--doctor", options.doctor,
                "check whether this machine can run programs, and print what to change")
@@ -275,15 +356,12 @@ int main_(int argc, char** argv) {
       "Exit status: that of the program, or 128 plus the number of the signal that ended it; 125 if roci-run "
       "fails,\n"
       "126 or 127 if the program cannot be run or does not exist.");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& printed) {  // --help, --version
-    return app.exit(printed);
-  } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "roci-run: %s\n", error.what());
-    return kFailed;
-  }
+  if (const auto done = parse_command_line(app, "roci-run", argc, argv, kFailed)) return *done;
   options.command = app.remaining();
+  if (!options.command.empty() && options.command.front() == "--") {
+    options.separated = true;
+    options.command.erase(options.command.begin());
+  }
   return run(options);
 }
 

@@ -21,16 +21,16 @@ void stop_with_the_program(pid_t child) {
   kill(child, SIGCONT);
 }
 
-// Whether the child has exited, with its exit code. If the child was stopped, stops this process as well.
-bool has_ended(pid_t child, int& exit_code) {
+// Whether the child has exited, with its ending. If the child was stopped, stops this process as well.
+bool has_ended(pid_t child, Ending& ending) {
   int status = 0;
   while (waitpid(child, &status, WNOHANG | WUNTRACED) == child) {
     if (WIFEXITED(status)) {
-      exit_code = WEXITSTATUS(status);
+      ending = {WEXITSTATUS(status), 0};
       return true;
     }
     if (WIFSIGNALED(status)) {
-      exit_code = 128 + WTERMSIG(status);
+      ending = {128 + WTERMSIG(status), WTERMSIG(status)};
       return true;
     }
     if (WIFSTOPPED(status)) stop_with_the_program(child);
@@ -50,7 +50,7 @@ int become(const std::vector<std::string>& command) {
   return code == ENOENT ? kNotFound : kCannotRun;
 }
 
-int run_and_wait(const std::vector<std::string>& command) {
+Ending run_and_wait(const std::vector<std::string>& command) {
   sigset_t waited, before;
   sigemptyset(&waited);
   for (const int signal : kForwarded) sigaddset(&waited, signal);
@@ -62,15 +62,15 @@ int run_and_wait(const std::vector<std::string>& command) {
   if (child < 0) {
     std::fprintf(stderr, "roci-run: a process for '%s' cannot be created: %s\n", command.front().c_str(),
                  std::strerror(errno));
-    return kFailed;
+    return {kFailed, 0};
   }
   if (child == 0) {
     std::signal(SIGCHLD, inherited);
     sigprocmask(SIG_SETMASK, &before, nullptr);
     _exit(become(command));
   }
-  int exit_code = 0;
-  while (!has_ended(child, exit_code)) {
+  Ending ending;
+  while (!has_ended(child, ending)) {
     siginfo_t info{};
     const int signal = sigwaitinfo(&waited, &info);
     // Signals from the kernel, such as those of the terminal, were sent to the whole process group, including the
@@ -78,7 +78,7 @@ int run_and_wait(const std::vector<std::string>& command) {
     if (signal > 0 && signal != SIGCHLD && info.si_code <= 0) kill(child, signal);
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  return exit_code;
+  return ending;
 }
 
 }  // namespace roci::run

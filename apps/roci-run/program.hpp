@@ -14,9 +14,14 @@ inline constexpr int kNotFound = 127;
 // Replaces this process by the program. Returns only on failure, with the exit code, after printing the error.
 int become(const std::vector<std::string>& command);
 
-// Runs the program as a child process and waits. Returns its exit code, or 128 plus the number of the signal that ended
-// it. Signals sent to this process are forwarded; signals from the terminal are not, as the program receives them
-// itself. When the program stops, this process stops too; when this process is continued, it continues the program.
-int run_and_wait(const std::vector<std::string>& command);
+struct Ending {
+  int exit_code = 0;  // of the program, or 128 plus the number of the signal that ended it
+  int signal = 0;     // that ended the program; 0: the program has exited
+};
+
+// Runs the program as a child process and waits. Signals sent to this process are forwarded; signals from the terminal
+// are not, as the program receives them itself. When the program stops, this process stops too; when this process is
+// continued, it continues the program.
+Ending run_and_wait(const std::vector<std::string>& command);
 
 }  // namespace roci::run

@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "base/os/standard_output.hpp"
+
 namespace roci {
 namespace {
 
@@ -70,7 +72,7 @@ void CrashNoticeSender::send_some() {
     std::printf("roci-switch: '%s': process %s at %s has exited; crash notifications sent (%zu frames)\n",
                 process_.name().c_str(), exited_->pid.c_str(), exited_->port_name.c_str(),
                 exited_->sent_frames);
-    std::fflush(stdout);
+    flush_standard_output();
   }
   exited_->notices.remove(exited_->file);
   exited_.reset();

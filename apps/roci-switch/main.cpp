@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstdio>
 
+#include "base/os/standard_output.hpp"
+#include "common/command_line.hpp"
 #include "roci-switch/crash_notice_sender.hpp"
 #include "roci-switch/ready_file.hpp"
 #include "roci-switch/switch_process.hpp"
@@ -73,15 +75,16 @@ void reload(SwitchProcess& process, const std::string& path) {
   if (const auto applied = process.reload(); applied) {
     std::printf("roci-switch: '%s' reloaded %s: %s\n", process.name().c_str(), path.c_str(),
                 applied->c_str());
-    std::fflush(stdout);
+    flush_standard_output();
   } else {
     std::fprintf(stderr, "roci-switch: %s (no change was applied to '%s')\n", applied.error().message.c_str(),
                  process.name().c_str());
   }
 }
 
-// The main loop. `signals` are blocked in all threads; this thread waits for them. Prints a table every `stats`.
-void serve(const Options& options, const sigset_t& signals, SwitchProcess& process, ReadyFile& ready,
+// The main loop. `signals` are blocked in all threads; this thread waits for them. Prints a table every `stats`. Returns
+// false if the terminal was closed, which then does not receive the last table.
+bool serve(const Options& options, const sigset_t& signals, SwitchProcess& process, ReadyFile& ready,
            SwitchReport& report) {
   const Terminal terminal;
   const bool outlives_terminal = hangups_are_ignored();
@@ -93,30 +96,36 @@ void serve(const Options& options, const sigset_t& signals, SwitchProcess& proce
   CrashNoticeSender crash_notices{process};
   for (;;) {
     const Nanos now = monotonic_now();
-    if (now >= end) return;
+    if (now >= end) return true;
     Nanos next_look = process.shares_memory() ? now + kUsersPeriod : kNever;
     process.release_slots();
     if (options.linger != kNever) {
       const Nanos alone_until = users.look(now);
       if (now >= alone_until && users.leave()) {
         std::printf("roci-switch: '%s' exits: no process is connected\n", process.name().c_str());
-        return;
+        return true;
       }
       next_look = std::min(alone_until, now + kUsersPeriod);
     }
     if (now >= next_report) {
       report.print(stdout, now);
-      next_report += options.stats;
-      continue;
+      // One table after a time without processor time. Signals are read after each table.
+      next_report = std::max(next_report, now) + options.stats;
+      if (const Status written = written_standard_output(); !written) {
+        std::fprintf(stderr, "roci-switch: '%s' prints no more tables: %s\n", process.name().c_str(),
+                     written.error().message.c_str());
+        next_report = kNever;
+      }
     }
     const Nanos next_words = crash_notices.work(now);
-    const Nanos wait = std::min({end, next_report, next_look, next_words, now + Nanos{1h}}) - now;
+    const Nanos wait =
+        std::max(Nanos{0}, std::min({end, next_report, next_look, next_words, now + Nanos{1h}}) - now);
     const timespec span{static_cast<time_t>(wait.count() / 1'000'000'000),
                         static_cast<long>(wait.count() % 1'000'000'000)};
     const int signal = sigtimedwait(&signals, nullptr, &span);
     if (signal <= 0) continue;
-    if (signal != SIGHUP) return;
-    if (!outlives_terminal && terminal.was_closed()) return;
+    if (signal != SIGHUP) return true;
+    if (!outlives_terminal && terminal.was_closed()) return false;
     reload(process, options.config);
   }
 }
@@ -129,13 +138,14 @@ Status run(const Options& options) {
   if (options.check) {
     std::printf("%s: switch '%s' with %zu ports: correct\n", options.config.c_str(), file->sw.name.c_str(),
                 file->sw.ports.size());
-    return {};
+    return written_standard_output();
   }
 
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before threads are created, which inherit the mask
+  std::signal(SIGPIPE, SIG_IGN);                  // a closed pipe on standard output does not end the network
 
   auto process = SwitchProcess::start(std::move(*file), options.config);
   if (!process) return fail(process.error());
@@ -143,13 +153,13 @@ Status run(const Options& options) {
   if (!options.ready_file.empty()) ROCI_TRY(ready.write(options.ready_file));
   std::printf("roci-switch: '%s' is ready: %zu ports\n", (*process)->name().c_str(),
               (*process)->port_count());
-  std::fflush(stdout);
+  flush_standard_output();
 
   SwitchReport report = (*process)->report();
-  serve(options, signals, **process, ready, report);
+  const bool has_output = serve(options, signals, **process, ready, report);
   (*process)->stop();
   report.print_total(stdout, monotonic_now());
-  return {};
+  return has_output ? written_standard_output() : Status{};
 }
 
 // Parses seconds, or a time with its unit.
@@ -160,12 +170,14 @@ Result<Nanos> parse_span(const std::string& text) {
   return parse_duration(text);
 }
 
-// CLI11 expects an error text, or an empty string.
-CLI::Validator is_positive_span() {
-  return CLI::Validator{[](const std::string& text) {
+// CLI11 expects an error text, or an empty string. The sum of a span and the clock must not overflow.
+CLI::Validator is_span_from(Nanos least, const char* least_text) {
+  constexpr Nanos kMost = 24h * 36'500;
+  return CLI::Validator{[=](const std::string& text) {
                           const auto span = parse_span(text);
                           if (!span) return span.error().message;
-                          return *span > Nanos{0} ? std::string{} : "'" + text + "' must be positive";
+                          if (*span >= least && *span <= kMost) return std::string{};
+                          return "'" + text + "' is not a time from " + least_text + " to 876000h";
                         },
                         ""};
 }
@@ -181,16 +193,17 @@ int main_(int argc, char** argv) {
   app.add_flag("--check", options.check, "validate the configuration file and exit");
   app.add_option("--duration", duration, "stop after this time, in seconds or such as 5min")
       ->type_name("TIME")
-      ->check(is_positive_span());
-  app.add_option("--stats", stats, "print a table of the ports at this interval, in seconds or such as 500ms")
+      ->check(is_span_from(Nanos{1}, "1ns"));
+  app.add_option("--stats", stats,
+                 "print a table of the ports at this interval, in seconds or such as 500ms; at least 10ms")
       ->type_name("TIME")
-      ->check(is_positive_span());
+      ->check(is_span_from(10ms, "10ms"));
   app.add_option(
          "--linger", linger,
          "stop after this time without a process connected by memif or shared memory; touching the ready "
          "file restarts the time")
       ->type_name("TIME")
-      ->check(is_positive_span());
+      ->check(is_span_from(Nanos{1}, "1ns"));
   app.add_option("--ready-file", options.ready_file, "create this file when all ports are open")
       ->type_name("PATH");
   app.footer(
@@ -201,7 +214,7 @@ int main_(int argc, char** argv) {
       "that changes anything else is rejected as a whole. roci-top shows the counters. They are also "
       "endpoints\n"
       "of DPDK's telemetry socket (dpdk-telemetry.py, /roci/switch/...), unless eal.telemetry is false.");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto done = parse_command_line(app, "roci-switch", argc, argv)) return *done;
   if (!duration.empty()) options.duration = *parse_span(duration);
   if (!linger.empty()) options.linger = *parse_span(linger);
   if (!stats.empty()) options.stats = *parse_span(stats);

@@ -116,7 +116,6 @@ void SwitchReport::print_since(std::FILE* out, const std::vector<Sample>& from, 
   line("senders", events_of(switch_.sender_counts(),
                             [](size_t i) { return sender_event_name(static_cast<SenderEvent>(i)); }));
   print_shapers(out);
-  std::fflush(out);
 }
 
 void SwitchReport::print_shapers(std::FILE* out) {

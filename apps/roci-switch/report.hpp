@@ -15,7 +15,7 @@ class SwitchReport {
   // `faulty`: the ports of the switch if they inject faults, otherwise empty.
   explicit SwitchReport(const Switch& sw, const std::vector<FaultyPort*>& faulty = {});
 
-  // Prints counts since the start, and rates since the last call, or since construction.
+  // Prints counts since the start, and rates since the last call, or since construction. The caller flushes the output.
   void print(std::FILE* out, Nanos now);
   // Prints counts and average rates since the start.
   void print_total(std::FILE* out, Nanos now);

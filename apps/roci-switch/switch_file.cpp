@@ -1,9 +1,12 @@
 #include "roci-switch/switch_file.hpp"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "base/units.hpp"
 #include "port/shm/shm_segment.hpp"
+#include "wire/headers/headers.hpp"
 
 namespace roci {
 namespace {
@@ -29,6 +32,41 @@ Status check_shared_memory(const ConfigNode& node, const SwitchFile& file) {
   return {};
 }
 
+uint64_t largest_frame(const EthdevConfig& device) {
+  return device.mtu + sizeof(EthernetHeader) + sizeof(VlanHeader);
+}
+
+// Names are arguments of telemetry commands, which commas and slashes separate. A device belongs to one port. A queue
+// that cannot hold a frame would drop every frame of the largest size.
+Status check_ports_of_file(const ConfigNode& node, const SwitchFile& file) {
+  std::set<std::string> devices;
+  uint64_t frame = 0;
+  for (size_t i = 0; i < file.devices.size(); ++i) {
+    const EthdevConfig& device = file.devices[i];
+    const SwitchPortConfig& port = file.sw.ports[i];
+    const std::string where = "port '" + port.name + "': ";
+    if (port.name.empty() || port.name.find_first_of(",/") != std::string::npos)
+      return node.error("ports", where + "the name must not be empty or contain ',' or '/'");
+    const auto slot = shm_slot_of(device);
+    const std::string name =
+        slot ? "shm" + std::to_string(*slot) : device.device.substr(0, device.device.find(','));
+    if (!devices.insert(name).second)
+      return node.error("ports", where + "the device '" + name + "' belongs to another port");
+    if (port.queue.value() < largest_frame(device))
+      return node.error("ports", where + "queue must hold a frame, that is, be at least " +
+                                     std::to_string(largest_frame(device)) + "B with an mtu of " +
+                                     std::to_string(device.mtu));
+    frame = std::max(frame, largest_frame(device));
+  }
+  for (const SwitchShaperConfig& shaper : file.sw.shapers) {
+    if (shaper.queue.value() < frame)
+      return node.error("shapers", "shaper " + shaper.prefix.to_string() +
+                                       ": queue must hold a frame of the ports, that is, be at least " +
+                                       std::to_string(frame) + "B");
+  }
+  return {};
+}
+
 Status read_port(ConfigNode& item, SwitchFile& file) {
   EthdevConfig& device = file.devices.emplace_back();
   device.promiscuous = true;  // a bridge receives frames for any MAC
@@ -51,6 +89,7 @@ Status read_switch_section(ConfigNode& node, SwitchFile& file) {
   ROCI_TRY(node.optional(node.renamed("crash_notices", "last_words"), file.crash_notices));
   ROCI_TRY(read_switch(node, file.sw, [&](ConfigNode& item, size_t) { return read_port(item, file); }));
   ROCI_TRY(check_shared_memory(node, file));
+  ROCI_TRY(check_ports_of_file(node, file));
   uint32_t workers = 0;
   for (const SwitchPortConfig& port : file.sw.ports) workers = std::max(workers, port.worker + 1);
   if (!file.cores.empty() && file.cores.size() != workers) {

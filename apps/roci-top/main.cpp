@@ -6,6 +6,9 @@
 #include <thread>
 
 #include "base/os/private_folder.hpp"
+#include "base/os/standard_output.hpp"
+#include "base/units.hpp"
+#include "common/command_line.hpp"
 #include "roci-top/output/json_lines.hpp"
 #include "roci-top/output/live.hpp"
 #include "roci-top/output/terminal.hpp"
@@ -35,11 +38,11 @@ void print_table(const Snapshot& now, const Snapshot& before) {
   }
 }
 
-// Returns false if the reader has closed the pipe.
+// Returns false if standard output cannot be written.
 bool print_json(const Snapshot& now, const Snapshot& before) {
   // Names may contain invalid UTF-8.
   std::puts(to_json(now, before).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
-  return std::fflush(stdout) == 0;
+  return flush_standard_output();
 }
 
 Error no_process_error(const Options& options, const std::filesystem::path& folder, size_t silent) {
@@ -80,7 +83,7 @@ Status run(const Options& options) {
     std::this_thread::sleep_for(before.at + interval - steady_now());
     Snapshot now = processes.look();
     if (options.json) {
-      if (!print_json(now, before)) return fail("standard output was closed", EPIPE);
+      if (!print_json(now, before)) return written_standard_output();
     } else {
       print_table(now, before);
     }
@@ -94,13 +97,19 @@ int main_(int argc, char** argv) {
       "Monitors the hosts and switches of this machine: rates, queue pairs and their congestion control,\n"
       "queues, marks, drops with their reasons, pauses and notifications.\n"
       "Shows all processes of the same user that have endpoints on DPDK's telemetry socket: roci-switch,\n"
-      "programs started by roci-run, and roci-perf if its file has 'eal: {telemetry: true}'."};
+      "programs started by roci-run, and other roci-perf if their file has 'eal: {telemetry: true}'."};
   Options options;
   app.set_version_flag("--version", "roci-top " ROCI_VERSION, "print the version and exit");
   app.add_flag("--once", options.once, "print one table for one interval, for scripts");
   app.add_flag("--json", options.json, "print all counters and rates, one line of JSON per interval");
-  app.add_option("--interval", options.interval, "interval, 0.05 to 3600 seconds [1]")
-      ->check(CLI::Range(0.05, 3600.0).description(""))
+  app.add_option_function<std::string>(
+         "--interval",
+         [&options](const std::string& text) {
+           const auto seconds = parse_number(text, 0.05, 3600);
+           if (!seconds) throw CLI::ValidationError("--interval", seconds.error().message);
+           options.interval = *seconds;
+         },
+         "interval, 0.05 to 3600 seconds [1]")
       ->type_name("SECONDS");
   app.add_option("--process", options.prefix,
                  "show only processes whose DPDK prefix starts with PREFIX, for example roci-1234")
@@ -117,12 +126,12 @@ int main_(int argc, char** argv) {
       "hosts: retransmitted packets. Queue pairs: tx is acknowledged payload, \"cc Gb/s\" and window are the "
       "rate\n"
       "limit and window set by congestion control, and lost/s includes time-outs.");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto done = parse_command_line(app, "roci-top", argc, argv)) return *done;
   if (const Status status = run(options); !status) {
     std::fprintf(stderr, "roci-top: %s\n", status.error().message.c_str());
     return 1;
   }
-  return 0;
+  return checked_exit_status("roci-top", 0, 1);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 // or "error: …". After a connection loss it exits with code 1.
 #include <cstdio>
 #include <iostream>
+#include <string_view>
 
 #include "arguments.hpp"
 #include "client.hpp"
@@ -15,6 +16,8 @@
 #include "roci/open.hpp"
 
 namespace {
+
+constexpr const char* kUsage = "usage: kv-client --config FILE [--port P] [--timeout T] HOST";
 
 std::string outcome(const roci::Status& status) {
   if (status) return "ok";
@@ -44,8 +47,7 @@ roci::Status run(int count, char** words) {
       count, words,
       {{"--config", ""}, {"--port", "7471"}, {"--timeout", std::to_string(kv::kDefaultTimeout)}});
   if (!arguments) return roci::fail(arguments.error());
-  if (arguments->text("--config").empty() || arguments->word().empty())
-    return roci::fail("usage: kv-client --config FILE [--port P] [--timeout T] HOST");
+  if (arguments->text("--config").empty() || arguments->word().empty()) return roci::fail(kUsage);
   const auto timeout = arguments->number("--timeout", 31);
   if (!timeout) return roci::fail(timeout.error());
   kv::ClientConfig config;
@@ -70,6 +72,7 @@ roci::Status run(int count, char** words) {
 }  // namespace
 
 int main(int count, char** words) {
+  if (count == 2 && std::string_view(words[1]) == "--help") return std::puts(kUsage) < 0 ? 1 : 0;
   const roci::Status status = run(count, words);
   if (status) return 0;
   std::fprintf(stderr, "kv-client: %s\n", status.error().message.c_str());

@@ -1,6 +1,7 @@
 // kv-server --config FILE: provides the table until SIGINT or SIGTERM.
 #include <csignal>
 #include <cstdio>
+#include <string_view>
 
 #include "arguments.hpp"
 #include "connection.hpp"
@@ -10,6 +11,8 @@
 namespace {
 
 std::atomic<bool> stop{false};
+constexpr const char* kUsage =
+    "usage: kv-server --config FILE [--bind ADDRESS] [--port P] [--buckets N] [--clients N] [--timeout T]";
 static_assert(std::atomic<bool>::is_always_lock_free);  // required for stores in a signal handler
 
 roci::Status run(int count, char** words) {
@@ -21,10 +24,7 @@ roci::Status run(int count, char** words) {
                                          {"--clients", "64"},
                                          {"--timeout", std::to_string(kv::kDefaultTimeout)}});
   if (!arguments) return roci::fail(arguments.error());
-  if (arguments->text("--config").empty() || !arguments->word().empty())
-    return roci::fail(
-        "usage: kv-server --config FILE [--bind ADDRESS] [--port P] [--buckets N] [--clients N] [--timeout "
-        "T]");
+  if (arguments->text("--config").empty() || !arguments->word().empty()) return roci::fail(kUsage);
   const auto buckets = arguments->number("--buckets", 1U << 20),
              clients = arguments->number("--clients", 1024), timeout = arguments->number("--timeout", 31);
   for (const auto* one : {&buckets, &clients, &timeout}) {
@@ -49,6 +49,7 @@ roci::Status run(int count, char** words) {
 }  // namespace
 
 int main(int count, char** words) {
+  if (count == 2 && std::string_view(words[1]) == "--help") return std::puts(kUsage) < 0 ? 1 : 0;
   std::signal(SIGINT, [](int) { stop = true; });
   std::signal(SIGTERM, [](int) { stop = true; });
   const roci::Status status = run(count, words);

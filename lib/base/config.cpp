@@ -88,13 +88,14 @@ Result<std::vector<Step>> steps_of(const std::string& path) {
       return fail("'" + path + "' is not a valid path; example: traffic[0].load");
     steps.push_back({word.substr(0, bracket), {}});
     for (size_t open = bracket; open != std::string::npos;) {
+      if (word[open] != '[') return fail("'" + path + "' is not a valid path; example: traffic[0].load");
       const size_t close = word.find(']', open);
       auto number = parse_integer(
           std::string_view{word}.substr(open + 1, close == std::string::npos ? 0 : close - open - 1), 0,
           1 << 20);
       if (!number) return fail("'" + path + "' is not a valid path; example: traffic[0].load");
       steps.push_back({"", static_cast<size_t>(*number)});
-      open = close + 1 < word.size() ? word.find('[', close) : std::string::npos;
+      open = close + 1 < word.size() ? close + 1 : std::string::npos;
     }
   }
   if (steps.empty()) return fail("the path is missing; example: traffic[0].load");

@@ -15,6 +15,7 @@ namespace {
 constexpr const char* kStandardV4 = "10.77.0.0/16";
 constexpr const char* kStandardV6 = "fd77::/64";
 constexpr uint32_t kMaxFirst = 1U << 24;
+constexpr Nanos kMaxLinger = 24h * 36'500;  // as --linger of roci-switch
 
 // Number of host numbers in a network.
 uint64_t hosts_of(const IpNetwork& network) {
@@ -38,6 +39,15 @@ Status check_networks(const ConfigNode& node, const NetConfig& net) {
     return node.error("addresses",
                       "lists two networks of the same IP version; at most one per version is allowed");
   return {};
+}
+
+// A smaller queue would drop every frame of the largest size.
+Status check_queue(const ConfigNode& node, const NetConfig& net) {
+  const uint32_t mtu = std::max(net.mtu, net.uplink ? net.uplink->mtu : uint16_t{0});
+  const uint64_t frame = mtu + sizeof(EthernetHeader) + sizeof(VlanHeader);
+  if (net.queue.value() >= frame) return {};
+  return node.error("queue", "must hold a frame, that is, be at least " + std::to_string(frame) +
+                                 "B with an mtu of " + std::to_string(mtu));
 }
 
 Status read_marking(ConfigNode& node, NetMarking& marking) {
@@ -106,6 +116,8 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
                          one_of<bool>({{"receiver", false}, {"sender", true}})));
   ROCI_TRY(node.optional("mtu", net.mtu, integer_in<uint16_t>(576, 9600)));
   ROCI_TRY(node.optional("linger", net.linger));
+  if (net.linger <= Nanos{0} || (net.linger > kMaxLinger && net.linger != kNever))
+    return node.error("linger", "must be never, or above 0 and at most 876000h");
   ROCI_TRY(read_idle(node, net.idle));
   ROCI_TRY(node.optional("memory", net.memory_mib, parse_memory));
   ROCI_TRY(node.optional("rate", net.rate));
@@ -120,6 +132,7 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
     net.uplink->mtu = net.mtu;
     return read_device(section, *net.uplink);
   }));
+  ROCI_TRY(check_queue(node, net));
   if (net.uplink && !node.has(slots)) net.slots = kMaxSlots - 1;
   if (net.uplink && net.slots == kMaxSlots)
     return node.error(slots, "must be at most " + std::to_string(kMaxSlots - 1) + " with an uplink");
@@ -130,10 +143,8 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
   return {};
 }
 
-std::string nanos_text(Nanos time) { return time == kNever ? "never" : std::to_string(time.count()) + "ns"; }
-
 void write_uplink(std::ostringstream& out, const EthdevConfig& uplink) {
-  out << "  uplink:\n    device: \"" << uplink.device << "\"\n    mtu: " << uplink.mtu
+  out << "  uplink:\n    device: " << quoted_yaml(uplink.device) << "\n    mtu: " << uplink.mtu
       << "\n    rx_descriptors: " << uplink.rx_descriptors
       << "\n    tx_descriptors: " << uplink.tx_descriptors
       << "\n    connect_timeout: " << nanos_text(uplink.connect_timeout) << "\n";
@@ -177,7 +188,11 @@ ConfigNode::Reader reader_of(RunFile& file, const std::string& path) {
   return [&file, path](ConfigNode& root) -> Status {
     if (root.has("device") && root.has("net"))
       return root.error("contains both a section 'net' and a section 'device'; only one is allowed");
-    if (root.has("device")) return read_device_section(root, file.device.emplace());
+    if (root.has("device")) {
+      EalConfig validated;  // the drop-in library reads the section again
+      ROCI_TRY(read_eal(root, validated));
+      return read_device_section(root, file.device.emplace());
+    }
     NetConfig& net = file.net.emplace();
     net.name = std::filesystem::path{path}.stem().string();
     return root.section("net", Need::kRequired,
@@ -218,6 +233,17 @@ std::string description_id(const NetConfig& config) {
   return out.str();
 }
 
+std::string nanos_text(Nanos time) { return time == kNever ? "never" : std::to_string(time.count()) + "ns"; }
+
+std::string quoted_yaml(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
 std::string net_text(const NetConfig& net) {
   std::ostringstream out;
   out.precision(17);
@@ -236,8 +262,8 @@ std::string net_text(const NetConfig& net) {
       << "B, kmax: " << net.marking.kmax.value() << "B, pmax: " << net.marking.pmax << "}\n"
       << "  telemetry: {enabled: " << flag(net.telemetry.enabled) << ", udp_port: " << net.telemetry.udp_port
       << ", domain: " << net.telemetry.domain << "}\n"
-      << "  congestion_control: {profile: \"" << net.congestion_control.profile
-      << "\", base_rtt: " << nanos_text(net.congestion_control.base_rtt)
+      << "  congestion_control: {profile: " << quoted_yaml(net.congestion_control.profile)
+      << ", base_rtt: " << nanos_text(net.congestion_control.base_rtt)
       << ", line_rate: " << net.congestion_control.line_rate.value() << "bps}\n"
       << "  connection_manager: {response_timeout: " << nanos_text(net.connection_manager.response_timeout)
       << ", retries: " << unsigned{net.connection_manager.retries} << "}\n"

@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/os/private_folder.hpp"
@@ -110,7 +111,8 @@ struct NetConfig {
   [[nodiscard]] MacAddress mac(uint32_t slot) const;
 };
 
-// Content of a configuration file: a network or, with the section `device`, an exclusive device of one process.
+// Content of a configuration file: a network or, with the section `device`, an exclusive device of one process. Next to
+// `device`, the section `eal` is allowed.
 struct RunFile {
   std::optional<NetConfig> net;
   std::optional<DeviceFile> device;
@@ -127,5 +129,9 @@ std::string net_text(const NetConfig& config);
 // kNetDescriptionVariable, which verifies that the network still has the requested description.
 std::string description_id(const NetConfig& config);
 inline constexpr const char* kNetDescriptionVariable = "ROCI_NET_DESCRIPTION";
+
+// Values in the files that roci-run writes: a time such as "5000ns", or "never"; a text in double quotes, escaped.
+std::string nanos_text(Nanos time);
+std::string quoted_yaml(std::string_view text);
 
 }  // namespace roci

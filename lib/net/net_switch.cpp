@@ -50,8 +50,8 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
   out << "# Written by roci-run for the network '" << net.name << "'.\n"
       << "eal: {memory: " << memory_of(net) << "MiB, pci: " << (net.pci ? "true" : "false") << "}\n"
       << "switch:\n  name: \"" << net.name << "\"\n  idle: " << idle_policy_name(net.idle)
-      << "\n  shared_memory: \"" << folder.string() << "\"\n  crash_notices: \""
-      << (folder / kNetCrashNotices).string() << "\"\n";
+      << "\n  shared_memory: " << quoted_yaml(folder.string())
+      << "\n  crash_notices: " << quoted_yaml((folder / kNetCrashNotices).string()) << "\n";
   if (net.faults) out << "  faults: {enabled: true, seed: " << net.fault_seed << "}\n";
   if (net.telemetry.enabled) {
     out << "  telemetry: {udp_port: " << net.telemetry.udp_port
@@ -68,11 +68,12 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
     if (net.faults) out << "      faults: {" << faults_text(*net.faults) << "}\n";
   }
   if (net.uplink) {
-    out << "    - name: uplink\n      device: \"" << net.uplink->device
-        << "\"\n      mtu: " << net.uplink->mtu << "\n      queue: " << net.queue.value()
+    out << "    - name: uplink\n      device: " << quoted_yaml(net.uplink->device)
+        << "\n      mtu: " << net.uplink->mtu << "\n      queue: " << net.queue.value()
         << "B\n      queue_frames: " << net.queue_frames
         << "\n      rx_descriptors: " << net.uplink->rx_descriptors
-        << "\n      tx_descriptors: " << net.uplink->tx_descriptors << "\n";
+        << "\n      tx_descriptors: " << net.uplink->tx_descriptors
+        << "\n      connect_timeout: " << nanos_text(net.uplink->connect_timeout) << "\n";
     if (net.uplink->mac) out << "      mac: \"" << net.uplink->mac->to_string() << "\"\n";
   }
   return out.str();

@@ -1,7 +1,10 @@
 """Every error is one sentence: exit code 2 for options and configuration, 1 for errors at run time."""
 
 import json
+import signal
 import socket
+import subprocess
+import time
 
 import perf_harness
 from perf_harness import PerfTest, read_line
@@ -23,6 +26,14 @@ class InvalidOptions(PerfTest):
         self.refuse(["fly", "bw"], "write, read and send")
         self.refuse(["write", "rate"], "bw or lat")
         self.refuse([], "roci-perf: ")
+
+    # Options that depend on the hosts, which are not created.
+    def test_rejects_congestion_control_cores_and_gid_index_before_the_test(self):
+        self.refuse(["write", "bw", "--loopback", "--cc", "dqcnc"], "--cc: ", "dcqcn")
+        self.refuse(["write", "bw", "--loopback", "--cc", "hpcc"], "base", "; set --cc-base-rtt")
+        self.refuse(["write", "bw", "--loopback", "--cc", "dcqcn", "--cc-set", "nonsense=1"], "nonsense")
+        self.refuse(["write", "bw", "--loopback", "--cores", "0,1023"], "--cores: CPU 1023 is not available to this process: ")
+        self.refuse(["write", "bw", "--loopback", "-x", "7"], "--gid-index 7 does not exist", "0 to 1")
 
     def test_help_and_version_succeed(self):
         for arguments in (["--help"], ["write", "bw", "--help"], ["--version"]):
@@ -118,6 +129,23 @@ device:
             self.finish(server)
         self.assert_sentence(server, 1, "does not use the protocol of roci-perf")
 
+    def test_server_rejects_result_without_values(self):
+        server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
+        self.assertIn("waiting for a client", read_line(server))
+        test = {"operation": "write", "mode": "bw", "sizes": [4096], "iterations": 1, "iterations_given": True,
+                "duration": 0, "queue_pairs": 1, "mtu": 1024, "tx_depth": 8, "rx_depth": 8, "warm_up": 0, "verify": False,
+                "seed": 1}
+        with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as client:
+            lines = client.makefile("rw")
+            for message in ({"roci-perf": 1, "test": test, "largest_mtu": 1024},
+                            {"round": 4096, "queue_pairs": ["gid=10.0.0.2,qpn=0x11,psn=0,rkey=1,va=0x1000"]},
+                            {"done": True, "messages": [1], "result": {"bytes": 4096, "typical_us": 1}}):
+                lines.write(json.dumps(message) + "\n")
+                lines.flush()
+                lines.readline()
+            self.finish(server)
+        self.assert_sentence(server, 1, "the peer's result has no values")
+
     def test_server_rejects_different_protocol_version(self):
         server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
         self.assertIn("waiting for a client", read_line(server))
@@ -154,6 +182,38 @@ device:
     def test_reports_capture_file_that_cannot_be_written(self):
         done = self.run_perf("write", "bw", "--loopback", "--capture", "/nowhere/c.pcapng")
         self.assert_refused(done, 1, "/nowhere/c.pcapng")
+
+    def test_reports_trace_file_that_cannot_be_written(self):
+        test = ["write", "bw", "--loopback", "--direct", "-n", "100", "--cc", "dcqcn", "--cc-trace"]
+        done = self.run_perf(*test, "/nowhere/t.jsonl")
+        self.assert_refused(done, 1, "--cc-trace: /nowhere/t.jsonl cannot be written: No such file")
+        done = self.run_perf(*test, "/dev/full", "--json")
+        self.assert_sentence(done, 1, "--cc-trace: /dev/full could not be written completely")
+        self.assertEqual(json.loads(done.out)["results"][0]["iterations"], 100)  # still one object
+
+    def test_reports_results_that_cannot_be_written(self):
+        for more in ([], ["--json"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([self.programs["roci-perf"], "write", "bw", "--loopback", "--direct", "-n", "100", *more],
+                                      stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, "roci-perf: standard output cannot be written: No space left on device\n"))
+
+    # The finished sizes are in the object, and the trace is complete.
+    def test_interrupt_keeps_results_and_trace(self):
+        trace = self.folder / "t.jsonl"
+        perf = self.perf("write", "bw", "--loopback", "--direct", "-a", "-n", "20000", "--json", "--cc", "dcqcn",
+                         "--cc-trace", trace)
+        time.sleep(2)
+        perf.send_signal(signal.SIGINT)
+        self.finish(perf)
+        self.assertEqual(perf.returncode, 130, perf.err)
+        self.assertIn("congestion control events written", perf.err)
+        self.assertEqual(json.loads(trace.read_text(encoding="utf-8").splitlines()[0])["type"], "trace")
+        found = json.loads(perf.out)
+        self.assertIn("interrupted", found["error"])
+        self.assertEqual([row["bytes"] for row in found["results"]], [2 ** (n + 1) for n in range(len(found["results"]))])
+        self.assertGreater(len(found["results"]), 0)
 
     # With --json, a failure is an object as well. The sentence still goes to standard error.
     def test_json_output_contains_error(self):

@@ -43,6 +43,17 @@ class TransferParameters(LoopbackTest):
                 self.assertEqual(result["verified"]["messages"], 203 * (16 if "-q" in more else 1))
 
 
+    # Completions of --cq-mod messages arrive together, also around the end of the warm-up.
+    def test_measures_exactly_the_messages_after_the_warm_up(self):
+        for iterations, warm_up in ((10, 10), (20, 20), (100, 1)):
+            for more in ([], ["-q", "3"], ["--verify"]):
+                with self.subTest(f"-n {iterations} -w {warm_up} {more}"):
+                    [row] = self.run_json("write", "bw", "--direct", "-n", str(iterations), "-w", str(warm_up),
+                                          *more)["results"]
+                    self.assertEqual(row["iterations"], iterations * (3 if "-q" in more else 1))
+                    self.assertGreater(row["average_gbps"], 0)
+
+
 class ExecutionModes(LoopbackTest):
     def test_timed_run_ends_after_duration(self):
         for verb in ("write", "read", "send"):
@@ -71,6 +82,21 @@ class ExecutionModes(LoopbackTest):
             self.assertIn(part, done.out)
         for line in done.out.splitlines():
             self.assertLessEqual(len(line), 100)
+
+    # roci-run --cc sets the variable; the option of the program has precedence.
+    def test_option_cc_overrides_environment(self):
+        for value, more, profile in (("dcqcn", ["--cc", "timely"], "timely"), ("dcqcn", [], "dcqcn")):
+            self.environment["ROCI_CC"] = value
+            result = self.run_json("write", "bw", "--direct", "-n", "100", "--extensions", "auto", "--cc-report", *more)
+            self.assertEqual({flow["profile"] for flow in result["congestion_control"]["client"]}, {profile})
+        self.environment["ROCI_CC"] = "nonsense"
+        done = self.run_perf("write", "bw", "--loopback")
+        self.assert_refused(done, 2, "ROCI_CC: ")
+
+    def test_json_reports_seed_only_if_given(self):
+        for more, seed in (([], None), (["--seed", "1"], 1)):
+            result = self.run_json("write", "bw", "--direct", "-n", "10", *more)
+            self.assertEqual(result["test"]["seed"], seed)
 
     def test_writes_pcapng_capture(self):
         path = self.folder / "c.pcapng"

@@ -320,6 +320,9 @@ TEST(ConfigChange, error_names_origin_of_the_change) {
   EXPECT_EQ(changed(text, {{"list[0].size", "2", "--set"}}),
             "s.yaml:4: list[1].size: '222' is not a whole number from 0 to 99");
   EXPECT_EQ(changed(text, {{"list[5].size", "1", "--set"}}), "--set: item 5 does not exist");
+  for (const std::string path : {"list[0]junk.size", "list[0]]", "list[0", "list[x]"})
+    EXPECT_EQ(changed(text, {{path, "1", "--set"}}),
+              "--set: '" + path + "' is not a valid path; example: traffic[0].load");
   EXPECT_EQ(changed(text, {{"a.name.more", "1", "--set"}}),
             "--set: found a single value where a map with the key 'more' is required");
   EXPECT_EQ(changed(text, {{"a.nmae", "1", "--set a.nmae"}}),

@@ -41,6 +41,12 @@ class Client:
 
 
 class KvStore(ExampleTest):
+    def test_help_prints_usage_and_succeeds(self):
+        for name in ("kv-server", "kv-client"):
+            done = subprocess.run([self.programs[name], "--help"], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertTrue(done.stdout.startswith(f"usage: {name} --config FILE"), done.stdout)
+
     def start_server(self, config, *options):
         server = self.start([self.programs["kv-server"], "--config", config, "--port", self.tcp_port, *options])
         self.expect_line(server, "serving on")

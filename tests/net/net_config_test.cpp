@@ -100,6 +100,13 @@ TEST_F(NetFile, invalid_settings_are_reported_with_file_and_line) {
   expect_error("device: {port: {device: net_null0}}\n", "describes a device, not a network");
   expect_error("net:\n  slots: 32\n  uplink: {device: net_null0}\n", "must be at most 31 with an uplink");
   expect_error("net:\n  uplink: {mtu: 1500}\n", "the required key 'device' is missing");
+  expect_error("net:\n  linger: 0\n", "net.linger: must be never, or above 0 and at most 876000h");
+  expect_error("net:\n  linger: 900000h\n", "net.linger: must be never");
+  for (const char* queue : {"0", "1KiB", "1517B"})
+    expect_error("net:\n  mtu: 1500\n  queue: " + std::string{queue} + "\n",
+                 "net.queue: must hold a frame, that is, be at least 1518B with an mtu of 1500");
+  expect_error("net:\n  queue: 5000B\n  uplink: {device: net_null0, mtu: 9000}\n", "at least 9018B");
+  EXPECT_TRUE(read_net_file(write("net: {mtu: 1500, queue: 1518B, linger: never}")));
 }
 
 TEST_F(NetFile, file_with_a_device_describes_an_exclusive_device) {
@@ -108,6 +115,17 @@ TEST_F(NetFile, file_with_a_device_describes_an_exclusive_device) {
   EXPECT_FALSE(file->net);
   ASSERT_TRUE(file->device);
   EXPECT_EQ(file->device->port.device, "net_null0");
+}
+
+TEST_F(NetFile, device_file_may_contain_eal_section) {
+  const auto file =
+      read_run_file(write("eal: {memory: 256MiB, pci: true}\ndevice: {port: {device: \"0000:3b:00.0\"}, "
+                          "addresses: [10.0.0.1/24]}\n"));
+  ASSERT_TRUE(file) << file.error().message;
+  ASSERT_TRUE(file->device);
+  EXPECT_EQ(file->device->port.device, "0000:3b:00.0");
+  expect_error("eal: {memroy: 1GiB}\ndevice: {port: {device: net_null0}}\n", "did you mean 'memory'?");
+  expect_error("eal: {pci: true}\nnet: {}\n", "eal is an unknown key");
 }
 
 TEST_F(NetFile, example_files_are_valid) {
@@ -142,6 +160,17 @@ TEST(NetConfig, switch_ports_of_slots_are_bound_to_their_addresses) {
         << text;
   }
   EXPECT_EQ(text.substr(text.find("name: uplink")).find("addresses:"), std::string::npos);
+}
+
+TEST(NetConfig, switch_file_contains_all_keys_of_the_uplink) {
+  NetConfig net;
+  net.uplink.emplace();
+  net.uplink->device = R"(net_af_packet0,iface=a"b\c)";
+  net.uplink->connect_timeout = 7ms;
+  const std::string text = net_switch_text(net, "/tmp/n");
+  EXPECT_NE(text.find(R"(device: "net_af_packet0,iface=a\"b\\c")"), std::string::npos) << text;
+  EXPECT_NE(text.find("connect_timeout: 7000000ns\n"), std::string::npos) << text;
+  EXPECT_NE(net_text(net).find(R"(device: "net_af_packet0,iface=a\"b\\c")"), std::string::npos);
 }
 
 TEST(NetConfig, slot_addresses_start_at_the_first_host_number) {

@@ -170,6 +170,24 @@ TEST(Options, rejects_missing_and_conflicting_options) {
   EXPECT_NE(refusal({}), "(accepted)");
 }
 
+TEST(Options, rejects_options_without_effect) {
+  const auto refused = [](std::vector<const char*> more) {
+    more.insert(more.begin(), {"write", "bw", "--loopback"});
+    return refusal(more);
+  };
+  EXPECT_EQ(refused({"-t", "4", "-l", "5"}), "--post-list is 5; it must not exceed --tx-depth, 4");
+  EXPECT_TRUE(has(refused({"-D", "1", "-w", "5"}), "--warm-up excludes --duration"));
+  EXPECT_GT(good({"write", "lat", "--loopback", "-D", "1", "-w", "5"}).test.duration, 0);
+  EXPECT_EQ(refused({"-p", "99"}), "--loopback excludes --port");
+  EXPECT_EQ(refused({"--bind", "127.0.0.1"}), "--loopback excludes --bind");
+  EXPECT_TRUE(has(refused({"--cc", "none", "--cc-set", "a=1"}), "no effect with --cc none"));
+  EXPECT_TRUE(has(refused({"--cc", "window", "--cc-base-rtt", "5us"}), "no effect with --cc window"));
+  EXPECT_EQ(refused({"--cc-base-rtt", "5us"}), "--cc-base-rtt requires --cc with --loopback");
+  EXPECT_TRUE(has(refused({"--cc", "hpcc", "--cc-base-rtt", "never"}), "times up to 10s"));
+  EXPECT_EQ(refused({"--cc-trace-events", "5"}), "--cc-trace-events requires --cc-trace FILE");
+  EXPECT_TRUE(good({"write", "bw", "-d", "c", "--cc-base-rtt", "5us"}).congestion.base_rtt);
+}
+
 // A test rejects options of other tests: -q belongs to bandwidth, -H to latency, -r to SEND.
 TEST(Options, rejects_options_of_other_tests) {
   EXPECT_TRUE(has(refusal({"write", "lat", "--loopback", "-q", "2"}), "-q"));

@@ -109,6 +109,24 @@ TEST(BandwidthMeter, average_ends_at_last_completion) {
   EXPECT_DOUBLE_EQ(meter.peak_bits_per_second(), meter.bits_per_second());  // Too short for a separate peak.
 }
 
+// With few large messages, the last completion may precede the end by most of the window.
+TEST(BandwidthMeter, average_of_timed_run_covers_the_whole_window) {
+  BandwidthMeter meter(1s, 1s + 200ms);
+  meter.add(1s + 25ms, 1, 1000);
+  meter.add(1s + 201ms, 1, 1000);  // after the window
+  EXPECT_EQ(meter.messages(), 1U);
+  EXPECT_EQ(meter.elapsed(), 200ms);
+  EXPECT_DOUBLE_EQ(meter.bits_per_second(), 1000 * 8 / 0.2);
+  EXPECT_DOUBLE_EQ(meter.messages_per_second(), 5);
+  EXPECT_DOUBLE_EQ(meter.peak_bits_per_second(), 1000 * 8 / 0.025);
+}
+
+TEST(BandwidthMeter, peak_of_timed_run_ignores_intervals_below_minimum) {
+  BandwidthMeter meter(1s, 1s + 200ms);
+  meter.add(1s + 1us, 1, 1'000'000);
+  EXPECT_DOUBLE_EQ(meter.peak_bits_per_second(), 1'000'000 * 8 / 0.2);
+}
+
 TEST(BandwidthMeter, peak_is_the_fastest_interval) {
   BandwidthMeter meter(0s);
   for (int ms = 1; ms <= 100; ++ms) meter.add(ms * 1ms, 1, ms > 40 && ms <= 60 ? 2000 : 1000);

@@ -76,7 +76,18 @@ class Usage(Case):
         for arguments in ([], ["show"], ["check"], ["replay"], ["list", "--json"], ["fly"]):
             status, out, err = self.run_program(*arguments)
             self.assertEqual((status, out), (2, ""), arguments)
-            self.assertTrue(err, arguments)
+            self.assertRegex(err, r"\Aroci-cc: [^\n]+\n\Z")
+
+    def test_output_that_cannot_be_written_returns_2(self):
+        for arguments in (["list"], ["show", "dcqcn"], ["--help"], ["--version"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+                                      check=False)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertRegex(done.stderr, r"\Aroci-cc: standard output cannot be written(: No space left on device)?\n\Z")
+        # Programs without output do not need it.
+        self.assertEqual(subprocess.run(["/bin/sh", "-c", '"$0" check /nowhere.so >&-', PROGRAM], stderr=subprocess.PIPE,
+                                        check=False).returncode, 1)
 
 
 class Descriptions(Case):

@@ -208,7 +208,13 @@ class Check(Case):
     def test_invalid_usage_returns_2_and_help_returns_0(self):
         for arguments in ([], ["check"], ["show"], ["chekc", "x"], ["check", "--frob", "x"],
                           ["show", "--payload", "x"], ["check", "--no-index", "--index", "a", "x"]):
-            self.assertEqual(self.run_program(*arguments)[0], 2, arguments)
+            code, out, err = self.run_program(*arguments)
+            self.assertEqual((code, out), (2, ""), arguments)
+            self.assertRegex(err, r"\Aroci-pcap: [^\n]+\n\Z")
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PROGRAM, "--help"], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"roci-pcap: standard output cannot be written", done.stderr)
         for arguments in (["--help"], ["check", "--help"], ["show", "--help"]):
             code, out, _ = self.run_program(*arguments)
             self.assertEqual(code, 0)

@@ -127,6 +127,10 @@ class RociRun(unittest.TestCase):
         found, status = self.doctor("ulimit -n 32;")
         self.assertEqual((status, found["open files"]), (1, ("FAILED", "32; at least 64 are required")))
         self.assertNotIn("device", found)
+        found, status = self.doctor("ulimit -f 1;")
+        self.assertEqual((status, found["file size"][0], found["runtime folder"][0]), (1, "FAILED", "FAILED"), found)
+        self.assertIn("at least 1.1 GiB are required", found["file size"][1])
+        self.assertEqual(list(self.runtime.iterdir()), [], "no file is left")
         found, status = self.doctor(ROCI_RUNTIME="/proc/self/no-folder")
         self.assertEqual((status, found["runtime folder"][0]), (1, "FAILED"))
         self.assertIn("set ROCI_RUNTIME to use another one", found["runtime folder"][1])
@@ -141,9 +145,16 @@ class RociRun(unittest.TestCase):
             self.assertTrue(done.stderr.startswith("err\n"), done.stderr)
         self.assertEqual(done.stderr, "err\nroci-run: no device was used\n")
 
+    def test_double_dash_separates_program(self):
+        done = self.small("--", SHELL, "-c", "echo $1", "x", "--")
+        self.assertEqual((done.returncode, done.stdout), (0, "--\n"), done)
+        self.expect_error("PROGRAM is missing", "--")
+
     def test_reports_terminating_signal_in_exit_status(self):
         done = self.small("--stats", SHELL, "-c", "kill -SEGV $$")
         self.assertEqual(done.returncode, 128 + signal.SIGSEGV)
+        self.assertEqual(done.stderr, "roci-run: no counters: signal 11 (Segmentation fault) ended the program, and processes "
+                         "write their counters at exit\n")
         done = self.small(SHELL, "-c", "kill -TERM $$")
         self.assertEqual(done.returncode, -signal.SIGTERM, "it is the program itself")
 
@@ -303,6 +314,12 @@ class RociRun(unittest.TestCase):
         self.expect_error("the network 'small' is in use with another description", "--config", self.config, "true")
         self.assertEqual(self.run_("--net", "small", "true").returncode, 0, "by its name it is joined as it is")
 
+    def test_reports_faults_of_network_joined_by_name(self):
+        self.config.write_text(SMALL + "  faults: {loss: 0.25}\n", encoding="utf-8")
+        self.assertEqual(self.small("true").stderr, "")
+        self.assertRegex(self.run_("--net", "small", "true").stderr,
+                         r"\Aroci-run: note: the network 'small' injects faults: loss: 0.25[^\n]*\n\Z")
+
     # --- Traffic
 
     def perf(self, port, *options):
@@ -435,8 +452,15 @@ class RociRun(unittest.TestCase):
         self.expect_error("PROGRAM is missing")
         self.expect_error("unknown option '--nonsense'", "--nonsense", "true")
         self.expect_error("is not a valid network name", "--net", "../x", "true")
-        self.expect_error("--loss", "--loss", "2", "true")
-        self.expect_error("--delay: ", "--delay", "soon", "true")
+        for loss in ("2", "nan", "101%", "-1", "often", "", "%"):
+            self.expect_error("--loss: ", "--net", "x", "--loss", loss, "true")
+        self.expect_error("--delay: ", "--net", "x", "--delay", "soon", "true")
+        self.expect_error("fault injection requires --net NAME or --config FILE", "--loss", "1%", "true")
+        for option in ("--net", "--config", "--stop", "--cc", "--delay"):
+            self.expect_error(f"{option}: the value is empty", option, "", "true")
+        self.expect_error("--list excludes --stop", "--list", "--stop", "x")
+        self.expect_error("--doctor excludes --supported", "--supported", "--doctor")
+        self.expect_error("--list excludes PROGRAM ('true')", "--list", "true")
         self.expect_error("--identity: 'mlx5' is not VENDOR:PART", "--identity", "mlx5", "true")
         self.expect_error("--net excludes --config", "--config", self.config, "--net", "x", "true")
         self.expect_error("cannot be read", "--config", self.folder / "no.yaml", "true")
@@ -445,7 +469,7 @@ class RociRun(unittest.TestCase):
 
     def test_rejects_unknown_congestion_control_and_lists_available(self):
         self.expect_error("dcqcn", "--cc", "dqcnc", "true")
-        self.expect_error("hpcc", "true", ROCI_CC="nonsense")
+        self.expect_error("ROCI_CC: ", "true", ROCI_CC="nonsense")
         self.assertFalse((self.runtime / "default" / "net.yaml").exists(), "nothing was started")
 
     def test_reports_reason_when_switch_does_not_start(self):
@@ -458,6 +482,39 @@ class RociRun(unittest.TestCase):
         done = self.run_("--config", file, SHELL, "-c", "echo $ROCI_CONFIG $ROCI_NET; ls /sys/class/infiniband")
         self.assertEqual(done.stdout, f"{file}\nmine0\n", done.stderr)
         self.expect_error("fault injection requires a network with a switch", "--config", file, "--loss", "0.1", "true")
+        file.write_text("eal: {memory: 128MiB, pci: false}\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
+        done = self.run_("--config", file, PERF, "write", "bw", "--host-timeout", "0.1", "-p", str(free_port()))
+        self.assertIn("no client connected", done.stderr, done)
+
+        done = subprocess.run([SHELL, "-c", 'cat "$1" | "$0" --config /dev/stdin true', RUN, file], capture_output=True,
+                              text=True, timeout=60, check=False, env=self.environment)
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("'/dev/stdin' is not a regular file", done.stderr)
+
+    # roci-top shows it, as other programs that roci-run starts.
+    def test_roci_perf_serves_telemetry(self):
+        self.config.write_text(DIRECT, encoding="utf-8")
+        port = free_port()
+        server = self.start("--config", self.config, PERF, "write", "bw", "-p", str(port))
+        self.assertTrue(wait_until(lambda: listens(port) or server.poll() is not None))
+        self.assertTrue(list(self.folder.glob("dpdk/roci-*/dpdk_telemetry.v2")))
+
+    # A killed roci-run may have had the same process id, which containers reuse.
+    def test_replaces_draft_of_killed_process(self):
+        script = ('for pid in $$; do mkdir -p "$ROCI_RUNTIME/.paths-roci0-lo-2.$pid/sys/class/infiniband"; '
+                  'ln -s x "$ROCI_RUNTIME/.paths-roci0-lo-2.$pid/sys/class/infiniband/roci0"; done; exec "$0" --config "$1" true')
+        self.runtime.mkdir(mode=0o700)
+        done = subprocess.run([SHELL, "-c", script, RUN, self.config], capture_output=True, text=True, timeout=60, check=False,
+                              env=self.environment)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_reports_standard_output_that_cannot_be_written(self):
+        for mode in ("--list", "--doctor", "--supported", "--help", "--version"):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([RUN, mode], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+                                      env=self.environment)
+            self.assertEqual(done.returncode, 125, mode)
+            self.assertRegex(done.stderr, r"\Aroci-run: standard output cannot be written(: No space left on device)?\n\Z")
 
     def test_rejects_runtime_folder_writable_by_others(self):
         self.runtime.mkdir(mode=0o777)

@@ -219,8 +219,53 @@ class RociSwitch(unittest.TestCase):
 
     def test_rejects_invalid_options(self):
         self.write(QUIET)
-        for options in (["--duration", "soon"], ["--stats", "0"], ["--nonsense"]):
-            self.assertNotEqual(self.run_switch(*options).returncode, 0)
+        for options in (["--duration", "soon"], ["--stats", "0"], ["--stats", "9ms"], ["--nonsense"],
+                        ["--duration", "2562047h"], ["--linger", "0"]):
+            done = self.run_switch(*options)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), options)
+            self.assertRegex(done.stderr, r"\Aroci-switch: [^\n]+\n\Z")
+
+    def test_check_rejects_ports_that_exclude_each_other(self):
+        for old, new, message in (
+                ("net_null1,no-rx=1", "net_null0,no-rx=0", "port 'p2': the device 'net_null0' belongs to another port"),
+                ("name: p2", 'name: "p,2"', "port 'p,2': the name must not be empty or contain ',' or '/'"),
+                ("name: p2", "name: p/2", "the name must not"),
+                ('"net_null1,no-rx=1"', "net_null1, queue: 1517B", "port 'p2': queue must hold a frame, that is, be at least 1518B"),
+                ('"net_null1,no-rx=1"', "net_null1, queue: 0", "port 'p2': queue must hold a frame")):
+            self.write(QUIET.replace(old, new))
+            self.expect_error(message, "--check")
+        self.write(QUIET + "  cnm_port: 4999\n  shapers:\n    - {prefix: 10.0.0.0/8, class: 0, rate: 1Gbps, queue: 1000B}\n")
+        self.expect_error("shaper 10.0.0.0/8: queue must hold a frame of the ports, that is, be at least 1518B", "--check")
+
+    def test_reads_signals_and_prints_no_burst_with_short_stats_interval(self):
+        self.write(QUIET)
+        process, _ = self.start("--stats", "10ms")
+        self.assertIn("ready", process.stdout.readline())
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+        out, err = process.communicate(timeout=30)
+        self.assertEqual((process.returncode, err), (0, ""))
+        self.assertLess(out.count("rx packets"), 90, "tables for the time in which the process was stopped")
+
+    def test_keeps_other_files_and_reports_them(self):
+        self.write(QUIET)
+        other = pathlib.Path(self.folder.name) / "data"
+        other.write_text("important\n", encoding="utf-8")
+        self.expect_error("exists and does not contain a process id", "--ready-file", str(other))
+        self.assertEqual(other.read_text(encoding="utf-8"), "important\n")
+
+    def test_closed_standard_output_does_not_end_the_switch(self):
+        self.write(QUIET)
+        process, ready = self.start("--stats", "50ms")
+        process.stdout.close()
+        self.assertIn("'s1' prints no more tables: standard output cannot be written: Broken pipe", process.stderr.readline())
+        self.assertIsNone(process.poll())
+        self.assertTrue(os.path.exists(ready))
+        process.terminate()
+        self.assertEqual(process.wait(timeout=30), 1)
+        self.assertFalse(os.path.exists(ready))
 
     # --- Reload
 

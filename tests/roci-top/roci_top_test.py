@@ -316,8 +316,19 @@ class RociTop(unittest.TestCase):
                          "roci-top: standard output is not a terminal; use --once or --json\n")
 
     def test_rejects_invalid_interval(self):
-        for interval in ("0", "-1", "soon"):
-            self.assertNotEqual(self.top("--once", "--interval", interval).returncode, 0)
+        for interval in ("0", "-1", "soon", "nan", "inf"):
+            done = self.top("--once", "--interval", interval)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, rf"\Aroci-top: --interval: '{interval}' is not a number from 0.05 to 3600[^\n]*\n\Z")
+
+    def test_reports_standard_output_that_cannot_be_written(self):
+        self.start_switch()
+        for options in (["--once"], ["--json"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([TOP, *options, "--interval", "0.1"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=60, check=False, env=self.environment)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r"\Aroci-top: standard output cannot be written(: No space left on device)?\n\Z")
 
     # --- Terminal
 

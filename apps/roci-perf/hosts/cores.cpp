@@ -4,8 +4,21 @@
 #include <sched.h>
 
 #include <cstring>
+#include <string>
+#include <thread>
 
 namespace roci::perf {
+
+Status check_cores(const std::vector<int>& cpus) {
+  // A thread of its own, since the present affinity neither limits that of threads nor may change.
+  Status status;
+  std::thread([&] {
+    for (const int cpu : cpus) {
+      if (status) status = stay_on(cpu);
+    }
+  }).join();
+  return status;
+}
 
 Status stay_on(int cpu) {
   cpu_set_t cpus;

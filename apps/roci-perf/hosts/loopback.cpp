@@ -62,14 +62,19 @@ Result<RingPorts> create_ring_ports(bool direct) {
   return wires;
 }
 
-Result<std::unique_ptr<Device>> make_host(std::unique_ptr<Port> port, const char* name, unsigned number,
-                                          const Options& options) {
+DeviceConfig host_config(const char* name, unsigned number, const Options& options) {
   DeviceConfig config;
   config.name = name;
   config.addresses = {kNetwork + std::to_string(number) + "/24"};
   // Most congestion control algorithms require extensions.
   config.extensions.mode = options.congestion.profile ? ExtensionMode::kAuto : ExtensionMode::kOff;
   config.congestion_control.line_rate = 100'000'000'000;  // the link speed of DPDK ring ports has no meaning
+  return config;
+}
+
+Result<std::unique_ptr<Device>> make_host(std::unique_ptr<Port> port, const char* name, unsigned number,
+                                          const Options& options) {
+  DeviceConfig config = host_config(name, number, options);
   apply_device_options(options, config);
   if (options.given.contains("seed")) config.seed = options.test.seed * 2 + number;
   return create_device(std::move(port), config);
@@ -87,6 +92,16 @@ void drain(Switch* between, Device& client, Device& server) {
 
 }  // namespace
 
+Status check_loopback(const Options& options) {
+  constexpr int kLastGidIndex = 1;  // the link-local address and the configured one
+  if (options.gid_index > kLastGidIndex) {
+    return fail("--gid-index " + std::to_string(options.gid_index) +
+                " does not exist; the hosts of --loopback have the indices 0 to " +
+                std::to_string(kLastGidIndex));
+  }
+  return check_congestion_control(options, host_config("client", 1, options));
+}
+
 Status run_loopback(const Options& options, Report& report) {
   ROCI_TRY(start_eal());
   auto wires = create_ring_ports(options.direct);
@@ -96,7 +111,7 @@ Status run_loopback(const Options& options, Report& report) {
     for (std::unique_ptr<Port>* end : {&wires->client, &wires->server})
       *end = std::make_unique<FaultyPort>(std::move(*end), PortFaults{.loss = options.loss}, random.next());
   }
-  auto tapped = with_capture(std::move(wires->client), options);
+  auto tapped = with_capture(std::move(wires->client), options, report.capture_saved());
   if (!tapped) return fail(tapped.error());
   auto client = make_host(std::move(*tapped), "client", 1, options);
   if (!client) return fail(client.error());
@@ -129,6 +144,7 @@ Status run_loopback(const Options& options, Report& report) {
     client_status = run_client(control, **client, options, path, report);
   }  // closes the client's end of the channel, which ends the server
   server_thread.join();
+  report.save_trace();
   drain(wires->between.get(), **client, **server);
   return server_pinned ? client_status : server_pinned;
 }

@@ -5,6 +5,8 @@
 
 namespace roci::perf {
 
+// Validates options that depend on the hosts of the loopback, before they are created.
+Status check_loopback(const Options& options);
 Status run_loopback(const Options& options, Report& report);
 
 }  // namespace roci::perf

@@ -32,12 +32,13 @@ Result<std::unique_ptr<Port>> open_port(const Options& options, const HostConfig
   return std::unique_ptr<Port>{std::move(*port)};
 }
 
-Result<std::unique_ptr<Device>> open_device(const Options& options, const HostConfig& config) {
+Result<std::unique_ptr<Device>> open_device(const Options& options, const HostConfig& config,
+                                            Report& report) {
   EthdevConfig port_config = config.host.port;
   if (!options.capture_file.empty()) port_config.queues = 1;  // a capture has one sequence of frames
   auto port = open_port(options, config, port_config);
   if (!port) return fail(port.error());
-  auto tapped = with_capture(std::move(*port), options);
+  auto tapped = with_capture(std::move(*port), options, report.capture_saved());
   if (!tapped) return fail(tapped.error());
   DeviceConfig device = config.host.device;
   apply_device_options(options, device);
@@ -89,6 +90,7 @@ Result<HostConfig> take_slot(const std::string& folder) {
   HostConfig config;
   config.host = (*slot)->device();
   config.slot = std::move(*slot);
+  config.eal.telemetry = true;  // as for all programs that roci-run starts
   return config;
 }
 
@@ -107,7 +109,9 @@ Result<HostConfig> read_host_config(const std::string& file) {
 }
 
 Outcome run_on_port(const Options& options, const HostConfig& config, Report& report) {
-  auto device = open_device(options, config);
+  if (Status good = check_congestion_control(options, config.host.device); !good)
+    return outcome(std::move(good), kMisconfigured);
+  auto device = open_device(options, config, report);
   if (!device) return outcome(fail(device.error()), kFailed);
   report.watch(**device);
   std::unique_ptr<DeviceEndpoints> endpoints;
@@ -130,6 +134,7 @@ Outcome run_on_port(const Options& options, const HostConfig& config, Report& re
   const std::string& argument = config.host.port.device;
   const std::string path = "port " + argument.substr(0, argument.find(','));
   Status exchanged = exchange(options, **device, path, report);
+  report.save_trace();
   if (!options.stats_file.empty()) {
     if (Status written = write_stats(options.stats_file, **device); !written)
       log().warn("{}", written.error().message);

@@ -77,8 +77,15 @@ class Run {
   Result<BandwidthResult> run() {
     const Nanos start = now();
     Nanos time = start;
-    if (timed_) stop_at_ = start + from_seconds(p_.duration);
-    gate_ = in_batches_ ? std::min<uint64_t>(end_, depth_) : end_;
+    if (timed_) {
+      stop_at_ = start + from_seconds(p_.duration);
+      meter_ = BandwidthMeter(start + margin_, stop_at_ - margin_);
+    } else if (p_.warm_up > 0) {
+      stage_end_ = p_.warm_up;
+    } else {
+      meter_ = BandwidthMeter(start);
+    }
+    advance_gate();
     progress_.start("RDMA " + std::string(to_string(p_.operation)) + ", " +
                         std::to_string(endpoint_.layout().size) + " bytes",
                     start);
@@ -97,11 +104,18 @@ class Run {
         worked = true;
         ROCI_TRY(retire(*events, time));
       }
-      begin_and_end(start, time);
+      if (time >= stop_at_ && !stopping_) {
+        stopping_ = true;
+        turns_.add_all();  // to complete their unsignaled messages
+      }
       if (batch_is_over()) {
         if (in_batches_) ROCI_TRY(have_checked());
         if (stopping_ || gate_ == end_) break;
-        gate_ = std::min(end_, gate_ + depth_);
+        if (gate_ == stage_end_) {  // end of the warm-up
+          stage_end_ = end_;
+          meter_ = BandwidthMeter(now());
+        }
+        advance_gate();
         turns_.add_all();
         worked = true;
       }
@@ -147,30 +161,12 @@ class Run {
       }
       done_ += messages;
       done_bytes_ += messages * endpoint_.layout().size;
-      if (measuring_) meter_.add(time, messages, messages * endpoint_.layout().size);
+      meter_.add(time, messages, messages * endpoint_.layout().size);
     }
     return {};
   }
 
-  // Starts and ends the measured window: all messages after the warm-up, or the time between the margins.
-  void begin_and_end(Nanos start, Nanos time) {
-    if (!measuring_ && !measured_) {
-      if (timed_ ? time >= start + margin_ : done_ >= uint64_t{p_.warm_up} * endpoint_.count()) {
-        measuring_ = true;
-        meter_ = BandwidthMeter(timed_ || p_.warm_up > 0 ? time : start);
-        // Without a warm-up, the first completions may precede this call.
-        if (!timed_ && p_.warm_up == 0 && done_ > 0) meter_.add(time, done_, done_bytes_);
-      }
-    }
-    if (timed_ && measuring_ && time >= stop_at_ - margin_) {
-      measuring_ = false;
-      measured_ = true;
-    }
-    if (timed_ && time >= stop_at_ && !stopping_) {
-      stopping_ = true;
-      turns_.add_all();  // to complete their unsignaled messages
-    }
-  }
+  void advance_gate() { gate_ = in_batches_ ? std::min(stage_end_, gate_ + depth_) : stage_end_; }
 
   [[nodiscard]] bool batch_is_over() const {
     if (!traffic_.all_complete()) return false;
@@ -222,11 +218,14 @@ class Run {
   const bool timed_;
   const bool in_batches_;  // the server checks between batches
   const uint64_t end_;     // messages per queue pair
-  uint64_t gate_ = 0;      // messages that each queue pair may post up to now
+  // A completion may complete messages of several posts. The warm-up is therefore a stage of its own, which ends when
+  // all its messages have completed.
+  uint64_t stage_end_ = end_;  // messages per queue pair at the end of the warm-up, or of the test
+  uint64_t gate_ = 0;          // messages that each queue pair may post up to now
   Nanos stop_at_ = kNever;
   Nanos margin_{0};
-  bool measuring_ = false, measured_ = false, stopping_ = false;
-  BandwidthMeter meter_{Nanos{0}};
+  bool stopping_ = false;
+  BandwidthMeter meter_{kNever};
   uint64_t done_ = 0, done_bytes_ = 0;
   Turns turns_{endpoint_.count()};
   std::vector<uint64_t> checked_ = std::vector<uint64_t>(endpoint_.count(), 0);

@@ -208,7 +208,7 @@ class Server {
     verified_.messages += traffic.verified().messages;
     verified_.bytes += traffic.verified().bytes;
     if (report_ == nullptr) return {};
-    auto row = row_from_json(last->value("result", Json::object()));
+    auto row = row_from_json(last->value("result", Json::object()), p_.mode);
     if (!row) return fail(row.error());
     report_->row(*row);
     report_->note_congestion();

@@ -86,10 +86,10 @@ void BandwidthMeter::close_span(Nanos now) {
 }
 
 double BandwidthMeter::bits_per_second() const {
-  return last_ > from_ ? static_cast<double>(bytes_) * 8 / seconds(last_ - from_) : 0;
+  return elapsed() > Nanos{0} ? static_cast<double>(bytes_) * 8 / seconds(elapsed()) : 0;
 }
 double BandwidthMeter::messages_per_second() const {
-  return last_ > from_ ? static_cast<double>(messages_) / seconds(last_ - from_) : 0;
+  return elapsed() > Nanos{0} ? static_cast<double>(messages_) / seconds(elapsed()) : 0;
 }
 double BandwidthMeter::peak_bits_per_second() const { return std::max(peak_, bits_per_second()); }
 

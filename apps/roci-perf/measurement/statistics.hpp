@@ -50,10 +50,11 @@ class BandwidthMeter {
  public:
   static constexpr Nanos kPeakSpan = 10ms;  // minimum length of an interval for the peak rate
 
-  // Counting starts at `from`; earlier completions are ignored.
-  explicit BandwidthMeter(Nanos from) : from_(from), last_(from), span_start_(from) {}
+  // Completions after `from`, up to `until`, are counted. Without `until`, the last completion ends the window.
+  explicit BandwidthMeter(Nanos from, Nanos until = kNever)
+      : from_(from), until_(until), last_(from), span_start_(from) {}
   void add(Nanos now, uint64_t messages, uint64_t bytes) {
-    if (now <= from_) return;
+    if (now <= from_ || now > until_) return;
     messages_ += messages;
     bytes_ += bytes;
     last_ = now;
@@ -62,14 +63,14 @@ class BandwidthMeter {
   }
   [[nodiscard]] uint64_t messages() const { return messages_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
-  [[nodiscard]] Nanos elapsed() const { return last_ - from_; }
-  [[nodiscard]] double bits_per_second() const;  // average from `from` to the last completion
+  [[nodiscard]] Nanos elapsed() const { return (until_ == kNever ? last_ : until_) - from_; }
+  [[nodiscard]] double bits_per_second() const;  // average of the window
   [[nodiscard]] double messages_per_second() const;
-  [[nodiscard]] double peak_bits_per_second() const;  // the average if the run is shorter than kPeakSpan
+  [[nodiscard]] double peak_bits_per_second() const;  // the average if the window is shorter than kPeakSpan
 
  private:
   void close_span(Nanos now);
-  Nanos from_, last_, span_start_;
+  Nanos from_, until_, last_, span_start_;
   uint64_t messages_ = 0, bytes_ = 0, span_bytes_ = 0;
   double peak_ = 0;  // bits/s
 };

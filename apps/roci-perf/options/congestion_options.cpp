@@ -1,5 +1,7 @@
 #include "roci-perf/options/congestion_options.hpp"
 
+#include <cstdlib>
+
 #include "base/units.hpp"
 #include "device/host/limits.hpp"
 #include "roci-perf/options/command_options.hpp"
@@ -37,6 +39,8 @@ void add_congestion_options(CommandOptions& command, CongestionOptions& options)
                "TIME", kGroup, [&options](const std::string& value) -> Status {
                  auto time = parse_duration(value);
                  if (!time) return fail(time.error());
+                 if (*time <= Nanos{0} || *time > Nanos{10s})
+                   return fail("allowed are times up to 10s, such as 5us");
                  options.base_rtt = *time;
                  return {};
                });
@@ -68,8 +72,27 @@ void add_congestion_options(CommandOptions& command, CongestionOptions& options)
         options.trace_file = value;
         return {};
       });
-  command.number("--cc-trace-events", options.trace_events, 1, 1U << 22,
-                 "Number of latest events to keep [100000]", kGroup);
+  command.text("--cc-trace-events", "Number of latest events to keep [100000]", "N", kGroup,
+               [&options](const std::string& value) -> Status {
+                 constexpr uint64_t kMost = 1U << 22;
+                 const auto whole = parse_whole(value);
+                 if (!whole || *whole < 1 || *whole > kMost)
+                   return fail("allowed are whole numbers from 1 to " + std::to_string(kMost));
+                 options.trace_events = static_cast<uint32_t>(*whole);
+                 return {};
+               });
+}
+
+Status CongestionOptions::finish(bool loopback) {
+  const bool without = profile && (*profile == "none" || *profile == "window");
+  if (!parameters.empty() && without)
+    return fail("--cc-set has no effect with --cc " + *profile + ", which has no parameters");
+  if (base_rtt && without) return fail("--cc-base-rtt has no effect with --cc " + *profile);
+  // Elsewhere, the configuration file or the network may select an algorithm.
+  if (base_rtt && loopback && !profile && secure_getenv("ROCI_CC") == nullptr)
+    return fail("--cc-base-rtt requires --cc with --loopback");
+  if (trace_events && trace_file.empty()) return fail("--cc-trace-events requires --cc-trace FILE");
+  return {};
 }
 
 // Parameters and a base RTT from the command line create a new profile, "command-line", derived from the selected one.
@@ -79,7 +102,7 @@ void CongestionOptions::apply(CongestionControlConfig& control) const {
   if (base_rtt) control.base_rtt = *base_rtt;
   if (line_rate) control.line_rate = line_rate->value();
   if (cores) control.cores = *cores;
-  if (!trace_file.empty()) control.trace = trace_events;
+  if (!trace_file.empty()) control.trace = trace_events.value_or(kTraceEvents);
   control.plugins.insert(control.plugins.end(), plugins.begin(), plugins.end());
   if (control.profile == "none" || control.profile == "window" || (parameters.empty() && !base_rtt)) return;
   const auto known = control.profiles.find(control.profile);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
 #include "base/types.hpp"
 #include "roci/congestion_control_config.hpp"
 
@@ -24,8 +25,11 @@ struct CongestionOptions {
   std::optional<uint32_t> cores;
   bool report = false;
   std::string trace_file;
-  uint32_t trace_events = 100'000;
+  static constexpr uint32_t kTraceEvents = 100'000;  // default
+  std::optional<uint32_t> trace_events;
 
+  // Rejects options without effect.
+  Status finish(bool loopback);
   // Overrides values in `control` with the options that were given.
   void apply(CongestionControlConfig& control) const;
 };

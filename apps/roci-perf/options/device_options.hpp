@@ -7,5 +7,7 @@
 namespace roci::perf {
 
 void apply_device_options(const Options& options, DeviceConfig& config);
+// Validates the congestion control of a device with these options, as its creation does.
+Status check_congestion_control(const Options& options, const DeviceConfig& config);
 
 }  // namespace roci::perf

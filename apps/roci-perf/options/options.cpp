@@ -326,6 +326,18 @@ class Command {
       return fail("--cq-mod is " + std::to_string(o_.cq_mod) + "; it must not exceed --tx-depth, " +
                   std::to_string(t.tx_depth) + ", or no completion is generated");
     }
+    if (o_.post_list > t.tx_depth) {
+      return fail("--post-list is " + std::to_string(o_.post_list) + "; it must not exceed --tx-depth, " +
+                  std::to_string(t.tx_depth));
+    }
+    if (!latency() && t.duration > 0 && o_.given.contains("warm-up")) {
+      return fail("--warm-up excludes --duration, whose start --margin excludes from the measurement");
+    }
+    for (const char* option : {"port", "bind"}) {
+      if (o_.loopback && o_.given.contains(option))
+        return fail(std::string("--loopback excludes --") + option);
+    }
+    ROCI_TRY(o_.congestion.finish(o_.loopback));
     if (!o_.cores.empty() && o_.cores.size() != (o_.loopback ? 2U : 1U)) {
       return fail(o_.loopback ? "--cores with --loopback requires two CPUs, of client and server, such as 0,1"
                               : "--cores requires one CPU; the peer has its own --cores");

@@ -104,9 +104,7 @@ nlohmann::ordered_json congestion_json(const std::vector<DeviceFlows>& devices) 
   return json;
 }
 
-Result<size_t> save_trace(const std::vector<Device*>& devices, const std::string& file) {
-  std::ofstream out(file);
-  if (!out) return fail(file + ": cannot be written");
+size_t write_trace(const std::vector<Device*>& devices, bool csv, std::ostream& out) {
   std::vector<TraceRecord> records;
   uint32_t numbers = 0;  // flow numbers start at 0 per device; renumbered to be unique in the file
   size_t events = 0;
@@ -119,13 +117,11 @@ Result<size_t> save_trace(const std::vector<Device*>& devices, const std::string
       records.push_back(std::move(record));
     }
   }
-  if (file.ends_with(".csv")) {
+  if (csv) {
     write_trace_csv(records, out);
   } else {
     write_trace_json(records, out);
   }
-  out.flush();
-  if (!out) return fail(file + ": could not be written completely");
   return events;
 }
 

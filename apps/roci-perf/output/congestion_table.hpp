@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,8 @@ struct DeviceFlows {
 void print_congestion(const std::vector<DeviceFlows>& devices);
 nlohmann::ordered_json congestion_json(const std::vector<DeviceFlows>& devices);
 
-// Writes the input and the decisions of the congestion control algorithms of these devices as JSON Lines, or as CSV for
-// a file name with that extension. Returns the number of events.
-Result<size_t> save_trace(const std::vector<Device*>& devices, const std::string& file);
+// Writes the input and the decisions of the congestion control algorithms of these devices to `out`, as JSON Lines or
+// as CSV. Returns the number of events.
+size_t write_trace(const std::vector<Device*>& devices, bool csv, std::ostream& out);
 
 }  // namespace roci::perf

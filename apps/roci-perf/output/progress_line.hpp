@@ -7,6 +7,9 @@
 
 namespace roci::perf {
 
+// The line, at most `columns` long: the bar is shortened first.
+std::string progress_text(const std::string& what, double fraction, const std::string& rate, size_t columns);
+
 class ProgressLine {
  public:
   // Writes to standard error if that is a terminal and `wanted` is set.

@@ -3,8 +3,12 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <span>
+
+#include "base/os/standard_output.hpp"
 
 namespace roci::perf {
 namespace {
@@ -86,11 +90,11 @@ Json to_json(const Row& row) {
   return json;
 }
 
-Result<Row> row_from_json(const Json& json) {
+Result<Row> row_from_json(const Json& json, Mode mode) {
   Row row;
   try {
     json.at("bytes").get_to(row.size);
-    if (json.contains("average_gbps")) {
+    if (mode == Mode::kBandwidth && json.contains("average_gbps")) {
       BandwidthResult b;
       b.size = row.size;
       json.at("iterations").get_to(b.messages);
@@ -99,7 +103,7 @@ Result<Row> row_from_json(const Json& json) {
       b.average = json.at("average_gbps").get<double>() * 1e9;
       b.message_rate = json.at("message_rate_mpps").get<double>() * 1e6;
       row.bandwidth = b;
-    } else if (json.contains("typical_us")) {
+    } else if (mode == Mode::kLatency && json.contains("typical_us")) {
       LatencySummary l;
       json.at("iterations").get_to(l.samples);
       json.at("min_us").get_to(l.min);
@@ -112,6 +116,8 @@ Result<Row> row_from_json(const Json& json) {
       json.at("p99.9_us").get_to(l.p999);
       json.at("p99.99_us").get_to(l.p9999);
       row.latency = l;
+    } else {
+      return fail("the peer's result has no values", EPROTO);
     }
   } catch (const Json::exception& e) {
     return fail(std::string("invalid result of the peer: ") + e.what(), EPROTO);
@@ -159,7 +165,7 @@ void Report::heading(const Heading& h) {
     std::printf(" %-7s %-11s %-11s %-11s %-15s %-11s %-8s %-8s %s\n", "#bytes", "#iterations", "t_min[usec]",
                 "t_max[usec]", "t_typical[usec]", "t_avg[usec]", "t_stdev", "99%", "99.9%");
   }
-  std::fflush(stdout);
+  flush_standard_output();
 }
 
 void Report::row(const Row& row) {
@@ -177,7 +183,7 @@ void Report::row(const Row& row) {
                 static_cast<unsigned long long>(l.samples), l.min, l.max, l.typical, l.average, l.deviation,
                 l.p99, l.p999);
   }
-  std::fflush(stdout);
+  flush_standard_output();
 }
 
 void Report::samples(uint64_t size, const LatencySamples& samples) {
@@ -232,7 +238,7 @@ void Report::print_percentiles() const {
 void Report::finish(const Verified& verified, const std::vector<std::pair<std::string, uint64_t>>& counters) {
   if (!heading_) return;
   const Heading& h = *heading_;
-  save_trace();
+  finished_ = true;
   if (options_.json) {
     Json json{{"roci_perf", kExchangeVersion},
               {"test", to_json(h.test)},
@@ -243,19 +249,15 @@ void Report::finish(const Verified& verified, const std::vector<std::pair<std::s
               {"cpus", cpu_list()},
               {"local", addresses_json(h.local)},
               {"remote", addresses_json(h.remote)},
-              {"results", Json::array()}};
-    for (const Row& row : rows_) {
-      Json result = to_json(row);
-      const std::string key = std::to_string(row.size);
-      if (samples_.contains(key)) result.update(samples_[key]);
-      json["results"].push_back(std::move(result));
-    }
+              {"results", results_json()}};
+    // A server does not know whether the client's seed was given.
+    if (!options_.given.contains("seed") && !options_.is_server()) json["test"]["seed"] = nullptr;
     if (h.test.verify) json["verified"] = {{"messages", verified.messages}, {"bytes", verified.bytes}};
     if (options_.congestion.report) json["congestion_control"] = congestion_json(flows_);
     json["counters"] = Json::object();
     for (const auto& [name, value] : counters) json["counters"][name] = value;
     std::printf("%s\n", json.dump().c_str());
-    std::fflush(stdout);
+    flush_standard_output();
     return;
   }
   if (!rows_.empty() && rows_[0].latency) {
@@ -271,7 +273,7 @@ void Report::finish(const Verified& verified, const std::vector<std::pair<std::s
     std::printf(" verified: %s, %s, no errors\n", plural(verified.messages, "message").c_str(),
                 plural(verified.bytes, "byte").c_str());
   }
-  std::fflush(stdout);
+  flush_standard_output();
 }
 
 void Report::note_congestion() {
@@ -280,27 +282,51 @@ void Report::note_congestion() {
   for (Device* device : watched_) flows_.push_back({device->name(), device->congestion_report()});
 }
 
-void Report::save_trace() const {
+Status Report::open_trace() {
   const std::string& file = options_.congestion.trace_file;
-  if (file.empty()) return;
-  const auto saved = perf::save_trace(watched_, file);
-  // Written to standard error, to keep it apart from a table or JSON.
-  if (saved) {
-    std::fprintf(stderr, "%zu congestion control events written to %s\n", *saved, file.c_str());
-  } else {
-    std::fprintf(stderr, "roci-perf: --cc-trace: %s\n", saved.error().message.c_str());
+  if (file.empty()) return {};
+  errno = 0;
+  trace_.open(file);
+  if (trace_) return {};
+  return fail("--cc-trace: " + file + " cannot be written: " + std::strerror(errno), errno);
+}
+
+void Report::save_trace() {
+  if (!trace_.is_open()) return;
+  const std::string& file = options_.congestion.trace_file;
+  const size_t events = write_trace(watched_, file.ends_with(".csv"), trace_);
+  errno = 0;
+  trace_.close();
+  if (!trace_) {
+    const std::string reason = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
+    trace_saved_ = fail("--cc-trace: " + file + " could not be written completely" + reason, EIO);
+    return;
   }
+  // Written to standard error, to keep it apart from a table or JSON.
+  std::fprintf(stderr, "%zu congestion control events written to %s\n", events, file.c_str());
+}
+
+Json Report::results_json() const {
+  Json results = Json::array();
+  for (const Row& row : rows_) {
+    Json result = to_json(row);
+    const std::string key = std::to_string(row.size);
+    if (samples_.contains(key)) result.update(samples_[key]);
+    results.push_back(std::move(result));
+  }
+  return results;
 }
 
 void Report::note(const std::string& text) {
   std::fprintf(options_.json ? stderr : stdout, "%s\n", text.c_str());
-  std::fflush(options_.json ? stderr : stdout);
+  if (!options_.json) flush_standard_output();
 }
 
 void Report::failure(const Error& error) {
-  if (!options_.json) return;
-  std::printf("%s\n", Json{{"roci_perf", kExchangeVersion}, {"error", error.message}}.dump().c_str());
-  std::fflush(stdout);
+  if (!options_.json || finished_) return;
+  const Json json{{"roci_perf", kExchangeVersion}, {"error", error.message}, {"results", results_json()}};
+  std::printf("%s\n", json.dump().c_str());
+  flush_standard_output();
 }
 
 }  // namespace roci::perf

@@ -1,6 +1,7 @@
 // Output of results: tables in the format of perftest, or one JSON object.
 #pragma once
 
+#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,7 +32,8 @@ struct Row {
   std::optional<LatencySummary> latency;
 };
 Json to_json(const Row& row);
-Result<Row> row_from_json(const Json& json);
+// Fails if the values of the mode are missing.
+Result<Row> row_from_json(const Json& json, Mode mode);
 
 // The CPUs that this process may use: "0-3,6".
 std::string cpu_list();
@@ -44,7 +46,8 @@ class Report {
   void row(const Row& row);
   void samples(uint64_t size, const LatencySamples& samples);  // -H and -U
   void finish(const Verified& verified, const std::vector<std::pair<std::string, uint64_t>>& counters);
-  // Adds a device whose congestion control is reported and traced if requested. The device must exist until finish().
+  // Adds a device whose congestion control is reported and traced if requested. The device must exist until
+  // save_trace().
   void watch(Device& device) { watched_.push_back(&device); }
   // Records the congestion control state of the round's queue pairs; called before they are destroyed.
   void note_congestion();
@@ -53,10 +56,18 @@ class Report {
   // With --json, prints the object of a failed run.
   void failure(const Error& error);
 
+  // The file of --cc-trace: creates it before the test, so that an unwritable path is an error of open_trace(), and
+  // writes it after the test, also if the test has failed.
+  Status open_trace();
+  void save_trace();
+  // Set by the capture of --capture, when the device is destroyed.
+  Status& capture_saved() { return capture_saved_; }
+  // Whether the requested files are complete.
+  [[nodiscard]] Status written_files() const { return trace_saved_ ? capture_saved_ : trace_saved_; }
+
  private:
   void print_percentiles() const;
-
-  void save_trace() const;
+  [[nodiscard]] Json results_json() const;
 
   const Options& options_;
   std::vector<Device*> watched_;
@@ -64,6 +75,9 @@ class Report {
   std::optional<Heading> heading_;
   std::vector<Row> rows_;
   Json samples_ = Json::object();
+  bool finished_ = false;
+  std::ofstream trace_;
+  Status trace_saved_, capture_saved_;
 };
 
 }  // namespace roci::perf

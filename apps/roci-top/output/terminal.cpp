@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/os/standard_output.hpp"
 #include "base/units.hpp"
 
 namespace roci::top {
@@ -63,8 +64,8 @@ std::string_view style_code(Line::Style style, bool colours) {
 }  // namespace
 
 size_t output_width() {
-  const winsize size = window();
-  return size.ws_col > 0 ? size.ws_col : from_environment("COLUMNS", 80);
+  const auto columns = terminal_columns(STDOUT_FILENO);
+  return columns ? *columns : from_environment("COLUMNS", 80);
 }
 
 Result<std::unique_ptr<Terminal>> Terminal::open() {

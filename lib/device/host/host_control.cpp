@@ -11,8 +11,9 @@ namespace roci {
 Status Host::make_control() {
   CongestionControlConfig& control = config_.congestion_control;
   const std::string where = "device " + config_.name + ": congestion control";
-  if (const char* chosen = secure_getenv("ROCI_CC"); chosen != nullptr && *chosen != 0)
-    control.profile = chosen;
+  const char* chosen = secure_getenv("ROCI_CC");
+  const bool overridden = chosen != nullptr && *chosen != 0;
+  if (overridden) control.profile = chosen;
   if (control.cores > kMaxControlCores) {
     return fail(where + ": " + std::to_string(control.cores) + " cores; at most " +
                 std::to_string(kMaxControlCores) + " are allowed");
@@ -24,7 +25,7 @@ Status Host::make_control() {
   const Nanos interval{control.notification_point.interval};
   if (interval < Nanos{0} || interval > Nanos{1s}) return fail(where + ": the CNP interval must be 0 to 1 s");
   auto profiles = Profiles::create(control);
-  if (!profiles) return fail(profiles.error().within(where));
+  if (!profiles) return fail(profiles.error().within(overridden ? where + " (ROCI_CC)" : where));
   profiles_ = std::move(*profiles);
   for (uint32_t i = 0; i < control.cores; ++i) {
     control_cores_.push_back(std::make_unique<ControlCore>(config_.name + ".cc" + std::to_string(i),

@@ -29,7 +29,13 @@ CapturePort::CapturePort(std::unique_ptr<Port> port, const CaptureConfig& config
 }
 
 CapturePort::~CapturePort() {
-  if (const Status status = save(); !status) log().warn("{}", status.error().message);
+  if (const Status status = save(); !status) {
+    if (config_.saved != nullptr) {
+      *config_.saved = status;
+    } else {
+      log().warn("{}", status.error().message);
+    }
+  }
   close(descriptor_);
 }
 
