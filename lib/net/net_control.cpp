@@ -121,7 +121,7 @@ Status start_switch(const PrivateFolder& folder, const SwitchStart& start, Share
   return spawn(folder, start, lock.fd());
 }
 
-// Process that holds the switch's slot, which the switch takes before it is ready and holds until it exits; 0: none.
+// Process that holds the switch's slot, which the switch takes before it is ready and holds until it exits. 0: none.
 Result<pid_t> slot_holder(const std::filesystem::path& folder) {
   return ProcessLock::holder(shm_slot_file(folder, kShmSwitchSlot));
 }

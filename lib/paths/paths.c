@@ -132,8 +132,8 @@ static void* function(unsigned index) {
   return functions[index];
 }
 
-/* Programs call these functions in signal handlers, in which dlsym() is not permitted. Before this constructor, those of
- * other libraries may call them. */
+/* Programs call these functions in signal handlers, in which dlsym() is not permitted. Constructors of other libraries
+ * may call them before this one. */
 __attribute__((constructor)) static void find_functions(void) {
   for (unsigned index = 0; index < kFunctions; ++index) (void)function(index);
   (void)dlerror(); /* of functions that this libc does not have */

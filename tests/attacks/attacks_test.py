@@ -180,9 +180,10 @@ class Attack(PerfTest):
         self.attack(frames.pauses, 0, ["pauses_ignored"])
 
     def test_forged_pauses_of_a_lossless_priority(self):
-        # If the attacker does not run for as long as a pause lasts (3.4 ms), the host sends, and the time of the watchdog
-        # restarts.
-        ratio, changed = self.attack(frames.pauses, 0, ["pauses_received"], more="  flow_control: {pfc: [0]}", realtime=True)
+        # If the attacker does not run for as long as a pause lasts (3.4 ms), the host sends, and the time of the
+        # watchdog restarts.
+        ratio, changed = self.attack(frames.pauses, 0, ["pauses_received"], more="  flow_control: {pfc: [0]}",
+                                     realtime=True)
         self.assertGreaterEqual(changed.get("pause_storms", 0), 1)
         if SECONDS >= 1 and ROUNDS >= 3:  # The watchdog ends the pause after 200 ms. A single round has outliers.
             self.assertGreater(ratio, 0.5)

@@ -108,8 +108,8 @@ void remove_runtime_folder() {
   if (const char* folder = rte_eal_get_runtime_dir(); folder != nullptr) rmdir(folder);
 }
 
-// DPDK's exit handler removes the telemetry socket by its name, also in a child. The handlers before and after it keep the
-// parent's socket under a second name.
+// DPDK's exit handler removes the telemetry socket by its name, also in a child. The handlers before and after it keep
+// the parent's socket under a second name.
 std::filesystem::path telemetry_socket() {
   return std::filesystem::path{rte_eal_get_runtime_dir()} / kTelemetrySocket;
 }

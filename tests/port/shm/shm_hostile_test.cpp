@@ -184,8 +184,8 @@ TEST_F(ShmHostilePort, switch_and_member_ports_tolerate_random_writes_by_another
   EXPECT_GT(received[0], 0U);
   EXPECT_GT(received[1], 0U);
 
-  // After it has stopped, a new process in the slot and the running switch exchange frames. At first, each side stores its
-  // positions again.
+  // After it has stopped, a new process in the slot and the running switch exchange frames. At first, each side stores
+  // its positions again.
   ports_.clear();
   ports_.push_back(open(behind));
   const auto pass = [&](uint32_t from, Port& sender, Port& receiver, uint32_t number) {
