@@ -8,7 +8,7 @@
 //        alpha  = (1 - g) * alpha + g * marked / acknowledged            g = 1 / 2^shift_g
 //        window = window * (1 - alpha / 2)
 //
-// Units: packets of the full size; alpha in 1/1024. State: 64 bytes: three sequences (end of alpha's window, and of the
+// Units: packets of the full size; alpha in 1/1024. State: 56 bytes: three sequences (end of alpha's window, and of the
 // windows in which marks and losses were processed), counts of the window, window, slow start threshold.
 //
 // Differences from Linux:
@@ -46,7 +46,8 @@ constexpr roci_cc_parameter kParameters[] = {
     {"use_before_growth", "1", 0.5, 0, 1,
      "the window grows only if this fraction of it was in flight (project addition)"},
     {"increase", "packets", 1, 0.001, 1000,
-     "growth per round trip after slow start (HPCC-ns3: what 615 Mb/s send in base_rtt)"},
+     "growth per round trip after slow start (HPCC-ns3: what 615 Mb/s send in base_rtt): one packet per "
+     "window / increase acknowledged packets, rounded up, so that large values have less effect"},
 };
 static_assert(std::size(kParameters) == kParameterCount);
 
@@ -77,12 +78,10 @@ struct State {
   uint32_t marked;     // of these, with CE
   uint32_t window;     // packets
   uint32_t threshold;  // packets: slow start threshold
+  uint32_t towards;    // packets acknowledged since the last increase
   uint32_t alpha;      // 1/1024
-  uint32_t reserved;
-  double
-      towards;  // `increase` per packet acknowledged since the last increase; the window grows at `window` of it
 };
-static_assert(sizeof(State) == 64);
+static_assert(sizeof(State) == 56);
 
 uint32_t plus(uint32_t a, uint32_t b) { return a > UINT32_MAX - b ? UINT32_MAX : a + b; }
 
@@ -120,10 +119,12 @@ void grow(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const 
     left -= packets;
   }
   if (s.window >= s.threshold) {
-    s.towards += left * p[kIncrease];
-    const double packets = std::floor(s.towards / s.window);
-    s.towards -= packets * s.window;
-    s.window = static_cast<uint32_t>(std::min<double>(s.window + packets, most));
+    s.towards = plus(s.towards, left);
+    // Acknowledged packets for which the window grows by one.
+    const auto step = static_cast<uint32_t>(std::clamp(std::ceil(s.window / p[kIncrease]), 1.0, 4e9));
+    const uint32_t steps = s.towards / step;
+    s.towards -= steps * step;
+    s.window = std::min(plus(s.window, steps), most);
   }
   if (s.window != before) d.reason = kGrown;
 }

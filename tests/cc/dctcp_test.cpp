@@ -32,7 +32,7 @@ class Dctcp : public Driver {
   T& member(size_t offset) {
     return *reinterpret_cast<T*>(static_cast<uint8_t*>(state()) + offset);
   }
-  [[nodiscard]] uint32_t alpha() { return member<uint32_t>(48); }
+  [[nodiscard]] uint32_t alpha() { return member<uint32_t>(52); }
 
  private:
   static Values used(Values values) {
@@ -64,7 +64,7 @@ TEST(Dctcp, follows_vector_of_linux) {
     flow.window(10, each.marked);
     EXPECT_EQ(flow.alpha(), each.alpha);
     Dctcp other;
-    std::memcpy(other.state(), flow.state(), 64);
+    std::memcpy(other.state(), flow.state(), 56);
     other.member<uint64_t>(8) = 0;     // no pending cut
     other.member<uint32_t>(40) = 100;  // cwnd
     other.event.acked = flow.event.acked;
@@ -124,14 +124,21 @@ TEST(Dctcp, window_grows_by_increase_per_round_trip) {
   }
 }
 
-// Also if it is no small fraction of the window.
-TEST(Dctcp, large_increase_is_exact) {
+// A window of 31 packets grows by one per two acknowledged packets.
+TEST(Dctcp, large_increase_is_rounded) {
   Dctcp flow({{"initial_window", 20}, {"increase", 30}}, 20);
   flow.window(20, 1);
   flow.window(20);  // ends the window of the cut
-  const auto start = flow.packets();
-  for (int i = 0; i < 10; ++i) flow.window(static_cast<uint32_t>(flow.packets()));
-  EXPECT_NEAR(static_cast<double>(flow.packets() - start), 300, 1);
+  ASSERT_EQ(flow.packets(), 31U);
+  EXPECT_EQ((flow.window(31), flow.packets()), 46U);
+}
+
+TEST(Dctcp, first_window_is_at_least_one_packet) {
+  Driver flow(plugin("dctcp"), {{"initial_window", 0.3}});
+  EXPECT_EQ(flow.decision.window, kPacket);
+  flow.event.in_flight = kPacket;
+  flow.event.next = 10 * kPayload;
+  EXPECT_EQ((flow.ack(), flow.decision.window), 2 * kPacket);
 }
 
 TEST(Dctcp, cuts_once_per_window) {
