@@ -1,6 +1,7 @@
 """Every error is one sentence: exit code 2 for options and configuration, 1 for errors at run time."""
 
 import json
+import resource
 import signal
 import socket
 import subprocess
@@ -190,6 +191,15 @@ device:
         done = self.run_perf(*test, "/dev/full", "--json")
         self.assert_sentence(done, 1, "--cc-trace: /dev/full could not be written completely")
         self.assertEqual(json.loads(done.out)["results"][0]["iterations"], 100)  # still one object
+
+    def test_reports_capture_that_is_incomplete(self):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the limit is an error of write()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        path = self.folder / "c.pcapng"
+        done = self.run_perf("write", "bw", "--loopback", "--direct", "-n", "100", "--capture", path, preexec_fn=limit)
+        self.assert_sentence(done, 1, f'capture file "{path}": File too large')
+        self.assertIn("65536", done.out)
 
     def test_reports_results_that_cannot_be_written(self):
         for more in ([], ["--json"]):

@@ -40,7 +40,9 @@ Status written_standard_output() {
 int checked_exit_status(const char* program, int status, int failure) {
   const Status written = written_standard_output();
   if (written) return status;
-  std::fprintf(stderr, "%s: %s\n", program, written.error().message.c_str());
+  static bool reported = false;
+  if (!reported) std::fprintf(stderr, "%s: %s\n", program, written.error().message.c_str());
+  reported = true;
   return status == 0 ? failure : status;
 }
 

@@ -16,8 +16,8 @@ bool flush_standard_output();
 // output is an error only if there was output.
 Status written_standard_output();
 
-// For the end of main(): prints the error of written_standard_output() with the name of the program. Returns `status`,
-// or `failure` if that is 0 and output is missing.
+// For the end of main(): prints the error of written_standard_output() with the name of the program, once. Returns
+// `status`, or `failure` if that is 0 and output is missing.
 int checked_exit_status(const char* program, int status, int failure);
 
 // Columns of the terminal at a file descriptor, if it is one that reports them.
