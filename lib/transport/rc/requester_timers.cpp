@@ -131,7 +131,7 @@ bool Requester::peer_was_not_scheduled(TransportContext& context) {
   } else if (peer.away_at < context.now - whole) {  // frames to the peer are unread, and it runs
     if (excuses_ == kMaxExcuses) {
       rest = Nanos{0};
-    } else if (peer.read_until >= context.now - whole) {
+    } else if (peer.read_until >= context.now - (excuses_ + 1) * whole) {
       excuses_ = kMaxExcuses;  // it has read the packet: one more time-out for the response
     } else {
       ++excuses_;
