@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/os/standard_output.hpp"
+#include "common/command_line.hpp"
 #include "roci-lab/compare_command.hpp"
 #include "roci-lab/explain_command.hpp"
 #include "roci-lab/export_command.hpp"
@@ -85,7 +86,7 @@ int run(int argc, char** argv) {
   to_ns3->add_option("folder", exported, "Folder for the files")->required();
   to_ns3->add_option("--set", options.set, "Overrides a key of the file")->type_name("KEY=VALUE");
   to_ns3->add_option("--only", options.only, "Selects the run with this name")->type_name("NAME");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto status = roci::parse_command_line(app, "roci-lab", argc, argv)) return *status;
   if (compare->parsed()) return roci::lab::compare_command(comparison);
   if (import->parsed()) return roci::lab::import_command(std::move(imported));
   if (to_ns3->parsed()) return roci::lab::export_command(options, exported);
