@@ -26,7 +26,7 @@ int join(Id& id, const sockaddr* address, bool full, void* context) {
   if (attached) {
     if (const int code = ibv_attach_mcast(id.verbs.qp, &gid, 0xffff); code != 0) return failed(code);
   }
-  id.groups.push_back(std::make_shared<Membership>(*group, attached));
+  id.groups.push_back(std::make_shared<Membership>(Membership{.group = *group, .attached = attached}));
   auto event = make_event(id, RDMA_CM_EVENT_MULTICAST_JOIN);
   event->membership = id.groups.back();
   rdma_ud_param& ud = event->verbs.param.ud;
