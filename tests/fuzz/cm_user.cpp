@@ -321,8 +321,13 @@ void CmUser::listen_to_all() {
 
 void CmUser::leave() {
   const InCall in_call(*this);
-  while (!held_.empty()) forget(*held_.back().connection);
-  agent_.destroy_all(network_.now);
+  agent_.leave(network_.now);
+  // Destructors of the program may still destroy its connections.
+  while (!held_.empty()) {
+    Connection& connection = *held_.back().connection;
+    forget(connection);
+    agent_.destroy(connection, network_.now);
+  }
 }
 
 void CmUser::settle() {
