@@ -277,7 +277,10 @@ int run_command(const RunOptions& options) {
     dismiss(*ranks);
     return 2;
   }
-  return Lead(options, *plan, *ranks).run_all();
+  const int status = Lead(options, *plan, *ranks).run_all();
+  std::error_code not_empty;
+  fs::remove(output_folder(options), not_empty);  // if no run has results
+  return status;
 }
 
 }  // namespace roci::lab
