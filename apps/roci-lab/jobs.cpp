@@ -1,9 +1,9 @@
 #include "roci-lab/jobs.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <string_view>
+
+#include "roci-lab/output_folder.hpp"
 
 namespace roci::lab {
 namespace {
@@ -27,11 +27,9 @@ std::string folder_name(std::string name) {
 
 // Folders must differ, and from the files that a run writes into the output folder.
 Status check_folders(const std::vector<Job>& jobs) {
-  constexpr std::array<std::string_view, 8> kReserved = {
-      ".", "..", "summary.json", "run.json", "results.h5", "claims.json", "report.html", ""};
   std::map<std::string, std::string> names;  // by folder
   for (const Job& job : jobs) {
-    if (std::ranges::find(kReserved, job.folder) != kReserved.end())
+    if (job.folder.empty() || job.folder == "." || job.folder == ".." || is_result_file(job.folder))
       return fail("run '" + job.name + "': the name cannot be that of a results folder; rename the run");
     const auto [other, is_new] = names.emplace(job.folder, job.name);
     if (!is_new)

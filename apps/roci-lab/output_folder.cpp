@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Files of one run, and of a command.
-constexpr std::array<const char*, 8> kResultFiles = {
+constexpr std::array<std::string_view, 8> kResultFiles = {
     "summary.json", "run.json", "results.h5", "fct.txt", "qlen.txt", "pfc.txt", "claims.json", "report.html"};
 
 bool has_summary(const fs::path& folder) {
@@ -44,10 +44,14 @@ std::vector<fs::path> folders_with_results(const fs::path& folder) {
 
 void remove_results(const fs::path& folder) {
   std::error_code ignored;
-  for (const char* name : kResultFiles) fs::remove(folder / name, ignored);
+  for (const std::string_view name : kResultFiles) fs::remove(folder / name, ignored);
 }
 
 }  // namespace
+
+bool is_result_file(std::string_view name) {
+  return std::ranges::find(kResultFiles, name) != kResultFiles.end();
+}
 
 fs::path output_folder(const RunOptions& options) {
   return options.out.empty() ? fs::path("lab-" + fs::path(options.file).stem().string())

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 
 #include "roci-lab/jobs.hpp"
 
 namespace roci::lab {
+
+// Whether a run or the command writes a file of this name.
+[[nodiscard]] bool is_result_file(std::string_view name);
 
 [[nodiscard]] std::filesystem::path output_folder(const RunOptions& options);
 

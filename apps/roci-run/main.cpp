@@ -255,16 +255,6 @@ CLI::Validator is_not_empty() {
       [](const std::string& text) { return std::string(text.empty() ? "the value is empty" : ""); }, ""};
 }
 
-// "0.01" or "1%".
-std::string take_probability(const std::string& text, std::optional<double>& value) {
-  const bool percent = text.ends_with('%');
-  const auto number =
-      parse_number(std::string_view{text}.substr(0, text.size() - (percent ? 1 : 0)), 0, percent ? 100 : 1);
-  if (!number) return "'" + text + "' is not a probability from 0 to 1, such as 0.01 or 1%";
-  value = percent ? *number / 100 : *number;
-  return {};
-}
-
 void add_options(CLI::App& app, Options& options) {
   const char* where = "Network";
   auto* net = app.add_option("--net", options.net,
@@ -298,8 +288,9 @@ void add_options(CLI::App& app, Options& options) {
     app.add_option_function<std::string>(
            name,
            [name, &value](const std::string& text) {
-             if (std::string error = take_probability(text, value); !error.empty())
-               throw CLI::ValidationError(name, error);
+             const auto part = parse_probability(text);
+             if (!part) throw CLI::ValidationError(name, part.error().message);
+             value = *part;
            },
            help)
         ->type_name("P")

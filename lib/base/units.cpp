@@ -153,6 +153,13 @@ Result<double> parse_number(std::string_view text, double low, double high) {
   return value;
 }
 
+Result<double> parse_probability(std::string_view text) {
+  const bool percent = text.ends_with('%');
+  const auto number = parse_number(text.substr(0, text.size() - (percent ? 1 : 0)), 0, percent ? 100 : 1);
+  if (!number) return fail(quoted(text) + " is not a probability from 0 to 1, such as 0.01 or 1%");
+  return percent ? *number / 100 : *number;
+}
+
 std::string number_text(double value) {
   std::array<char, 40> text;
   constexpr double kPlain = 1e5;  // smaller values are printed without an exponent

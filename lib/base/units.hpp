@@ -23,6 +23,8 @@ Result<bool> parse_bool(std::string_view text);
 // Decimal, or hexadecimal after 0x; both limits are allowed values.
 Result<int64_t> parse_integer(std::string_view text, int64_t low, int64_t high);
 Result<double> parse_number(std::string_view text, double low, double high);
+// From 0 to 1, such as "0.01" or "1%".
+Result<double> parse_probability(std::string_view text);
 // The shortest readable form: "0.95", "4000", "300e3", "10e12".
 std::string number_text(double value);
 

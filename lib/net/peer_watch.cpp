@@ -8,12 +8,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 
 #include "base/log.hpp"
 #include "base/os/event_descriptor.hpp"
 #include "base/os/file_lock.hpp"
-#include "base/os/quiet_signals.hpp"
+#include "base/os/thread_start.hpp"
 #include "net/net_switch.hpp"
 #include "net/runtime_folder.hpp"
 #include "port/crash_notice.hpp"
@@ -37,12 +36,7 @@ Result<std::unique_ptr<PeerWatch>> PeerWatch::start(ShmPort& port, std::filesyst
   const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (event < 0) return fail(std::string{"peer watch: eventfd: "} + std::strerror(errno), errno);
   std::unique_ptr<PeerWatch> watch(new PeerWatch(port, std::move(folder), std::move(stale_files), event));
-  const QuietSignals quiet;
-  try {
-    watch->thread_ = std::thread{[&watch = *watch] { watch.run(); }};
-  } catch (const std::system_error& e) {
-    return fail(std::string{"peer watch: the thread cannot be started: "} + e.what(), EAGAIN);
-  }
+  ROCI_TRY(start_thread(watch->thread_, "peer watch: the thread", [&watch = *watch] { watch.run(); }));
   return watch;
 }
 

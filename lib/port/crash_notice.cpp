@@ -106,8 +106,8 @@ CrashNoticeReader::File::~File() {
 }
 
 void CrashNoticeReader::remove(const std::filesystem::path& file) const {
-  struct stat own {
-  }, named{};
+  struct stat own {};
+  struct stat named {};
   if (fstat(fd(), &own) != 0 || lstat(file.c_str(), &named) != 0) return;
   if (own.st_dev == named.st_dev && own.st_ino == named.st_ino) unlink(file.c_str());
 }

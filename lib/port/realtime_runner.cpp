@@ -11,10 +11,9 @@
 #include <cassert>
 #include <ctime>
 #include <future>
-#include <system_error>
 
-#include "base/os/quiet_signals.hpp"
 #include "base/os/scheduling.hpp"
+#include "base/os/thread_start.hpp"
 #include "base/os/waiting.hpp"
 #include "base/time/tick_clock.hpp"
 
@@ -163,16 +162,15 @@ RealtimeRunner::~RealtimeRunner() { stop(); }
 
 Status RealtimeRunner::start() {
   if (running()) return fail("the runner is already running", EALREADY);
-  const QuietSignals quiet;
   for (const RunnerThreadConfig& config : configs_) {
     Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(config));
     auto ready = worker.ready.get_future();
-    try {
-      worker.thread = std::thread{[this, &worker] { run(worker); }};
-    } catch (const std::system_error& e) {
+    if (Status started =
+            start_thread(worker.thread, "thread '" + config.name + "'", [this, &worker] { run(worker); });
+        !started) {
       workers_.pop_back();
       stop();
-      return fail("thread '" + config.name + "' cannot be started: " + e.what(), EAGAIN);
+      return started;
     }
     Status status = ready.get();
     if (!status) {

@@ -48,8 +48,8 @@ class PeerSilence {
   Nanos away_{0};  // PeerTime::away at that time
   // The packet and its last retransmission were sent before this time; kNever: not known.
   Nanos sent_by_ = kNever;
-  bool has_read_ =
-      false;  // the peer has read the packet: unread frames of other queue pairs do not delay its response
+  // The peer has read the packet: unread frames of other queue pairs do not delay its response.
+  bool has_read_ = false;
 };
 
 }  // namespace roci

@@ -11,6 +11,11 @@ import perf_harness
 from perf_harness import PerfTest, read_line
 
 
+# The test that a client of the test requests: one WRITE.
+ONE_WRITE = {"operation": "write", "mode": "bw", "sizes": [4096], "iterations": 1, "iterations_given": True,
+             "duration": 0, "queue_pairs": 1, "mtu": 1024, "tx_depth": 8, "rx_depth": 8, "warm_up": 0, "seed": 1}
+
+
 class InvalidOptions(PerfTest):
     def refuse(self, arguments, *parts):
         with self.subTest(" ".join(arguments)):
@@ -81,6 +86,12 @@ class RunTimeErrors(PerfTest):
     def null_host(self, name="h", address="10.0.0.1", **more):
         return self.host(name, "net_null0,no-rx=1", address, **more)
 
+    # A server of roci-perf that a client of the test can connect to.
+    def waiting_server(self):
+        server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
+        self.assertIn("waiting for a client", read_line(server))
+        return server
+
     def test_reports_port_that_cannot_be_opened(self):
         for device in ("net_nosuch0", "0000:fe:1f.7", "net_memif0,role=client,id=0,socket=/nowhere/s.sock"):
             with self.subTest(device):
@@ -123,19 +134,15 @@ device:
                                 f"cannot listen on 127.0.0.1:{port}")
 
     def test_server_rejects_unknown_protocol(self):
-        server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
-        self.assertIn("waiting for a client", read_line(server))
+        server = self.waiting_server()
         with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as client:
             client.sendall(b"GET / HTTP/1.1\r\n\r\n")
             self.finish(server)
         self.assert_sentence(server, 1, "does not use the protocol of roci-perf")
 
     def test_server_rejects_result_without_values(self):
-        server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
-        self.assertIn("waiting for a client", read_line(server))
-        test = {"operation": "write", "mode": "bw", "sizes": [4096], "iterations": 1, "iterations_given": True,
-                "duration": 0, "queue_pairs": 1, "mtu": 1024, "tx_depth": 8, "rx_depth": 8, "warm_up": 0, "verify": False,
-                "seed": 1}
+        server = self.waiting_server()
+        test = {**ONE_WRITE, "verify": False}
         with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as client:
             lines = client.makefile("rw")
             for message in ({"roci-perf": 1, "test": test, "largest_mtu": 1024},
@@ -148,8 +155,7 @@ device:
         self.assert_sentence(server, 1, "the peer's result has no values")
 
     def test_server_rejects_different_protocol_version(self):
-        server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
-        self.assertIn("waiting for a client", read_line(server))
+        server = self.waiting_server()
         with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as client:
             client.sendall(b'{"roci-perf": 99}\n')
             answer = client.makefile().readline()
@@ -159,11 +165,8 @@ device:
 
     # Verifies that the check can fail: this client reports that it has written a message, and has not.
     def test_verification_fails_if_data_was_not_written(self):
-        server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
-        self.assertIn("waiting for a client", read_line(server))
-        test = {"operation": "write", "mode": "bw", "sizes": [4096], "iterations": 1, "iterations_given": True,
-                "duration": 0, "queue_pairs": 1, "mtu": 1024, "tx_depth": 8, "rx_depth": 8, "warm_up": 0, "verify": True,
-                "seed": 1}
+        server = self.waiting_server()
+        test = {**ONE_WRITE, "verify": True}
         with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as liar:
             lines = liar.makefile("rw")
 

@@ -121,7 +121,7 @@ TEST_F(SlotWithoutSwitch, process_of_another_pid_namespace_cannot_join) {
     const auto changed = ensure_net({.net = other, .exactly = true, .program = {}});
     return !second && second.error().code == EXDEV && !changed && changed.error().code == EXDEV;
   });
-  if (!result) GTEST_SKIP() << "PID namespaces are not permitted";
+  ROCI_REQUIRE_PID_NAMESPACE(result);
   EXPECT_TRUE(*result);
   EXPECT_TRUE(std::filesystem::exists(notice)) << "of a running process";
   EXPECT_EQ(description_id(*read_net_file((folder_ / kNetFile).string())), description_id(config_));

@@ -37,12 +37,17 @@ class CmEvents : public testing::Test {
     EXPECT_EQ(device.agent().connections(), 0U);
   }
 
-  rdma_cm_id* listener(rdma_event_channel* of) {
+  // An id that is bound to this host.
+  static rdma_cm_id* bound(rdma_event_channel* of, rdma_port_space space) {
     rdma_cm_id* id = nullptr;
     sockaddr_storage address{};
     write_address(kOwn, kPort, false, address);
-    EXPECT_EQ(rdma_create_id(of, &id, nullptr, RDMA_PS_TCP), 0);
+    EXPECT_EQ(rdma_create_id(of, &id, nullptr, space), 0);
     EXPECT_EQ(rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)), 0);
+    return id;
+  }
+  static rdma_cm_id* listener(rdma_event_channel* of, rdma_port_space space = RDMA_PS_TCP) {
+    rdma_cm_id* const id = bound(of, space);
     EXPECT_EQ(rdma_listen(id, 8), 0);
     return id;
   }
@@ -65,6 +70,15 @@ class CmEvents : public testing::Test {
     EXPECT_EQ(rdma_connect(id, nullptr), 0);
     local = std::get<CmRequest>(device.messages.back().mad.message).local_id;
     device.receive(kPeer, CmReply{.local_id = kPeerId, .remote_id = local, .queue_pair = Qpn{kPeerQpn}});
+    return id;
+  }
+  // The id of the request that the next event of a channel reports.
+  static rdma_cm_id* requested_in(rdma_event_channel* of) {
+    rdma_cm_event* event = nullptr;
+    if (rdma_get_cm_event(of, &event) != 0) return nullptr;
+    rdma_cm_id* const id = event->id;
+    EXPECT_EQ(event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+    EXPECT_EQ(rdma_ack_cm_event(event), 0);
     return id;
   }
   void destroy(rdma_cm_id* id) {
@@ -94,10 +108,8 @@ class CmEvents : public testing::Test {
 TEST_F(CmEvents, withdrawn_request_makes_accept_fail_and_reports_nothing) {
   rdma_cm_id* const listening = listener(channel);
   request();
-  rdma_cm_event* event = nullptr;
-  ASSERT_EQ(rdma_get_cm_event(channel, &event), 0);
-  rdma_cm_id* const requested = event->id;
-  EXPECT_EQ(rdma_ack_cm_event(event), 0);
+  rdma_cm_id* const requested = requested_in(channel);
+  ASSERT_NE(requested, nullptr);
   device.receive(kPeer, CmRejected{.local_id = kPeerId, .reason = CmRejected::kTimeout});
   EXPECT_EQ(next(), -1);
   EXPECT_EQ(rdma_accept(requested, nullptr), -1);
@@ -109,10 +121,8 @@ TEST_F(CmEvents, withdrawn_request_makes_accept_fail_and_reports_nothing) {
 TEST_F(CmEvents, request_has_a_path_record) {
   rdma_cm_id* const listening = listener(channel);
   request();
-  rdma_cm_event* event = nullptr;
-  ASSERT_EQ(rdma_get_cm_event(channel, &event), 0);
-  rdma_cm_id* const requested = event->id;
-  EXPECT_EQ(rdma_ack_cm_event(event), 0);
+  rdma_cm_id* const requested = requested_in(channel);
+  ASSERT_NE(requested, nullptr);
   ASSERT_EQ(requested->route.num_paths, 1);
   EXPECT_EQ(requested->route.path_rec->mtu, IBV_MTU_1024);
   destroy(requested);
@@ -120,12 +130,7 @@ TEST_F(CmEvents, request_has_a_path_record) {
 }
 
 TEST_F(CmEvents, request_to_a_datagram_listener_is_rejected) {
-  rdma_cm_id* id = nullptr;
-  sockaddr_storage address{};
-  write_address(kOwn, kPort, false, address);
-  ASSERT_EQ(rdma_create_id(channel, &id, nullptr, RDMA_PS_UDP), 0);
-  ASSERT_EQ(rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)), 0);
-  ASSERT_EQ(rdma_listen(id, 8), 0);
+  rdma_cm_id* const id = listener(channel, RDMA_PS_UDP);
   CmRequest wrong = fake::request_of({.port = kPort});
   wrong.service_id = cm_service_id(CmPortSpace::kUdp, kPort);
   device.receive(kPeer, wrong);
@@ -138,10 +143,8 @@ TEST_F(CmEvents, request_to_a_datagram_listener_is_rejected) {
 TEST_F(CmEvents, request_of_a_synchronous_listener_has_its_own_channel) {
   rdma_cm_id* const listening = listener(nullptr);
   request();
-  rdma_cm_event* event = nullptr;
-  ASSERT_EQ(rdma_get_cm_event(listening->channel, &event), 0);
-  rdma_cm_id* const requested = event->id;
-  EXPECT_EQ(rdma_ack_cm_event(event), 0);
+  rdma_cm_id* const requested = requested_in(listening->channel);
+  ASSERT_NE(requested, nullptr);
   EXPECT_NE(requested->channel, listening->channel);
   EXPECT_TRUE(Id::of(requested).synchronous);
   destroy(requested);
@@ -169,12 +172,9 @@ TEST_F(CmEvents, unanswered_disconnection_has_the_status_of_a_timeout) {
 
 // The program may free the context of the join after the call.
 TEST_F(CmEvents, join_that_was_left_reports_nothing) {
-  rdma_cm_id* id = nullptr;
-  sockaddr_storage own{}, group{};
-  write_address(kOwn, kPort, false, own);
+  rdma_cm_id* const id = bound(channel, RDMA_PS_UDP);
+  sockaddr_storage group{};
   write_address(IpAddress::from_v4(0xe0000105), 0, false, group);
-  ASSERT_EQ(rdma_create_id(channel, &id, nullptr, RDMA_PS_UDP), 0);
-  ASSERT_EQ(rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&own)), 0);
   ASSERT_EQ(rdma_join_multicast(id, reinterpret_cast<sockaddr*>(&group), this), 0);
   EXPECT_EQ(rdma_leave_multicast(id, reinterpret_cast<sockaddr*>(&group)), 0);
   EXPECT_EQ(next(), -1);
@@ -187,10 +187,7 @@ class IdQueues : public CmEvents {
  protected:
   void SetUp() override {
     CmEvents::SetUp();
-    sockaddr_storage own{};
-    write_address(kOwn, kPort, false, own);
-    ASSERT_EQ(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP), 0);
-    ASSERT_EQ(rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&own)), 0);
+    id = bound(channel, RDMA_PS_TCP);
     id->send_cq_channel = id->recv_cq_channel = ibv_create_comp_channel(id->verbs);
     id->send_cq = id->recv_cq = ibv_create_cq(id->verbs, 8, nullptr, id->send_cq_channel, 0);
     attr.qp_type = IBV_QPT_RC;
@@ -224,11 +221,7 @@ TEST_F(IdQueues, that_differ_from_those_of_the_call_are_invalid) {
 }
 
 TEST_F(CmEvents, failed_shared_receive_queue_leaves_no_completion_queue) {
-  rdma_cm_id* id = nullptr;
-  sockaddr_storage own{};
-  write_address(kOwn, kPort, false, own);
-  ASSERT_EQ(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP), 0);
-  ASSERT_EQ(rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&own)), 0);
+  rdma_cm_id* const id = bound(channel, RDMA_PS_TCP);
   ibv_xrcd domain{};
   ibv_srq_init_attr_ex attr{};
   attr.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};

@@ -50,10 +50,8 @@ Result<uint64_t> parse_size(std::string_view text) {
 }
 
 Result<double> parse_probability(const std::string& text) {
-  const bool percent = text.ends_with('%');
-  auto value = parse_number(percent ? text.substr(0, text.size() - 1) : text);
-  if (value && percent) *value /= 100;
-  if (!value || *value < 0 || *value >= 1) {
+  auto value = roci::parse_probability(text);
+  if (!value || *value >= 1) {
     return fail("allowed is a fraction below 1, such as 0.001 or 0.1%");
   }
   return value;

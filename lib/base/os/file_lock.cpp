@@ -138,12 +138,11 @@ Result<bool> SharedLock::is_taken(const std::filesystem::path& file) {
     if (errno == ENOENT) return false;
     return cannot(file, "opened");
   }
-  const bool locked = flock(fd, LOCK_SH | LOCK_NB) == 0;
-  const bool taken = !locked && errno == EWOULDBLOCK;
-  const auto failed = cannot(file, "checked for a lock");
+  const int code = flock(fd, LOCK_SH | LOCK_NB) == 0 ? 0 : errno;
   close(fd);
-  if (locked || taken) return taken;
-  return failed;
+  errno = code;
+  if (code != 0 && code != EWOULDBLOCK) return cannot(file, "checked for a lock");
+  return code != 0;
 }
 
 SharedLock::~SharedLock() {

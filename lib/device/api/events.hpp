@@ -44,8 +44,8 @@ class EventQueue final : public EventSink {
   const int fd_;
   BlockedThreads blocked_;
   Spinlock lock_;
-  std::unique_ptr<AsyncEvent[]>
-      events_;  // kCapacity; null before the first event, since most devices have none
+  // kCapacity. Null before the first event, since most devices have none.
+  std::unique_ptr<AsyncEvent[]> events_;
   uint32_t first_ = 0;
   uint32_t count_ = 0;
 };

@@ -7,11 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <string>
-#include <system_error>
 
 #include "base/log.hpp"
-#include "base/os/quiet_signals.hpp"
+#include "base/os/thread_start.hpp"
 #include "base/os/waiting.hpp"
 #include "device/host/host.hpp"
 #include "port/realtime_runner.hpp"
@@ -34,12 +32,7 @@ bool set_priority(int nice) { return setpriority(PRIO_PROCESS, static_cast<id_t>
 
 Result<std::unique_ptr<PollingHelper>> PollingHelper::start(Host& host) {
   std::unique_ptr<PollingHelper> helper(new PollingHelper(host));
-  const QuietSignals quiet;
-  try {
-    helper->thread_ = std::thread{[&helper = *helper] { helper.run(); }};
-  } catch (const std::system_error& e) {
-    return fail(std::string{"the helper thread cannot be started: "} + e.what(), EAGAIN);
-  }
+  ROCI_TRY(start_thread(helper->thread_, "the helper thread", [&helper = *helper] { helper.run(); }));
   return helper;
 }
 

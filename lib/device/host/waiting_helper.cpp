@@ -5,14 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <limits>
-#include <string>
-#include <system_error>
 
 #include "base/log.hpp"
-#include "base/os/quiet_signals.hpp"
 #include "base/os/scheduling.hpp"
+#include "base/os/thread_start.hpp"
 #include "base/os/waiting.hpp"
 #include "device/host/host.hpp"
 #include "port/realtime_runner.hpp"
@@ -40,12 +37,7 @@ thread_local CpuContention contention;  // per polling thread of the application
 
 Result<std::unique_ptr<WaitingHelper>> WaitingHelper::start(Host& host, PortWakeup& wakeup) {
   std::unique_ptr<WaitingHelper> helper(new WaitingHelper(host, wakeup));
-  const QuietSignals quiet;
-  try {
-    helper->thread_ = std::thread{[&helper = *helper] { helper.run(); }};
-  } catch (const std::system_error& e) {
-    return fail(std::string{"the helper thread cannot be started: "} + e.what(), EAGAIN);
-  }
+  ROCI_TRY(start_thread(helper->thread_, "the helper thread", [&helper = *helper] { helper.run(); }));
   return helper;
 }
 

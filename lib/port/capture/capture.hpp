@@ -16,8 +16,8 @@ struct CaptureConfig {
   uint64_t max_packets = 10'000;  // further frames pass uncaptured and are counted
   size_t max_bytes = 64 << 20;    // of the file; memory of this size is reserved until the file is written
   uint32_t snap_length = 65535;   // maximum number of bytes captured per frame
-  Status* saved =
-      nullptr;     // set by the destructor if the file cannot be written; null: the failure is logged
+  // Set by the destructor if the file cannot be written. Null: the failure is logged.
+  Status* saved = nullptr;
   Nanos epoch{0};  // added to `now`: the wall-clock time of the runner's origin, 0 under a virtual clock
 };
 

@@ -232,8 +232,8 @@ Status initialize(const EalConfig& config) {
   for (std::string& argument : arguments) argv.push_back(argument.data());
   std::vector<char*> argv_copy = argv;  // EAL permutes its argument vector
   argv_copy.push_back(nullptr);
-  // Registered before DPDK's exit handler, because exit handlers run in reverse order.
   dpdk_process = getpid();
+  // Registered before DPDK's exit handler, because exit handlers run in reverse order.
   if (telemetry && std::atexit(after_removal_of_sockets) != 0)
     log().info("DPDK's runtime folder will not be removed at exit: atexit() failed");
   rte_errno = 0;

@@ -7,10 +7,9 @@
 
 #include <array>
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
-#include "base/os/quiet_signals.hpp"
+#include "base/os/thread_start.hpp"
 
 namespace roci::rdmacm::sockets {
 namespace {
@@ -24,12 +23,8 @@ constexpr int kFirstAnswerMs = 50;
 ListenerThread::ListenerThread(int fd, std::function<void()> serve)
     : stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (stop_ < 0) return;
-  const QuietSignals guard;
-  try {
-    thread_ = std::thread([this, fd, serve = std::move(serve)] { run(fd, serve); });
-  } catch (const std::system_error&) {
-    // no thread can be created
-  }
+  // Without the thread, requests are answered in accept().
+  static_cast<void>(start_thread(thread_, "", [this, fd, serve = std::move(serve)] { run(fd, serve); }));
 }
 
 ListenerThread::~ListenerThread() {

@@ -1,10 +1,12 @@
 // Process of a test in another PID namespace.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <optional>
 
 namespace roci::test {
@@ -29,3 +31,12 @@ std::optional<bool> in_another_pid_namespace(Work work) {
 }
 
 }  // namespace roci::test
+
+// Ends the test if in_another_pid_namespace() was not permitted: skipped, or failed with ROCI_REQUIRE_ALL, as in CI.
+#define ROCI_REQUIRE_PID_NAMESPACE(result)                                                \
+  do {                                                                                    \
+    if (result) break;                                                                    \
+    if (std::getenv("ROCI_REQUIRE_ALL") != nullptr)                                       \
+      FAIL() << "requires the right to make PID namespaces, and ROCI_REQUIRE_ALL is set"; \
+    GTEST_SKIP() << "requires the right to make PID namespaces";                          \
+  } while (false)
