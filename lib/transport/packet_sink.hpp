@@ -49,8 +49,8 @@ enum class SendOutcome : uint8_t {
 // Frames on their way to the port, in the order in which queue pairs sent them. Positions count modulo 2^16.
 struct UnsentFrames {
   uint16_t passed = 0;  // the port has accepted the frames before this position
-  uint16_t end =
-      0;  // position after the last frame; `passed`: none waits, or the port has not accepted any lately
+  // Position after the last frame. Equal to `passed`: none waits, or the port has not accepted any lately.
+  uint16_t end = 0;
   [[nodiscard]] bool any() const { return passed != end; }
   [[nodiscard]] bool any_before(uint16_t position) const {
     return any() && static_cast<int16_t>(static_cast<uint16_t>(passed - position)) < 0;

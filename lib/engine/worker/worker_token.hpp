@@ -19,7 +19,7 @@ class WorkerToken {
     wanted_.fetch_sub(1, std::memory_order_relaxed);
   }
   // Called by poll loops; fails while another thread polls or the control path waits. The control path sleeps while it
-  // waits, so after kCourtesy failures in a row the token is taken if it is free.
+  // waits, so one of kCourtesy attempts takes the token if it is free.
   bool try_lock() {
     if (wanted_.load(std::memory_order_relaxed) > 0 &&
         refused_.fetch_add(1, std::memory_order_relaxed) % kCourtesy != kCourtesy - 1)
