@@ -45,8 +45,11 @@ class ShmemJobs:
 class MpiJobs:
     mpi_check = None  # path of the program
 
+    def command(self, ranks, program):
+        return mpi_command(ranks, program)
+
     def check(self, ranks, options=()):
-        job = self.wait(self.start(*mpi_command(ranks, self.mpi_check), options=options), limit=240)
+        job = self.wait(self.start(*self.command(ranks, self.mpi_check), options=options), limit=240)
         self.assertEqual(job.status, 0, job.text)
         self.assertIn(f"{ranks} ranks: all bytes as they should be", job.text)
         return job
