@@ -89,4 +89,9 @@ const BuiltInProfile* find_built_in_profile(std::string_view name) {
   return at == profiles().end() ? nullptr : &*at;
 }
 
+std::string_view algorithm_of(std::string_view profile) {
+  const BuiltInProfile* const built_in = find_built_in_profile(profile);
+  return built_in != nullptr ? built_in->algorithm : profile;
+}
+
 }  // namespace roci

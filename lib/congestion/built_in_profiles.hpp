@@ -19,5 +19,7 @@ struct BuiltInProfile {
 std::span<const BuiltInProfile> built_in_profiles();
 // Case-insensitive. Null if there is none with this name.
 const BuiltInProfile* find_built_in_profile(std::string_view name);
+// Name of the algorithm of a built-in profile. Any other name is returned as it is.
+std::string_view algorithm_of(std::string_view profile);
 
 }  // namespace roci

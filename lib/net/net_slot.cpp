@@ -8,6 +8,7 @@
 
 #include "base/os/private_folder.hpp"
 #include "congestion/algorithms.hpp"
+#include "congestion/built_in_profiles.hpp"
 #include "congestion/profile.hpp"
 #include "net/net_switch.hpp"
 #include "net/peer_watch.hpp"
@@ -35,7 +36,7 @@ bool has_algorithm(const std::string& profile) {
 bool needs_telemetry(const std::string& profile) {
   if (!has_algorithm(profile)) return false;
   const Algorithms algorithms;
-  const auto found = algorithms.find(profile);
+  const auto found = algorithms.find(algorithm_of(profile));
   return found && ((*found)->capabilities & ROCI_CC_NEEDS_INT) != 0;
 }
 

@@ -122,8 +122,11 @@ TEST_F(SlotWithSwitch, enables_telemetry_only_for_algorithms_that_require_it) {
   setenv("ROCI_CC", "dcqcn", 1);
   EXPECT_EQ((*NetSlot::take(folder))->device().device.telemetry.begin, TelemetryBegin::kNone);
   EXPECT_TRUE((*NetSlot::take(folder))->device().device.extensions.timestamps);
-  setenv("ROCI_CC", "hpcc", 1);
-  EXPECT_EQ((*NetSlot::take(folder))->device().device.telemetry.begin, TelemetryBegin::kAll);
+  for (const char* algorithm_or_profile : {"hpcc", "HPCC_receiver", "powertcp", "powertcp_sim"}) {
+    setenv("ROCI_CC", algorithm_or_profile, 1);
+    EXPECT_EQ((*NetSlot::take(folder))->device().device.telemetry.begin, TelemetryBegin::kAll)
+        << algorithm_or_profile;
+  }
 }
 
 }  // namespace
