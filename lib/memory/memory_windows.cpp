@@ -10,10 +10,11 @@ namespace roci {
 namespace {
 
 constexpr int kNeedsLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-// Local write access has no effect, because a window has no L_Key. Programs set it, and NICs accept it. Flags of the optional
-// range are hints.
+// Local write and bind access have no effect, because a window has no L_Key and no windows of its own. Programs set them,
+// and NICs accept them. Flags of the optional range are hints.
 constexpr int kWindowAccess = kNeedsLocalWrite | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED;
-constexpr int kIgnoredAccess = IBV_ACCESS_LOCAL_WRITE | static_cast<int>(IBV_ACCESS_OPTIONAL_RANGE);
+constexpr int kIgnoredAccess =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | static_cast<int>(IBV_ACCESS_OPTIONAL_RANGE);
 
 }  // namespace
 

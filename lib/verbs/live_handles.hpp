@@ -1,6 +1,8 @@
-// The handles that exist, by type. A handle that was destroyed already, or whose number was overwritten, is refused
-// instead of used: with the kernel's verbs, the number identifies the object. Import calls find objects by their number.
+// The handles that exist, by type. A handle that was destroyed already, or whose number or context was overwritten, is
+// refused instead of used: with the kernel's verbs, these identify the object. Import calls find objects by their number.
 #pragma once
+
+#include <infiniband/verbs.h>
 
 #include <mutex>
 #include <unordered_map>
@@ -10,12 +12,21 @@
 
 namespace roci::verbs {
 
-// The number in the struct that programs hold; 0 for types without numbers.
+// Values in the struct that programs hold, by which the kernel's verbs find the object. A type without one of them has 0.
+struct HandleIdentity {
+  uint32_t number = 0;
+  const ibv_context* context = nullptr;
+  bool operator==(const HandleIdentity&) const = default;
+};
+
 template <class Object>
-uint32_t number_of(const Object& object) {
-  if constexpr (requires { object.verbs.handle; }) return object.verbs.handle;
-  if constexpr (requires { object.verbs.qp_base.handle; }) return object.verbs.qp_base.handle;
-  return 0;
+HandleIdentity identity_of(const Object& object) {
+  HandleIdentity identity;
+  if constexpr (requires { object.verbs.handle; }) identity.number = object.verbs.handle;
+  if constexpr (requires { object.verbs.qp_base.handle; }) identity.number = object.verbs.qp_base.handle;
+  if constexpr (requires { object.verbs.context; }) identity.context = object.verbs.context;
+  if constexpr (requires { object.verbs.qp_base.context; }) identity.context = object.verbs.qp_base.context;
+  return identity;
 }
 
 // Thread-safe. `Object` starts with the struct that programs hold.
@@ -30,7 +41,7 @@ class LiveHandles {
 
   void add(Object* object) {
     const std::scoped_lock guard(mutex_);
-    objects_.emplace(object, number_of(*object));
+    objects_.emplace(object, identity_of(*object));
   }
   void remove(Object* object) {
     const std::scoped_lock guard(mutex_);
@@ -39,13 +50,13 @@ class LiveHandles {
   [[nodiscard]] bool contains(const void* handle) const {
     const std::scoped_lock guard(mutex_);
     const auto found = objects_.find(const_cast<Object*>(static_cast<const Object*>(handle)));
-    return found != objects_.end() && found->second == number_of(*found->first);
+    return found != objects_.end() && found->second == identity_of(*found->first);
   }
   // The first object that fulfills the condition; null if there is none.
   template <class Condition>
   [[nodiscard]] Object* find(Condition&& condition) const {
     const std::scoped_lock guard(mutex_);
-    for (const auto& [object, number] : objects_) {
+    for (const auto& [object, identity] : objects_) {
       if (condition(*object)) return object;
     }
     return nullptr;
@@ -53,7 +64,7 @@ class LiveHandles {
 
  private:
   mutable std::mutex mutex_;
-  std::unordered_map<Object*, uint32_t> objects_;
+  std::unordered_map<Object*, HandleIdentity> objects_;
 };
 
 // For control calls that use a handle: 0; ENOENT, as in Linux, for a handle that does not exist (any more); EIO in a

@@ -112,6 +112,7 @@ struct Cq {
   std::mutex polling;
   ibv_wc current{};
   uint64_t current_stamp = 0;
+  int64_t realtime_ahead = 0;  // CLOCK_REALTIME - CLOCK_MONOTONIC, ns; 0: not measured
 
   ibv_cq* handle() { return ibv_cq_ex_to_cq(&verbs); }
 };

@@ -246,14 +246,15 @@ TEST_F(Memory, bind_uses_the_low_8_bits_of_the_new_key_and_the_index_of_the_wind
   }
 }
 
-// Local write access concerns L_Keys, which windows do not have.
-TEST_F(Memory, bind_ignores_local_write_access_and_hints) {
+// Local write access concerns L_Keys, bind access the windows of a region; a window has neither.
+TEST_F(Memory, bind_ignores_local_write_access_bind_access_and_hints) {
   const MemoryKey read_only = region(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
   for (const int type : {1, 2}) {
     SCOPED_TRACE(type);
     const MemoryKey w = *table.add_window(kPd, type);
     ASSERT_EQ(bind(w, w, read_only, at(100), 8,
-                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING),
+                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND |
+                       IBV_ACCESS_RELAXED_ORDERING),
               BindOutcome::kBound);
     EXPECT_EQ(remote(w, at(100)), 100);
     EXPECT_EQ(remote(w, at(100), 1, Access::kRemoteWrite), -1);

@@ -476,7 +476,14 @@ static void take_stale_event(struct side* s, struct ibv_comp_channel* channel, s
   if (extended) {
     struct ibv_poll_cq_attr none = {0};
     must(ibv_start_poll(s->cq_ex, &none) == 0 && s->cq_ex->status == IBV_WC_SUCCESS, "no completion");
+    const uint64_t at = ibv_wc_read_completion_wallclock_ns(s->cq_ex);
+    for (int i = 0; i < 1000; i++)
+      must(ibv_wc_read_completion_wallclock_ns(s->cq_ex) == at, "the time of a completion changes");
     ibv_end_poll(s->cq_ex);
+    struct timespec now;
+    must(clock_gettime(CLOCK_REALTIME, &now) == 0, "no time");
+    const uint64_t end = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    must(at <= end && end - at < 60000000000, "the time of a completion is not that of the clock");
   } else {
     must(completion(s).status == IBV_WC_SUCCESS, "the WRITE failed");
   }
@@ -515,7 +522,10 @@ static void events_asker(struct side* s) {
   struct side own = *s;
   struct ibv_comp_channel* channel = ibv_create_comp_channel(s->context);
   must(channel != NULL, "no channel");
-  struct ibv_cq_init_attr_ex queue = {.cqe = kDepth, .channel = channel, .wc_flags = IBV_WC_STANDARD_FLAGS};
+  struct ibv_cq_init_attr_ex queue = {
+      .cqe = kDepth,
+      .channel = channel,
+      .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK};
   own.cq_ex = ibv_create_cq_ex(s->context, &queue);
   must(own.cq_ex != NULL, "no completion queue");
   own.cq = ibv_cq_ex_to_cq(own.cq_ex);
@@ -682,7 +692,7 @@ static void handles_asker(struct side* s) {
        "an object cannot be created");
   // With the kernel's verbs, the number of a handle identifies the object.
   struct ibv_qp_attr to_init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1};
-  pd->handle ^= 1, cq->handle ^= 1, qp->handle ^= 1, mr->handle ^= 1;
+  pd->handle ^= 1, cq->handle ^= 1, qp->handle ^= 1, mr->handle ^= 1, ah->handle ^= 1;
   MUST_FAIL(ibv_modify_qp(qp, &to_init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
             ENOENT);
   MUST_FAIL(ibv_destroy_qp(qp), ENOENT);
@@ -692,7 +702,12 @@ static void handles_asker(struct side* s) {
   must(ibv_create_qp(s->pd, &of_qp) == NULL && errno == EINVAL, "a queue with another number is used");
   must(ibv_reg_mr(pd, s->bytes, 1, 0) == NULL && errno == ENOENT, "a domain with another number is used");
   must(ibv_alloc_mw(pd, IBV_MW_TYPE_1) == NULL && errno == ENOENT, "a domain with another number is used");
-  pd->handle ^= 1, cq->handle ^= 1, qp->handle ^= 1, mr->handle ^= 1;
+  MUST_FAIL(ibv_destroy_ah(ah), ENOENT);
+  pd->handle ^= 1, cq->handle ^= 1, qp->handle ^= 1, mr->handle ^= 1, ah->handle ^= 1;
+  struct ibv_context other = *s->context;  // a number is valid in its context only
+  pd->context = &other;
+  MUST_FAIL(ibv_dealloc_pd(pd), ENOENT);
+  pd->context = s->context;
   must(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, s->bytes, 0, 0) == IBV_REREG_MR_ERR_INPUT,
        "ibv_rereg_mr does not return IBV_REREG_MR_ERR_INPUT for length 0");
   must(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE) ==

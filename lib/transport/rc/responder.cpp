@@ -290,7 +290,7 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
     wc.status = IBV_WC_REM_INV_REQ_ERR;
     qp_.to_error();  // before the completion is visible
     qp_.complete_recv(context, wc, true);
-    return Verdict::kNotInvalidated;
+    return Verdict::kAccessReported;
   }
   if (!view.placed && !scatter(context.memory, qp_.config.recv_pd(), wqe.pieces(), received_, frame,
                                view.payload_offset, view.payload_length)) {
@@ -324,18 +324,29 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
   const uint32_t range = info.starts_message() ? announced_ : view.payload_length;
   if (context.memory.check_remote(rkey_, qp_.accessor(), va_, range, Access::kRemoteWrite, &where) !=
       AccessOutcome::kAllowed) {
-    return Verdict::kAccessError;
+    return refuse_write(context, info, false);
   }
   if (info.consumes_receive() && !qp_.take_receive(context)) return Verdict::kNotReady;
   if (view.payload_length > 0 && !view.placed &&
       !write_payload(where, frame, view.payload_offset, view.payload_length, info.ends_message())) {
-    return Verdict::kAccessError;
+    return refuse_write(context, info, true);
   }
   va_ += view.payload_length;
   received_ += view.payload_length;
   if (info.ends_message() && info.consumes_receive()) complete_message(context, view);
   if (context.placement != nullptr && info.ends_message()) grant(*context.placement, context.memory);
   return Verdict::kExecuted;
+}
+
+// A refused WRITE with immediate completes its receive request with an error (IBTA 11.6.2, Local Access Error).
+Responder::Verdict Responder::refuse_write(TransportContext& context, const OpcodeInfo& info,
+                                           bool receive_taken) {
+  if (!info.consumes_receive() || !(receive_taken || qp_.take_receive(context))) return Verdict::kAccessError;
+  ibv_wc wc{};
+  wc.status = IBV_WC_LOC_ACCESS_ERR;
+  qp_.to_error();  // before the completion is visible
+  qp_.complete_recv(context, wc, true);
+  return Verdict::kAccessReported;
 }
 
 // Permits the peer to place further WRITEs with this key itself.
@@ -508,7 +519,7 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
       qp_.raise(context, IBV_EVENT_QP_ACCESS_ERR);
       code = NakCode::kRemoteAccessError;
       break;
-    case Verdict::kNotInvalidated:
+    case Verdict::kAccessReported:
       code = NakCode::kRemoteAccessError;
       break;
     case Verdict::kOperationError:

@@ -74,7 +74,7 @@ class Responder {
     kInvalidRequest,  // NAK 1 and the error state
     kTooLong,         // the same, and an error in the receive completion
     kAccessError,     // NAK 2 and the error state
-    kNotInvalidated,  // the same, and an error in the receive completion
+    kAccessReported,  // the same, and an error in the receive completion
     kOperationError,  // NAK 3 and the error state
   };
   // Acknowledgment to be sent after the READ responses.
@@ -147,6 +147,7 @@ class Responder {
   Verdict execute_send(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   void grant(Placement& placement, const MemoryTable& memory);
   Verdict execute_write(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
+  Verdict refuse_write(TransportContext& context, const OpcodeInfo& info, bool receive_taken);
   Verdict execute_read(TransportContext& context, const FrameView& view);
   Verdict execute_atomic(TransportContext& context, const FrameView& view);
   Verdict execute_flush(TransportContext& context, const FrameView& view);

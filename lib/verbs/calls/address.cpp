@@ -55,7 +55,8 @@ int ibv_destroy_ah(ibv_ah* handle) {
   std::unique_ptr<AddressHandle> address;
   const std::scoped_lock guard(addresses().mutex);
   const auto found = addresses().all.find(handle);
-  if (found == addresses().all.end()) return refuse_with(ENOENT);
+  // A number that the program has overwritten is refused, as for other handles. Address handles have the number 0.
+  if (found == addresses().all.end() || handle->handle != 0) return refuse_with(ENOENT);
   --of<Pd>(handle->pd).users;
   address = std::move(found->second);
   addresses().all.erase(found);

@@ -2,6 +2,7 @@
 // ibv_start_poll and ibv_end_poll the caller has exclusive access to the queue.
 #include <infiniband/verbs.h>
 
+#include <cstdlib>
 #include <ctime>
 
 #include "verbs/calls/calls.hpp"
@@ -41,9 +42,17 @@ int64_t nanos(clockid_t clock) {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-uint64_t wallclock(ibv_cq_ex* cq) {
-  const int64_t ahead = nanos(CLOCK_REALTIME) - nanos(CLOCK_MONOTONIC);
-  return queue_of(cq).current_stamp + static_cast<uint64_t>(ahead);
+// The difference of the clocks changes only when the time is set. A new measurement that differs by less than its error
+// is not used, so that the times of completions do not decrease.
+uint64_t wallclock(ibv_cq_ex* handle) {
+  constexpr int64_t kLeastChange = 1'000;
+  Cq& cq = queue_of(handle);
+  const int64_t before = nanos(CLOCK_MONOTONIC);
+  const int64_t realtime = nanos(CLOCK_REALTIME);
+  const int64_t error = nanos(CLOCK_MONOTONIC) - before;
+  const int64_t ahead = realtime - before - error / 2;
+  if (std::abs(ahead - cq.realtime_ahead) > error + kLeastChange) cq.realtime_ahead = ahead;
+  return cq.current_stamp + static_cast<uint64_t>(cq.realtime_ahead);
 }
 
 }  // namespace

@@ -61,6 +61,25 @@ TEST(TransportEvents, forbidden_access_raises_an_access_error) {
   EXPECT_EQ(events(host), Types{IBV_EVENT_QP_ACCESS_ERR});
 }
 
+// IBTA 11.6.2: the receive request of a WRITE with immediate completes with Local Access Error.
+TEST(TransportEvents, forbidden_write_with_immediate_fails_its_receive_request) {
+  for (const bool has_receive : {true, false}) {
+    LoneHost host;
+    if (has_receive) ASSERT_EQ(host.side.post_recv(7, LoneHost::kGuard, 8), 0);
+    Packet write = host.write(Opcode::kRcWriteOnlyImm, 0, 0, 8, 8);
+    write.with_reth(host.side.address(LoneHost::kGuard), MemoryKey{host.side.region->rkey() ^ 0x100}, 8);
+    EXPECT_EQ(host.receive(write).back(), "RC_ACK 0 62");
+    EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
+    if (has_receive) {
+      EXPECT_EQ(host.statuses(), Statuses{IBV_WC_LOC_ACCESS_ERR});
+      EXPECT_EQ(events(host), Types{});
+    } else {
+      EXPECT_EQ(host.statuses(), Statuses{});
+      EXPECT_EQ(events(host), Types{IBV_EVENT_QP_ACCESS_ERR});
+    }
+  }
+}
+
 TEST(TransportEvents, deregistration_during_a_read_raises_an_access_error) {
   LoneHostOptions options;
   options.region = 65536;
