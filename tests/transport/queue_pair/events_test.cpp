@@ -65,7 +65,11 @@ TEST(TransportEvents, forbidden_access_raises_an_access_error) {
 TEST(TransportEvents, forbidden_write_with_immediate_fails_its_receive_request) {
   for (const bool has_receive : {true, false}) {
     LoneHost host;
-    if (has_receive) ASSERT_EQ(host.side.post_recv(7, LoneHost::kGuard, 8), 0);
+    ibv_recv_wr receive{};
+    ibv_recv_wr* bad = nullptr;
+    if (has_receive) {
+      ASSERT_EQ(host.side.qp->post_recv(&receive, &bad), 0);
+    }
     Packet write = host.write(Opcode::kRcWriteOnlyImm, 0, 0, 8, 8);
     write.with_reth(host.side.address(LoneHost::kGuard), MemoryKey{host.side.region->rkey() ^ 0x100}, 8);
     EXPECT_EQ(host.receive(write).back(), "RC_ACK 0 62");
