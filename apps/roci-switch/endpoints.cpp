@@ -130,7 +130,8 @@ Result<size_t> SwitchEndpoints::take_port(const Switch& sw, std::string_view& pa
               quoted(parameters.substr(0, parameters.find(','))) + "; /roci/switch/ports lists the ports");
 }
 
-Result<SwitchEndpoints::FoundPort> SwitchEndpoints::take_switch_and_port(std::string_view& parameters) const {
+Result<SwitchEndpoints::FoundPort> SwitchEndpoints::take_switch_and_port(std::string_view& parameters,
+                                                                         bool is_last) const {
   const std::string_view all = parameters;
   const auto watched = take_switch(parameters);
   if (!watched) return fail(watched.error());
@@ -138,8 +139,8 @@ Result<SwitchEndpoints::FoundPort> SwitchEndpoints::take_switch_and_port(std::st
   if (port) return FoundPort{*watched, *port};
   if (switches_.size() == 1) {  // the switch may be omitted, and a port may have its name
     parameters = all;
-    if (const auto of_same_name = take_port(*(*watched)->sw, parameters))
-      return FoundPort{*watched, *of_same_name};
+    const auto of_same_name = take_port(*(*watched)->sw, parameters);
+    if (of_same_name && (parameters.empty() || !is_last)) return FoundPort{*watched, *of_same_name};
   }
   return fail(port.error());
 }
@@ -181,7 +182,7 @@ Result<TelemetryAnswer> SwitchEndpoints::ports(std::string_view parameters) cons
 }
 
 Result<TelemetryAnswer> SwitchEndpoints::port(std::string_view parameters) const {
-  const auto found = take_switch_and_port(parameters);
+  const auto found = take_switch_and_port(parameters, true);
   if (!found) return fail(found.error());
   const auto [watched, index] = *found;
   const Switch& sw = *watched->sw;
@@ -229,7 +230,7 @@ Result<TelemetryAnswer> SwitchEndpoints::port(std::string_view parameters) const
 }
 
 Result<TelemetryAnswer> SwitchEndpoints::traffic_class(std::string_view parameters) const {
-  const auto found = take_switch_and_port(parameters);
+  const auto found = take_switch_and_port(parameters, false);
   if (!found) return fail(found.error());
   const auto [watched, index] = *found;
   const Switch& sw = *watched->sw;
@@ -300,7 +301,7 @@ Result<TelemetryAnswer> SwitchEndpoints::shaper(std::string_view parameters) con
 }
 
 Result<TelemetryAnswer> SwitchEndpoints::set_faults(std::string_view parameters) const {
-  const auto found = take_switch_and_port(parameters);
+  const auto found = take_switch_and_port(parameters, false);
   if (!found) return fail(found.error());
   const auto [watched, index] = *found;
   if (watched->faults.empty()) return fail(kFaultsNotEnabled);

@@ -64,7 +64,8 @@ class SwitchEndpoints {
     const WatchedSwitch* watched = nullptr;
     size_t port = 0;
   };
-  Result<FoundPort> take_switch_and_port(std::string_view& parameters) const;
+  // `is_last`: no parameters follow the port.
+  Result<FoundPort> take_switch_and_port(std::string_view& parameters, bool is_last) const;
 
   std::vector<WatchedSwitch> switches_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;  // destroyed first
