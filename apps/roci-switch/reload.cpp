@@ -173,15 +173,15 @@ Status apply_reload(const Reload& change, const ReloadTarget& target, SwitchFile
   Enumeration changed;
   for (size_t worker = 0; worker < target.workers.size(); ++worker) {
     std::vector<std::function<void()>> steps;
-    for (const auto& [port, classes] : change.marking) {
-      if (target.worker_of(port) != worker) continue;
-      steps.emplace_back([&target, &outcome, port, &classes] {
-        if (Status s = target.configure_marking(port, classes); !s && outcome) outcome = std::move(s);
+    for (const auto& one : change.marking) {
+      if (target.worker_of(one.first) != worker) continue;
+      steps.emplace_back([&target, &outcome, &one] {
+        if (Status s = target.configure_marking(one.first, one.second); !s && outcome) outcome = std::move(s);
       });
     }
-    for (const auto& [port, faults] : change.faults) {
-      if (target.worker_of(port) == worker)
-        steps.emplace_back([&target, port, &faults] { target.set_faults(port, faults); });
+    for (const auto& one : change.faults) {
+      if (target.worker_of(one.first) == worker)
+        steps.emplace_back([&target, &one] { target.set_faults(one.first, one.second); });
     }
     if (steps.empty()) continue;
     size_t next = 0;
