@@ -119,6 +119,7 @@ SenderCounts Switch::sender_counts() const {
 ShaperCounts Switch::shaper_counts(size_t shaper) const {
   ShaperCounts sum;
   for (const auto& worker : workers_) worker->shapers()->add_counts(shaper, sum);
+  if (sum.limiting == 0) sum.rate = 0;
   return sum;
 }
 

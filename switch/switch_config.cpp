@@ -5,12 +5,14 @@
 #include <set>
 
 #include "wire/cnm/l3_cnm_guard.hpp"
+#include "wire/headers/headers.hpp"
 
 namespace roci {
 namespace {
 
 constexpr uint32_t kMaxAddresses = 1U << 24;           // MAC table entries
 constexpr uint32_t kMaxFlows = 1U << 20;               // of a ToR table, and of `senders`
+constexpr Nanos kMinAgeing = 1ms;                      // of learned addresses and flows
 constexpr uint32_t kMaxNotifications = 1'000'000'000;  // per second
 
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
@@ -341,7 +343,7 @@ Status check_senders(const SwitchSendersConfig& senders) {
     return fail("senders: " + std::to_string(senders.flows) + " flows are out of range; allowed are 1 to " +
                 std::to_string(kMaxFlows));
   }
-  if (senders.ageing < 1ms) return fail("senders: ageing must be at least 1 ms");
+  if (senders.ageing < kMinAgeing) return fail("senders: ageing must be at least 1 ms");
   return {};
 }
 
@@ -354,6 +356,12 @@ Status check_cnp(const SwitchCnpConfig& cnp) {
 
 Status check_notify(const SwitchConfig& config) {
   const NotifyConfig& notify = config.notify;
+  if (notify.port == kRoceUdpPort)
+    return fail("cnm_port: " + std::to_string(kRoceUdpPort) + " is the port of RoCEv2; use a different port");
+  if (notify.port != 0 && config.telemetry.enabled && notify.port == config.telemetry.udp_port)
+    return fail("cnm_port: " + std::to_string(notify.port) +
+                " is telemetry's udp_port; use a different port");
+  if (notify.key && notify.port == 0) return fail("cnm_key requires cnm_port");
   if (notify.rate == 0 || notify.rate > kMaxNotifications)
     return fail("cnm_rate must be 1 to " + std::to_string(kMaxNotifications));
   if (notify.key && notify.rate > kMaxSignedCnms) {
@@ -366,6 +374,7 @@ Status check_notify(const SwitchConfig& config) {
     return fail("tor: a table of " + std::to_string(notify.tor_size) + " flows exceeds the maximum of " +
                 std::to_string(kMaxFlows));
   if (notify.tor_size != 0 && notify.port == 0) return fail("tor requires cnm_port");
+  if (notify.tor_ageing < kMinAgeing) return fail("tor: ageing must be at least 1 ms");
   for (const SwitchPortConfig& port : config.ports) {
     for (uint8_t c = 0; c < kTrafficClasses; ++c) {
       const ClassConfig& config_of = port.classes[c];
@@ -434,6 +443,7 @@ Status check(const SwitchConfig& config) {
       return fail("mac_table: size " + std::to_string(config.mac_table_size) +
                   " is out of range; allowed are 1 to " + std::to_string(kMaxAddresses));
     }
+    if (config.mac_ageing < kMinAgeing) return fail("mac_table: ageing must be at least 1 ms");
     ROCI_TRY(check_telemetry(config.telemetry));
     ROCI_TRY(check_ports(config));
     ROCI_TRY(check_buffer(config));
@@ -469,6 +479,25 @@ void warn_of_pauses_before_marks(const SwitchConfig& config, std::vector<std::st
   }
 }
 
+// Frames of lossless classes with static thresholds are dropped when the buffer is full, also below their thresholds.
+void warn_of_small_buffer(const SwitchConfig& config, std::vector<std::string>& out) {
+  if (config.buffer.size == BufferConfig{}.size) return;
+  bool has_static = false;
+  uint64_t sum = 0;
+  for (const SwitchPortConfig& port : config.ports) {
+    for (const ClassConfig& one : port.classes) {
+      if (!one.lossless) continue;
+      has_static |= !one.lossless->is_dynamic();
+      sum += (one.lossless->xoff + one.lossless->headroom).value();
+    }
+  }
+  if (!has_static || sum <= config.buffer.size.value()) return;
+  out.push_back("switch " + quoted(config.name) +
+                ": xoff and headroom of the lossless classes of all ports are " + std::to_string(sum) +
+                " bytes, more than the buffer's size of " + std::to_string(config.buffer.size.value()) +
+                " bytes; a full buffer drops frames of lossless classes");
+}
+
 }  // namespace
 
 // LDCP requires a queue of its own, and all its packets have one DSCP (draft-dai-tsvwg-pfc-free-congestion-control
@@ -477,6 +506,7 @@ void warn_of_pauses_before_marks(const SwitchConfig& config, std::vector<std::st
 std::vector<std::string> warnings(const SwitchConfig& config) {
   std::vector<std::string> out;
   warn_of_pauses_before_marks(config, out);
+  warn_of_small_buffer(config, out);
   for (uint8_t c = 0; c < kTrafficClasses; ++c) {
     const auto port = std::find_if(config.ports.begin(), config.ports.end(), [c](const SwitchPortConfig& p) {
       return !p.classes[c].aqm.mark.never() && !p.classes[c].aqm.drop.never();

@@ -31,7 +31,7 @@ struct SwitchPortConfig {
   bool all_tagged = true;          // carries all other VLANs tagged
   std::vector<uint16_t> tagged{};  // if all_tagged is off: VLANs that it carries tagged
   ClassConfigs classes{};
-  PauseWatchdogConfig watchdog{};
+  PauseWatchdogConfig watchdog{};  // a detect time of 0 or below, or kNever: off
   TelemetryRole telemetry = TelemetryRole::kTransit;
   // Whether the device at the port supports CN-TAGs. If not, the congestion notification domain ends here: frames leave
   // without CN-TAG, and the switch learns no flows from CN-TAGs received here.

@@ -130,6 +130,21 @@ Result<size_t> SwitchEndpoints::take_port(const Switch& sw, std::string_view& pa
               quoted(parameters.substr(0, parameters.find(','))) + "; /roci/switch/ports lists the ports");
 }
 
+Result<SwitchEndpoints::FoundPort> SwitchEndpoints::take_switch_and_port(std::string_view& parameters,
+                                                                         bool is_last) const {
+  const std::string_view all = parameters;
+  const auto watched = take_switch(parameters);
+  if (!watched) return fail(watched.error());
+  const auto port = take_port(*(*watched)->sw, parameters);
+  if (port) return FoundPort{*watched, *port};
+  if (switches_.size() == 1) {  // the switch may be omitted, and a port may have its name
+    parameters = all;
+    const auto of_same_name = take_port(*(*watched)->sw, parameters);
+    if (of_same_name && (parameters.empty() || !is_last)) return FoundPort{*watched, *of_same_name};
+  }
+  return fail(port.error());
+}
+
 Result<TelemetryAnswer> SwitchEndpoints::list() const {
   TelemetryList names;
   for (const WatchedSwitch& watched : switches_) names.emplace_back(watched.sw->name());
@@ -167,14 +182,13 @@ Result<TelemetryAnswer> SwitchEndpoints::ports(std::string_view parameters) cons
 }
 
 Result<TelemetryAnswer> SwitchEndpoints::port(std::string_view parameters) const {
-  const auto watched = take_switch(parameters);
-  if (!watched) return fail(watched.error());
-  const Switch& sw = *(*watched)->sw;
-  const auto index = take_port(sw, parameters);
-  if (!index) return fail(index.error());
-  const SwitchPortConfig& config = sw.port_config(*index);
-  const SwitchPortCounters& c = sw.counters(*index);
-  const Port& behind = *(*watched)->ports[*index];
+  const auto found = take_switch_and_port(parameters, true);
+  if (!found) return fail(found.error());
+  const auto [watched, index] = *found;
+  const Switch& sw = *watched->sw;
+  const SwitchPortConfig& config = sw.port_config(index);
+  const SwitchPortCounters& c = sw.counters(index);
+  const Port& behind = *watched->ports[index];
   TelemetryMap out;
   out.emplace_back("name", config.name);
   add(out, "link_up", behind.link_up() ? 1 : 0);
@@ -207,8 +221,8 @@ Result<TelemetryAnswer> SwitchEndpoints::port(std::string_view parameters) const
     const auto reason = static_cast<DropReason>(i);
     add(out, "drops/" + std::string{drop_reason_name(reason)}, c.dropped(reason));
   }
-  if (!(*watched)->faults.empty()) {
-    const FaultyPort& faulty = *(*watched)->faults[*index];
+  if (!watched->faults.empty()) {
+    const FaultyPort& faulty = *watched->faults[index];
     out.emplace_back("faults", describe(faulty.faults()));
     add_faults(out, faulty);
   }
@@ -216,14 +230,13 @@ Result<TelemetryAnswer> SwitchEndpoints::port(std::string_view parameters) const
 }
 
 Result<TelemetryAnswer> SwitchEndpoints::traffic_class(std::string_view parameters) const {
-  const auto watched = take_switch(parameters);
-  if (!watched) return fail(watched.error());
-  const Switch& sw = *(*watched)->sw;
-  const auto index = take_port(sw, parameters);
-  if (!index) return fail(index.error());
+  const auto found = take_switch_and_port(parameters, false);
+  if (!found) return fail(found.error());
+  const auto [watched, index] = *found;
+  const Switch& sw = *watched->sw;
   const auto number = parse_integer(parameters, 0, kTrafficClasses - 1);
   if (!number) return fail(number.error().within("class"));
-  const SwitchClassCounters& c = sw.counters(*index).classes[static_cast<size_t>(*number)];
+  const SwitchClassCounters& c = sw.counters(index).classes[static_cast<size_t>(*number)];
   TelemetryMap out;
   add(out, "tx_packets", c.tx_packets);
   add(out, "tx_bytes", c.tx_bytes);
@@ -288,18 +301,17 @@ Result<TelemetryAnswer> SwitchEndpoints::shaper(std::string_view parameters) con
 }
 
 Result<TelemetryAnswer> SwitchEndpoints::set_faults(std::string_view parameters) const {
-  const auto watched = take_switch(parameters);
-  if (!watched) return fail(watched.error());
-  const auto index = take_port(*(*watched)->sw, parameters);
-  if (!index) return fail(index.error());
-  if ((*watched)->faults.empty()) return fail(kFaultsNotEnabled);
+  const auto found = take_switch_and_port(parameters, false);
+  if (!found) return fail(found.error());
+  const auto [watched, index] = *found;
+  if (watched->faults.empty()) return fail(kFaultsNotEnabled);
   // Converts "loss=0.01,delay=10us" into a section of a configuration file.
   std::string text = "{";
   for (const char c : parameters) text += c == '=' ? ": " : c == ',' ? ", " : std::string(1, c);
   text += "}";
   PortFaults faults;
   ROCI_TRY(parse_config(text, "faults", [&](ConfigNode& node) { return read_faults(node, faults); }));
-  ROCI_TRY((*watched)->set_faults(*index, faults));
+  ROCI_TRY(watched->set_faults(index, faults));
   return TelemetryMap{{"faults", describe(faults)}};
 }
 

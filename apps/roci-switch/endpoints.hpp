@@ -60,6 +60,12 @@ class SwitchEndpoints {
   // Remove the switch or port found, and the comma after it, from the parameters.
   Result<const WatchedSwitch*> take_switch(std::string_view& parameters) const;
   static Result<size_t> take_port(const Switch& sw, std::string_view& parameters);
+  struct FoundPort {
+    const WatchedSwitch* watched = nullptr;
+    size_t port = 0;
+  };
+  // `is_last`: no parameters follow the port.
+  Result<FoundPort> take_switch_and_port(std::string_view& parameters, bool is_last) const;
 
   std::vector<WatchedSwitch> switches_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;  // destroyed first

@@ -77,8 +77,7 @@ void reload(SwitchProcess& process, const std::string& path) {
                 applied->c_str());
     flush_standard_output();
   } else {
-    std::fprintf(stderr, "roci-switch: %s (no change was applied to '%s')\n", applied.error().message.c_str(),
-                 process.name().c_str());
+    std::fprintf(stderr, "roci-switch: %s\n", applied.error().message.c_str());
   }
 }
 

@@ -1,5 +1,7 @@
 #include "roci-switch/reload.hpp"
 
+#include <cerrno>
+
 #include "port/dpdk/eal.hpp"
 
 namespace roci {
@@ -164,6 +166,45 @@ Result<Reload> plan_reload(const SwitchFile& running, const SwitchFile& wanted) 
   if (!faults.empty()) plan.summary += (plan.summary.empty() ? "" : "; ") + ("faults of " + faults.text());
   if (plan.summary.empty()) plan.summary = "no change";
   return plan;
+}
+
+Status apply_reload(const Reload& change, const ReloadTarget& target, SwitchFile& running, Nanos timeout) {
+  Status outcome;
+  Enumeration changed;
+  for (size_t worker = 0; worker < target.workers.size(); ++worker) {
+    std::vector<std::function<void()>> steps;
+    for (const auto& one : change.marking) {
+      if (target.worker_of(one.first) != worker) continue;
+      steps.emplace_back([&target, &outcome, &one] {
+        if (Status s = target.configure_marking(one.first, one.second); !s && outcome) outcome = std::move(s);
+      });
+    }
+    for (const auto& one : change.faults) {
+      if (target.worker_of(one.first) == worker)
+        steps.emplace_back([&target, &one] { target.set_faults(one.first, one.second); });
+    }
+    if (steps.empty()) continue;
+    size_t next = 0;
+    const auto step = [&] {
+      steps[next]();
+      return ++next < steps.size();
+    };
+    const std::string name = "worker " + std::to_string(worker);
+    if (!target.workers[worker]->deliver(step, timeout)) {
+      return fail(name + " did not respond in time; " +
+                      (changed.empty() ? "no port was changed"
+                                       : "the changes were applied only to the ports of " + changed.text()),
+                  EBUSY);
+    }
+    changed.add(name);
+    for (const auto& [port, classes] : change.marking) {
+      if (target.worker_of(port) == worker) running.sw.ports[port].classes = classes;
+    }
+    for (const auto& [port, faults] : change.faults) {
+      if (target.worker_of(port) == worker) running.faults[port] = faults;
+    }
+  }
+  return outcome;
 }
 
 }  // namespace roci

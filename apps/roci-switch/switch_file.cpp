@@ -6,6 +6,9 @@
 
 #include "base/units.hpp"
 #include "port/shm/shm_segment.hpp"
+#include "port/sim/faulty_port.hpp"
+#include "switch/forwarding/router.hpp"
+#include "switch/pipeline/handoff.hpp"
 #include "wire/headers/headers.hpp"
 
 namespace roci {
@@ -34,6 +37,12 @@ Status check_shared_memory(const ConfigNode& node, const SwitchFile& file) {
 
 uint64_t largest_frame(const EthdevConfig& device) {
   return device.mtu + sizeof(EthernetHeader) + sizeof(VlanHeader);
+}
+
+uint32_t workers_of_file(const SwitchFile& file) {
+  uint32_t workers = 0;
+  for (const SwitchPortConfig& port : file.sw.ports) workers = std::max(workers, port.worker + 1);
+  return workers;
 }
 
 // Names are arguments of telemetry commands, which commas and slashes separate. A device belongs to one port. A queue
@@ -90,8 +99,7 @@ Status read_switch_section(ConfigNode& node, SwitchFile& file) {
   ROCI_TRY(read_switch(node, file.sw, [&](ConfigNode& item, size_t) { return read_port(item, file); }));
   ROCI_TRY(check_shared_memory(node, file));
   ROCI_TRY(check_ports_of_file(node, file));
-  uint32_t workers = 0;
-  for (const SwitchPortConfig& port : file.sw.ports) workers = std::max(workers, port.worker + 1);
+  const uint32_t workers = workers_of_file(file);
   if (!file.cores.empty() && file.cores.size() != workers) {
     return node.error("cores", std::to_string(file.cores.size()) + " cores are listed, and the ports have " +
                                    std::to_string(workers) + " worker" + (workers == 1 ? "" : "s"));
@@ -108,6 +116,21 @@ std::optional<uint32_t> shm_slot_of(const EthdevConfig& device) {
   const auto slot = parse_integer(text.substr(kPrefix.size()), 0, kShmSwitchSlot - 1);
   if (!slot) return std::nullopt;
   return static_cast<uint32_t>(*slot);
+}
+
+uint64_t required_buffers(const SwitchFile& file) {
+  constexpr uint64_t kSpare = 2048;
+  const uint64_t workers = workers_of_file(file);
+  uint64_t count = kSpare + workers * (workers - 1) * SwitchRings::kRing;
+  for (size_t i = 0; i < file.devices.size(); ++i) {
+    const EthdevConfig& device = file.devices[i];
+    count += file.sw.ports[i].queue_frames + device.rx_descriptors + device.tx_descriptors;
+    if (file.injection.enabled) count += FaultyPort::kMaxHeld;
+  }
+  // Each worker has its own shapers and its own router.
+  for (const SwitchShaperConfig& shaper : file.sw.shapers) count += workers * shaper.queue_frames;
+  if (!file.sw.interfaces.empty()) count += workers * Router::kMaxWaiting;
+  return count;
 }
 
 Result<SwitchFile> read_switch_file(const std::string& path) {

@@ -38,6 +38,10 @@ std::optional<uint32_t> shm_slot_of(const EthdevConfig& device);
 
 Result<SwitchFile> read_switch_file(const std::string& path);
 
+// Number of buffers that the switch can hold at once: in full queues and rings of all ports, in rings between workers,
+// in queues of shapers, waiting for a neighbor, delayed by faults, and a reserve for generated frames and bursts.
+uint64_t required_buffers(const SwitchFile& file);
+
 // Error for faults of a port when they are not enabled.
 inline constexpr const char* kFaultsNotEnabled =
     "fault injection requires 'faults: {enabled: true}' of the switch";

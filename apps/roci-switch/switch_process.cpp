@@ -61,24 +61,17 @@ Status SwitchProcess::open() {
   return {};
 }
 
-// Buffers for full queues and rings of all ports, for delayed frames, and a reserve for generated frames and bursts.
 Status SwitchProcess::open_pool() {
-  constexpr uint32_t kSpare = 2048;
-  uint32_t count = kSpare;
+  const auto count = static_cast<uint32_t>(std::min<uint64_t>(required_buffers(file_), UINT32_MAX));
   uint16_t space = 2048;
-  for (size_t i = 0; i < file_.devices.size(); ++i) {
-    const EthdevConfig& device = file_.devices[i];
-    count += file_.sw.ports[i].queue_frames + device.rx_descriptors + device.tx_descriptors;
-    if (file_.injection.enabled) count += FaultyPort::kMaxHeld;
+  for (const EthdevConfig& device : file_.devices)
     space = std::max(space, EthdevPort::data_room_for(device.device, device.mtu));
-  }
-  for (const SwitchShaperConfig& shaper : file_.sw.shapers) count += shaper.queue_frames;
   auto pool = MbufPool::create(file_.sw.name, count, space);
   if (!pool) {
-    return fail(
-        pool.error().message + " (" + std::to_string(count) + " buffers of " + std::to_string(space) +
-            " bytes are required; increase eal.memory or reduce the ports' queue_frames and descriptors)",
-        pool.error().code);
+    return fail(pool.error().message + " (" + std::to_string(count) + " buffers of " + std::to_string(space) +
+                    " bytes are required; increase eal.memory or reduce the ports' queue_frames, descriptors "
+                    "and workers)",
+                pool.error().code);
   }
   pool_ = std::move(*pool);
   return {};
@@ -117,11 +110,14 @@ Result<std::unique_ptr<Port>> SwitchProcess::open_port(size_t index) {
 }
 
 Result<std::string> SwitchProcess::reload() {
+  const auto unchanged = [this](const Error& error) {
+    return fail(error.message + " (no change was applied to '" + name() + "')", error.code);
+  };
   const auto wanted = read_switch_file(path_);
-  if (!wanted) return fail(wanted.error());
+  if (!wanted) return unchanged(wanted.error());
   const std::lock_guard lock(changing_);
   const auto plan = plan_reload(file_, *wanted);
-  if (!plan) return fail(plan.error().within(path_));
+  if (!plan) return unchanged(plan.error().within(path_));
   ROCI_TRY(apply(*plan));
   file_ = *wanted;
   return plan->summary;
@@ -131,40 +127,17 @@ Status SwitchProcess::set_faults(size_t port, const PortFaults& faults) {
   const std::lock_guard lock(changing_);
   Reload change;
   change.faults.emplace_back(port, faults);
-  ROCI_TRY(apply(change));
-  file_.faults[port] = faults;
-  return {};
+  return apply(change);
 }
 
-// Changes the ports of each worker on the worker's thread, one port per round, so that the switch loses no frames for
-// any number of ports.
 Status SwitchProcess::apply(const Reload& change) {
-  Status outcome;
-  for (size_t worker = 0; worker < command_slots_.size(); ++worker) {
-    std::vector<std::function<void()>> steps;
-    for (const auto& one : change.marking) {
-      if (switch_->worker_of(one.first) != worker) continue;
-      steps.emplace_back([this, &one, &outcome] {
-        if (Status s = switch_->configure_marking(one.first, one.second); !s && outcome)
-          outcome = std::move(s);
-      });
-    }
-    for (const auto& one : change.faults) {
-      if (switch_->worker_of(one.first) == worker)
-        steps.emplace_back([this, &one] { faulty_[one.first]->set_faults(one.second); });
-    }
-    if (steps.empty()) continue;
-    size_t next = 0;
-    const auto step = [&] {
-      steps[next]();
-      return ++next < steps.size();
-    };
-    if (!command_slots_[worker]->deliver(step, kCommandTimeout)) {
-      return fail("worker " + std::to_string(worker) + " did not respond in time; its ports were not changed",
-                  EBUSY);
-    }
-  }
-  return outcome;
+  const ReloadTarget target{
+      .workers = command_slots_,
+      .worker_of = [this](size_t port) { return switch_->worker_of(port); },
+      .configure_marking = [this](size_t port,
+                                  const ClassConfigs& to) { return switch_->configure_marking(port, to); },
+      .set_faults = [this](size_t port, const PortFaults& faults) { faulty_[port]->set_faults(faults); }};
+  return apply_reload(change, target, file_, kCommandTimeout);
 }
 
 std::optional<size_t> SwitchProcess::find_port(std::string_view name) const {

@@ -31,8 +31,8 @@ class SwitchProcess {
   SwitchProcess(const SwitchProcess&) = delete;
   SwitchProcess& operator=(const SwitchProcess&) = delete;
 
-  // Rereads the file and applies changeable values. Returns a description of the changes; on an error nothing has
-  // changed.
+  // Rereads the file and applies changeable values. Returns a description of the changes. An error specifies what was
+  // applied: nothing, or the changes of the workers that it names.
   Result<std::string> reload();
   // Stops the forwarding threads. Counters remain readable.
   void stop();
@@ -60,7 +60,7 @@ class SwitchProcess {
   Status open_ports();
   Result<std::unique_ptr<Port>> open_port(size_t index);
   [[nodiscard]] bool is_locked(uint32_t slot) const;
-  // Both may be called by any thread that does not poll.
+  // Both may be called by any thread that does not poll. apply() requires `changing_`, and stores the changes in file_.
   Status apply(const Reload& change);
   Status set_faults(size_t port, const PortFaults& faults);
 

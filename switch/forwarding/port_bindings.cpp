@@ -4,6 +4,7 @@
 
 #include "wire/headers/headers.hpp"
 #include "wire/net/arp.hpp"
+#include "wire/net/link_tags.hpp"
 
 namespace roci {
 
@@ -59,10 +60,27 @@ bool PortBindings::permits_addresses_of(const SwitchPacket& packet) const {
     case kEtherTypeVlan:
     case kEtherTypeSTag:
     case kEtherTypeCnTag:  // in front of another tag
-      return !ports_[packet.ingress].addresses;
+      return permits_inner_packet(packet);
     default:
       return true;
   }
+}
+
+// The switch may remove the outer tag. Receivers accept a frame whose innermost VID is 0 as an untagged one, so its
+// addresses are checked. With another VID, the packet belongs to a VLAN that the switch does not know.
+bool PortBindings::permits_inner_packet(const SwitchPacket& packet) const {
+  if (ports_[packet.ingress].addresses) return false;
+  const auto tagged =
+      parse_link_tags({rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len});
+  if (!tagged || tagged->tags.vlan_count == 0) return false;  // truncated, or a CN-TAG in front of a VLAN tag
+  SwitchPacket inner = packet;
+  inner.ether_type = tagged->ether_type;
+  inner.l3_offset = static_cast<uint16_t>(tagged->l3_offset());
+  const bool has_more_tags = inner.ether_type == kEtherTypeVlan || inner.ether_type == kEtherTypeSTag ||
+                             inner.ether_type == kEtherTypeCnTag;
+  if (has_more_tags || inner.l3_offset > packet.frame->data_len) return false;
+  const VlanTag& innermost = tagged->tags.vlan[tagged->tags.vlan_count - 1U];
+  return (innermost.tci & 0xfff) != 0 || permits_addresses_of(inner);
 }
 
 bool PortBindings::permits_arp(const uint8_t* arp, uint32_t length, uint16_t port) const {

@@ -39,6 +39,8 @@ class PortBindings {
     // First host address of each version: the usual source, compared before the search.
     IpAddress v4{}, v6{};
   };
+  // For a frame with an S-TAG, or with a tag after its C-TAG or CN-TAG.
+  [[nodiscard]] bool permits_inner_packet(const SwitchPacket& packet) const;
   [[nodiscard]] bool permits_arp(const uint8_t* arp, uint32_t length, uint16_t port) const;
   [[nodiscard]] bool permits_ipv6(const uint8_t* packet, uint32_t length, uint16_t port) const;
 

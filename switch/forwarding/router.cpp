@@ -27,22 +27,19 @@ bool take_hop(uint8_t* l3) {
   return true;
 }
 
-bool is_loopback(const IpAddress& address) {
-  IpAddress one;
-  one.bytes[15] = 1;
-  return address.is_v4() ? address.v4() >> 24 == 127 : address == one;
-}
-
-// Whether packets between the addresses may be forwarded (RFC 1812 4.2.2.11 and 5.3.7, RFC 4291 2.5 and 2.7).
-bool is_forwarded_between(const IpAddress& source, const IpAddress& destination) {
-  const auto is_unspecified = [](const IpAddress& address) {
-    return address.is_v4() ? address.v4() >> 24 == 0 : address.is_zero();
-  };
-  if (is_unspecified(source) || is_unspecified(destination)) return false;
-  for (const IpAddress& address : {source, destination}) {
-    if (address.is_multicast() || address.is_link_local() || is_loopback(address)) return false;
+// Whether packets from or to the address may be forwarded (RFC 1812 4.2.2.11, 5.3.5.1 and 5.3.7, RFC 3927 2.7, RFC 4291
+// 2.5 and 2.7).
+bool may_cross_routers(const IpAddress& address) {
+  if (address.is_v4()) {
+    constexpr uint32_t kLinkLocal = 169U << 8 | 254U, kLimitedBroadcast = UINT32_MAX;
+    const uint32_t v4 = address.v4();
+    const uint32_t network = v4 >> 24;
+    return network != 0 && network != 127 && network >> 4 != 14 && v4 >> 16 != kLinkLocal &&
+           v4 != kLimitedBroadcast;
   }
-  return true;
+  IpAddress loopback;
+  loopback.bytes[15] = 1;
+  return !address.is_multicast() && !address.is_link_local() && !address.is_zero() && address != loopback;
 }
 
 // Source address of an IP packet. No value for IPv4-mapped addresses in an IPv6 packet: the table would take them for
@@ -53,6 +50,16 @@ std::optional<IpAddress> source_to_forward(const uint8_t* l3) {
   const IpAddress source{ip.source}, destination{ip.destination};
   if (source.is_v4() || destination.is_v4()) return std::nullopt;
   return source;
+}
+
+// The frame as a host of its VLAN receives it. The kind is kOther if the frame has further VLAN tags: the stages before
+// the router, such as the address bindings, have not read the packet after them.
+FrameView view_in_vlan(const SwitchPacket& packet) {
+  FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
+                               packet.frame->pkt_len);
+  if (view.l3_offset != packet.l3_offset && view.kind != FrameKind::kTruncated) view.kind = FrameKind::kOther;
+  view.vlan_tags = 0;  // the interface belongs to the VLAN, tagged or not
+  return view;
 }
 
 }  // namespace
@@ -189,11 +196,8 @@ bool Router::is_neighbor_message(const SwitchPacket& packet) const {
 
 void Router::observe(const SwitchPacket& packet, Nanos now) {
   Interface& in = *by_vlan_[packet.vlan];
-  FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
-                               packet.frame->pkt_len);
-  view.vlan_tags = 0;  // the interface belongs to the VLAN, tagged or not
   in.now = now;
-  in.neighbors->observe(view, packet.frame, now);
+  in.neighbors->observe(view_in_vlan(packet), packet.frame, now);
 }
 
 void Router::handle(std::span<SwitchPacket> batch, Nanos now) {
@@ -219,15 +223,14 @@ bool Router::look(SwitchPacket& packet, IpAddress& destination, Nanos now) {
   const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
   const bool is_local = ethernet.destination == mac_;
   if (!is_local && !ethernet.destination.is_multicast()) return false;
-  FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
-                               packet.frame->pkt_len);
   if (!is_local) {
-    view.vlan_tags = 0;  // the interface belongs to the VLAN, tagged or not
     in->now = now;
-    in->neighbors->handle(view, packet.frame, now);
+    in->neighbors->handle(view_in_vlan(packet), packet.frame, now);
     return false;
   }
   if (packet.ether_type == kEtherTypeIpv4 || packet.ether_type == kEtherTypeIpv6) {
+    const FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
+                                       packet.frame->pkt_len);
     if (view.kind == FrameKind::kTruncated || view.kind == FrameKind::kBadIp) {
       output_.drop(packet, DropReason::kBadIp);
       return false;
@@ -241,13 +244,10 @@ bool Router::look(SwitchPacket& packet, IpAddress& destination, Nanos now) {
 }
 
 void Router::answer(SwitchPacket& packet, Interface& host, Nanos now) {
-  FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
-                               packet.frame->pkt_len);
-  view.vlan_tags = 0;
   // The answer is sent to the VLAN of the request, also if the address is in another VLAN.
   host.now = now;
   host.answer_vlan = packet.vlan;
-  const bool handled = host.neighbors->handle(view, packet.frame, now);
+  const bool handled = host.neighbors->handle(view_in_vlan(packet), packet.frame, now);
   host.answer_vlan = host.vlan;
   if (!handled) return output_.drop(packet, DropReason::kLocalUnanswered);
   bump(output_.counters_of(packet).answered);
@@ -275,7 +275,7 @@ void Router::route_one(SwitchPacket& packet, const Route* found, const IpAddress
   if (packet.frame == nullptr) return output_.drop(packet, DropReason::kNoBuffer);
   auto* l3 = rte_pktmbuf_mtod_offset(packet.frame, uint8_t*, packet.l3_offset);
   const auto source = source_to_forward(l3);
-  if (!source || !is_forwarded_between(*source, destination))
+  if (!source || !may_cross_routers(*source) || !may_cross_routers(destination))
     return output_.drop(packet, DropReason::kNoRoute);
   if (!take_hop(l3)) return output_.drop(packet, DropReason::kTtlExpired);
   if (found == nullptr) return output_.drop(packet, DropReason::kNoRoute);
@@ -296,6 +296,7 @@ bool Router::is_forwarded(const IpAddress& destination) const {
 bool Router::originate(SwitchPacket& packet, const IpAddress& destination, Nanos now) {
   const Route* found = find_route(destination);
   if (found == nullptr || destination.is_multicast() || destination.is_link_local()) return false;
+  if (!found->hops.empty() && !may_cross_routers(destination)) return false;
   send_or_wait(packet, *found, destination, now);
   return true;
 }

@@ -11,7 +11,8 @@ EgressPort::EgressPort(const Config& config, const Context& context, SwitchPortC
     : line_(config.rate),
       limit_(config.limit.value()),
       frame_limit_(config.frame_limit),
-      watchdog_(config.watchdog),
+      watchdog_{.detect = config.watchdog.detect > Nanos{0} ? config.watchdog.detect : kNever,
+                .restore = config.watchdog.restore},
       role_(config.role),
       index_(config.index),
       buffer_(context.buffer),
@@ -297,12 +298,22 @@ void EgressPort::discard_all() {
 }
 
 void EgressPort::pause(uint8_t traffic_class, Nanos until, Nanos now) {
-  PauseState& pause = classes_[traffic_class].pause;
-  const Nanos before = pause.until();
-  const PauseState::Outcome outcome = pause.on_pause(until, now, watchdog_);
+  Class& of = classes_[traffic_class];
+  const Nanos before = of.pause.until();
+  const bool starved = is_starved(of);
+  const PauseState::Outcome outcome = of.pause.on_pause(until, now, watchdog_, starved);
+  const bool is_stopped = starved || std::max(before, until) > now;
+  of.stopped = is_stopped && !of.waiting.empty() ? of.waiting.front().frame : nullptr;
+  if (of.stopped != nullptr) of.stopped_since = of.waiting.front().since;
   if (outcome == PauseState::Outcome::kIgnored) return;
   if (outcome == PauseState::Outcome::kPause) bump(counters_.classes[traffic_class].pauses_received);
   count_pause(traffic_class, before, until, now);
+}
+
+// Whether frames wait since an earlier pause, and none was sent since.
+bool EgressPort::is_starved(const Class& c) {
+  return c.stopped != nullptr && !c.waiting.empty() && c.waiting.front().frame == c.stopped &&
+         c.waiting.front().since == c.stopped_since;
 }
 
 // Adds the change of the pause's end to the paused time. A pause that is cut short is subtracted.

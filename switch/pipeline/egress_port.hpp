@@ -135,6 +135,9 @@ class EgressPort {
     GrowingRing<Waiting> waiting{4};
     uint64_t bytes = 0, peak = 0;
     PauseState pause;
+    // First frame in the queue at the last PFC frame, null if none waited. It waits since then if it is still the first.
+    const rte_mbuf* stopped = nullptr;
+    Nanos stopped_since{0};  // its arrival: buffers are reused
     Aqm aqm;
   };
   static constexpr size_t kBurst = 128;
@@ -157,6 +160,7 @@ class EgressPort {
   void publish();
   bool discards_refused(const Port& port, Nanos now);
   void discard_all();
+  [[nodiscard]] static bool is_starved(const Class& c);
   void count_pause(uint8_t traffic_class, Nanos before, Nanos until, Nanos now);
 
   LineClock line_;

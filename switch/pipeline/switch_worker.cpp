@@ -341,7 +341,15 @@ void SwitchWorker::forward_stage(std::span<SwitchPacket> batch, Nanos now) {
   }
 }
 
-void SwitchWorker::forward(SwitchPacket& packet, Nanos now) { forward_one(packet, now); }
+// Of the frames from the router, those of the switch as a host are not classified: ARP, ND and echo, without a tag.
+void SwitchWorker::forward(SwitchPacket& packet, Nanos now) {
+  if (packet.ether_type == 0) [[unlikely]] {
+    packet.ether_type = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->ether_type.get();
+    packet.l3_offset = sizeof(EthernetHeader);
+    classify(packet, config_.classifier);
+  }
+  forward_one(packet, now);
+}
 
 inline void SwitchWorker::forward_one(SwitchPacket& packet, Nanos now) {
   const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);

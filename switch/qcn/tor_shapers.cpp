@@ -48,7 +48,9 @@ void TorShapers::Shaper::count_arrival(uint32_t bytes_now, Nanos now) {
 }
 
 // Rate of the last window, or of the current one if it is higher: a sender that has just started is not slow.
+// 0 after kIdle without arrivals.
 BitsPerSec TorShapers::Shaper::sending(Nanos now) const {
+  if (now - window >= kIdle) return BitsPerSec{0};
   const auto rate_of = [](uint64_t count, Nanos span) {
     return static_cast<double>(count) * 8e9 / static_cast<double>(std::max(span, Nanos{1}).count());
   };
@@ -138,7 +140,10 @@ TorShapers::RateRequest TorShapers::request_rate(size_t shaper, const SwitchPack
     s.reaction.sent(length, now);
     return {};
   }
-  if (s.bytes + length > s.limit || s.waiting.size() >= s.frame_limit) return refuse(DropReason::kQueueFull);
+  // As in the queue of a port: a lossless class is limited by its accounts in the shared buffer.
+  const bool is_full =
+      s.bytes + length > s.limit && !buffer_.is_lossless(packet.ingress, packet.traffic_class);
+  if (is_full || s.waiting.size() >= s.frame_limit) return refuse(DropReason::kQueueFull);
   const DropReason full = buffer_.admit(packet.ingress, packet.traffic_class, length, s.bytes);
   if (full != DropReason::kNone) return refuse(full);
   const AqmVerdict verdict = s.aqm.on_arrival(s.bytes, packet.ecn, now);
@@ -216,11 +221,14 @@ bool TorShapers::take(const L3CnmView& view, Nanos now) {
   Shaper& s = *shapers_[found];
   bump(s.notices);
   s.reaction.advance(now);
+  const BitsPerSec sending = s.sending(now);
+  // The traffic is that of other workers. A limit would start at the lowest rate.
+  if (!s.reaction.is_limiting() && sending.value() == 0) return true;
   if (view.tlvs.rate_change) {
     s.reaction.change(int64_t{*view.tlvs.rate_change} * static_cast<int64_t>(kL3CnmRateUnit) / workers_,
-                      s.sending(now), now);
+                      sending, now);
   } else if (view.cnm.feedback != 0) {
-    s.reaction.slow_down(view.cnm.feedback, s.sending(now), now);
+    s.reaction.slow_down(view.cnm.feedback, sending, now);
   }
   s.follow_rate();
   return true;
@@ -228,7 +236,9 @@ bool TorShapers::take(const L3CnmView& view, Nanos now) {
 
 void TorShapers::add_counts(size_t shaper, ShaperCounts& sum) const {
   const Shaper& s = *shapers_[shaper];
-  sum.rate += s.rate_now;
+  const uint64_t rate = s.rate_now;
+  sum.limiting += rate != 0 ? 1 : 0;
+  sum.rate += rate != 0 ? rate : s.line.value();
   sum.queue_bytes += s.queue_bytes;
   sum.queue_peak_bytes = std::max<uint64_t>(sum.queue_peak_bytes, s.queue_peak_bytes);
   sum.held += s.held;

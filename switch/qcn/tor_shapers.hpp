@@ -34,7 +34,8 @@ namespace roci {
 
 // Counters of a shaper, summed up over the workers of a switch.
 struct ShaperCounts {
-  uint64_t rate = 0;  // current, b/s; 0: no limit
+  uint64_t rate = 0;      // current, b/s; 0: no limit
+  uint32_t limiting = 0;  // number of workers that limit
   uint64_t queue_bytes = 0;
   uint64_t queue_peak_bytes = 0;  // maximum of the workers
   uint64_t held = 0;              // frames that had to wait
@@ -85,6 +86,7 @@ class TorShapers {
 
   // Number of the congestion point in CNMs. Numbers of ports are lower.
   static uint16_t point_number(size_t shaper) { return static_cast<uint16_t>(0x8000U + shaper); }
+  // Adds the counters. A worker that does not limit adds the shaper's configured rate.
   void add_counts(size_t shaper, ShaperCounts& sum) const;
 
  private:
@@ -117,6 +119,8 @@ class TorShapers {
     Counter rate_now{0}, queue_bytes{0}, queue_peak_bytes{0}, held{0}, marked{0}, dropped{0}, notices{0};
   };
   static constexpr Nanos kWindow = 1ms;
+  // Time without arrivals after which the worker has no traffic for the shaper. Longer than the delay of a CNM.
+  static constexpr Nanos kIdle = 100ms;
 
   [[nodiscard]] size_t find(const IpAddress& destination, uint8_t traffic_class) const;
   [[nodiscard]] uint8_t class_of(const Cnm& cnm) const;

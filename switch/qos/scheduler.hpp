@@ -2,6 +2,7 @@
 // Varghese 1995), each with its share of the bytes. Unused shares, also of paused classes, go to the other classes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -24,6 +25,12 @@ class Scheduler {
  private:
   // Quantum of the class with the smallest weight. About one frame, so that shares are accurate over few frames.
   static constexpr uint64_t kSmallestQuantum = 2048;
+  // Limit of the quantum of the class with the largest weight: bytes that a class sends in succession. The quanta of the
+  // other classes are then smaller.
+  static constexpr uint64_t kLargestQuantum = 8192;
+
+  template <class Length>
+  void skip_turns(uint8_t eligible, Length&& length);
 
   void next() {
     current_ = (current_ + 1U) % kTrafficClasses;
@@ -31,6 +38,8 @@ class Scheduler {
   }
 
   uint8_t strict_ = 0;  // bitmap of the strict classes
+  // In parts of a byte, so that small quanta are accurate.
+  static constexpr uint64_t kPerByte = 256;
   std::array<uint64_t, kTrafficClasses> quantum_{};
   std::array<uint64_t, kTrafficClasses> deficit_{};
   uint8_t current_ = 0;
@@ -42,21 +51,42 @@ uint8_t Scheduler::pick(uint8_t eligible, Length&& length) {
   if (const unsigned first = eligible & strict_; first != 0)
     return static_cast<uint8_t>(31 - __builtin_clz(first));
   // Terminates: each iteration over all classes adds to the deficit of an eligible class.
-  while (true) {
+  for (unsigned visited = 0;; ++visited) {
+    if (visited == kTrafficClasses) [[unlikely]] {
+      skip_turns(eligible, length);
+      visited = 0;
+    }
     if ((eligible >> current_ & 1U) != 0) {
       if (!granted_) {
         deficit_[current_] += quantum_[current_];
         granted_ = true;
       }
-      const uint64_t bytes = length(current_);
-      if (deficit_[current_] >= bytes) {
-        deficit_[current_] -= bytes;
+      const uint64_t needed = length(current_) * kPerByte;
+      if (deficit_[current_] >= needed) {
+        deficit_[current_] -= needed;
         return current_;
       }
     } else {
       deficit_[current_] = 0;  // not saved up while the class is paused
     }
     next();
+  }
+}
+
+// After a turn of all classes without a frame: adds the quanta of the further turns in which no class can send, so that
+// small quanta take no time.
+template <class Length>
+void Scheduler::skip_turns(uint8_t eligible, Length&& length) {
+  uint64_t turns = UINT64_MAX;
+  for (unsigned left = eligible; left != 0; left &= left - 1) {
+    const auto c = static_cast<uint8_t>(__builtin_ctz(left));
+    const uint64_t needed = length(c) * kPerByte;
+    if (deficit_[c] >= needed) return;
+    turns = std::min(turns, (needed - deficit_[c] - 1) / quantum_[c]);
+  }
+  for (unsigned left = eligible; left != 0; left &= left - 1) {
+    const auto c = static_cast<uint8_t>(__builtin_ctz(left));
+    deficit_[c] += turns * quantum_[c];
   }
 }
 

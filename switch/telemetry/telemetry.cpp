@@ -80,6 +80,8 @@ Status check_telemetry(const TelemetryConfig& config) {
   if (config.switch_id > kLastSwitchId) return fail("telemetry: switch_id must fit in 20 bits");
   if (config.when == TelemetryConfig::When::kInterval && config.interval <= Nanos{0})
     return fail("telemetry: sampling by interval requires interval, about a round-trip time");
+  if (config.when == TelemetryConfig::When::kInterval && config.interval > 1h)
+    return fail("telemetry: interval must be at most 1 h");
   if (responds(config)) {
     if (config.respond.rate == 0 || config.respond.rate > kMaxResponses)
       return fail("telemetry: the response rate must be 1 to " + std::to_string(kMaxResponses));

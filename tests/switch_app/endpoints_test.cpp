@@ -153,6 +153,20 @@ TEST_F(SwitchEndpointsTest, names_may_contain_commas_and_share_prefixes) {
   EXPECT_EQ(text(endpoints_->port("s,1,a,b"), "name"), "a,b");
 }
 
+TEST_F(SwitchEndpointsTest, switch_may_be_omitted_if_a_port_has_its_name) {
+  SwitchConfig config = ports(2);
+  config.name = config.ports[0].name = "a";
+  config.ports[1].name = "b";
+  make_switch(config);
+  EXPECT_EQ(text(endpoints_->port("a"), "name"), "a");
+  EXPECT_EQ(text(endpoints_->port("a,a"), "name"), "a");
+  EXPECT_EQ(text(endpoints_->port("a,b"), "name"), "b");
+  EXPECT_EQ(number(endpoints_->traffic_class("a,3"), "tx_packets"), 0U);
+  const auto unknown = endpoints_->port("a,c");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message, "switch 'a' has no port 'c'; /roci/switch/ports lists the ports");
+}
+
 TEST_F(SwitchEndpointsTest, port_list_is_returned_in_pages) {
   make_switch(ports(700));
   TelemetryList all;

@@ -3,7 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
+
+#include "port/sim/faulty_port.hpp"
+#include "switch/forwarding/router.hpp"
 
 namespace roci {
 namespace {
@@ -204,6 +209,64 @@ TEST_F(ReloadTest, change_without_a_compared_key_is_rejected) {
   const auto plan = plan_reload(read(kFile), wanted);
   ASSERT_FALSE(plan);
   EXPECT_TRUE(plan.error().message.starts_with("another setting cannot be changed by a reload"));
+}
+
+// Worker 0 polls its commands; worker 1 does not.
+TEST_F(ReloadTest, blocked_worker_leaves_its_ports_unchanged_and_the_error_names_the_changed_workers) {
+  SwitchFile running = read(kFile);
+  SwitchFile wanted = running;
+  for (size_t i = 0; i < 2; ++i) {
+    wanted.sw.ports[i].classes[3].aqm.weight = 0.25;
+    wanted.faults[i].loss = 0.5;
+  }
+  const auto plan = plan_reload(running, wanted);
+  ASSERT_TRUE(plan);
+  std::vector<std::unique_ptr<CommandSlot>> slots;
+  for (int i = 0; i < 2; ++i) slots.push_back(std::make_unique<CommandSlot>());
+  std::atomic<bool> stop{false};
+  std::thread worker([&] {
+    while (!stop.load()) {
+      slots[0]->poll(0ns);
+      std::this_thread::yield();
+    }
+  });
+  std::vector<size_t> configured, faulty;
+  const ReloadTarget target{.workers = slots,
+                            .worker_of = [](size_t port) { return port; },
+                            .configure_marking = [&](size_t port, const ClassConfigs&) -> Status {
+                              configured.push_back(port);
+                              return {};
+                            },
+                            .set_faults = [&](size_t port, const PortFaults&) { faulty.push_back(port); }};
+  const Status partly = apply_reload(*plan, target, running, 1s);
+  ASSERT_FALSE(partly);
+  EXPECT_EQ(partly.error().message,
+            "worker 1 did not respond in time; the changes were applied only to the ports of worker 0");
+  EXPECT_EQ(configured, std::vector<size_t>{0});
+  EXPECT_EQ(faulty, std::vector<size_t>{0});
+  // The next reload of the same file has the changes of worker 1 only.
+  const auto rest = plan_reload(running, wanted);
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(rest->summary, "marking of p2 class 3; faults of p2: loss 0.5");
+  stop = true;
+  worker.join();
+  const Status none = apply_reload(*rest, target, running, 1ms);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "worker 1 did not respond in time; no port was changed");
+}
+
+TEST_F(ReloadTest, buffer_pool_covers_the_rings_shapers_and_routers_of_all_workers) {
+  SwitchFile file = read(kFile);
+  // p1: queue and descriptors; p2: the defaults. Both: frames that faults delay. Shaper of 4096 frames; router.
+  const EthdevConfig defaults;
+  const uint64_t ports =
+      100 + 512 + 256 + 4096 + defaults.rx_descriptors + defaults.tx_descriptors + 2 * FaultyPort::kMaxHeld;
+  constexpr uint64_t kReserve = 2048;
+  EXPECT_EQ(required_buffers(file), kReserve + ports + 4096 + Router::kMaxWaiting);
+  file.sw.ports[1].worker = 1;
+  EXPECT_EQ(required_buffers(file), kReserve + ports + 2 * (4096 + Router::kMaxWaiting) + 2 * 1024);
+  file.sw.ports[1].worker = 2;
+  EXPECT_EQ(required_buffers(file), kReserve + ports + 3 * (4096 + Router::kMaxWaiting) + 6 * 1024);
 }
 
 // A common mistake: one edit contains a permitted and a forbidden change.

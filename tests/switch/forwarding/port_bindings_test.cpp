@@ -135,6 +135,59 @@ TEST_F(PortBindingsTest, double_tagged_frames_are_dropped_at_ports_with_addresse
   }
 }
 
+// Receivers accept a frame whose innermost VID is 0 as untagged. The switch removes the outer C-TAG, and forwards an
+// S-TAG unchanged.
+TEST_F(PortBindingsTest, addresses_after_an_inner_priority_tag_are_checked) {
+  using Tags = std::vector<uint8_t>;
+  const auto passes_with = [this](const Tags& tags, const IpAddress& from) {
+    auto bytes =
+        test::roce_bytes({.destination = MacAddress::broadcast(), .source = host_mac(2), .from = from});
+    bytes.insert(bytes.begin() + 12, tags.begin(), tags.end());
+    send(2, bytes);
+    settle();
+    const Counts got = counts();
+    EXPECT_EQ(got[0], got[1]);
+    return got[0] == 1;
+  };
+  make(bound());
+  const Tags inner_priority{0x81, 0, 0, 1, 0x81, 0, 0, 0}, s_priority{0x88, 0xa8, 0, 0};
+  const Tags s_and_priority{0x88, 0xa8, 0, 5, 0x81, 0, 0, 0};
+  for (const Tags& tags : {inner_priority, s_priority, s_and_priority}) {
+    EXPECT_FALSE(passes_with(tags, address(1))) << "bound to another port";
+    EXPECT_TRUE(passes_with(tags, address(2)));
+  }
+  EXPECT_EQ(dropped(2, DropReason::kNotBound), 3U);
+  const Tags inner_vlan{0x81, 0, 0, 1, 0x81, 0, 0, 5}, three{0x81, 0, 0, 1, 0x81, 0, 0, 0, 0x81, 0, 0, 0};
+  EXPECT_TRUE(passes_with(inner_vlan, address(1))) << "of a VLAN that the switch does not know";
+  EXPECT_FALSE(passes_with(three, address(2)));
+  EXPECT_FALSE(passes_with({0x22, 0xe9, 0, 7, 0x81, 0, 0, 0}, address(2))) << "CN-TAG in front of a VLAN tag";
+}
+
+// The router of the switch must not read what the bindings have not checked.
+TEST_F(PortBindingsTest, router_learns_no_bound_address_from_a_double_tagged_frame) {
+  SwitchConfig config = bound();
+  config.interfaces = {{.name = "i", .vlan = 1, .addresses = {net("10.0.0.100/24")}}};
+  make(config);
+  introduce({0, 1, 2});
+  std::vector<uint8_t> bytes(kMaxArpFrame);
+  bytes.resize(build_arp({.destination = MacAddress::broadcast(), .source = host_mac(2)},
+                         {.operation = ArpOperation::kRequest,
+                          .sender_mac = host_mac(2),
+                          .sender_ip = address(1),
+                          .target_mac = {},
+                          .target_ip = ip("10.0.0.100")},
+                         bytes));
+  const uint8_t tags[] = {0x81, 0, 0, 1, 0x81, 0, 0, 5};
+  bytes.insert(bytes.begin() + 12, std::begin(tags), std::end(tags));
+  send(2, bytes);
+  settle();
+  counts();
+  say(0, switch_->mac(), {.from = address(0), .to = address(1)});
+  const auto got = heard(2);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(view(got[0]).kind, FrameKind::kArp) << "the switch resolves the address; it has no entry";
+}
+
 TEST_F(PortBindingsTest, a_flood_of_addresses_at_one_port_leaves_entries_for_the_others) {
   SwitchConfig config = ports(4);
   config.mac_table_size = 64;  // 8 are reserved for each port

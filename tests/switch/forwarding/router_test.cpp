@@ -155,7 +155,7 @@ TEST_F(RouterTest, drops_multicast_broadcast_and_packets_without_a_route) {
   EXPECT_EQ(dropped(0, DropReason::kNoRoute), 7U);
 }
 
-// RFC 1812 4.2.2.11, 5.3.7; RFC 4291 2.5.2, 2.5.3, 2.5.6, 2.7.
+// RFC 1812 4.2.2.11, 5.3.5.1, 5.3.7; RFC 3927 2.7; RFC 4291 2.5.2, 2.5.3, 2.5.6, 2.7.
 TEST_F(RouterTest, packets_with_addresses_that_are_not_forwarded_are_dropped) {
   SwitchConfig config = two_networks();
   config.routes = {{net("0.0.0.0/0"), {ip("10.0.2.2")}}, {net("::/0"), {ip("fd02::2")}}};
@@ -169,15 +169,19 @@ TEST_F(RouterTest, packets_with_addresses_that_are_not_forwarded_are_dropped) {
   const IpAddress v4 = ip("10.0.1.2"), v6 = ip("fd01::2");
   EXPECT_EQ(reach(v4, ip("10.9.9.9")), 1U);
   EXPECT_EQ(reach(v6, ip("fd09::9")), 1U);
-  for (const char* source : {"127.0.0.1", "0.0.0.0", "0.1.2.3", "224.0.0.1"})
+  for (const char* source :
+       {"127.0.0.1", "0.0.0.0", "0.1.2.3", "224.0.0.1", "255.255.255.255", "169.254.0.1"})
     EXPECT_EQ(reach(ip(source), ip("10.9.9.9")), 0U) << source;
   for (const char* source : {"::", "::1", "fe80::1", "ff02::1"})
     EXPECT_EQ(reach(ip(source), ip("fd09::9")), 0U) << source;
   EXPECT_EQ(reach(v4, ip("127.0.0.1")), 0U);
   EXPECT_EQ(reach(v4, ip("0.0.0.0")), 0U);
+  EXPECT_EQ(reach(v4, ip("255.255.255.255")), 0U);
+  EXPECT_EQ(reach(v4, ip("169.254.255.1")), 0U);
+  EXPECT_EQ(reach(v4, ip("169.253.255.1")), 1U);
   EXPECT_EQ(reach(v6, ip("::1")), 0U);
   EXPECT_EQ(reach(v6, ip("::")), 0U);
-  EXPECT_EQ(dropped(0, DropReason::kNoRoute), 12U);
+  EXPECT_EQ(dropped(0, DropReason::kNoRoute), 16U);
 }
 
 TEST_F(RouterTest, packet_with_a_damaged_ip_header_is_dropped) {
@@ -386,6 +390,81 @@ TEST_F(RouterTest, replies_to_ping_at_its_own_addresses) {
   }
 }
 
+TEST_F(RouterTest, arp_nd_and_echo_of_the_switch_are_classified) {
+  SwitchConfig config = two_networks();
+  config.classifier.untagged = 6;
+  config.classifier.by_dscp[0] = 5;
+  make(config);
+  answer_arp(0, ip("10.0.1.2"), ip("10.0.1.1"));
+  const auto sent = [this](size_t port, size_t traffic_class) {
+    return switch_->counters(port).classes[traffic_class].tx_packets.load();
+  };
+  send_to(ip("10.0.2.2"));  // the switch sends an ARP request
+  EXPECT_EQ(sent(1, 6), 1U);
+  send_to(ip("fd02::2"));  // and a neighbor solicitation
+  EXPECT_EQ(sent(1, 5), 1U);
+  std::vector<uint8_t> bytes(256);
+  const std::vector<uint8_t> body{0x12, 0x34, 0, 1};
+  bytes.resize(build_echo({.destination = switch_->mac(), .source = host_mac(0)},
+                          {.source = ip("10.0.1.2"), .destination = ip("10.0.1.1"), .body = body}, bytes));
+  send(0, bytes);
+  settle();
+  EXPECT_EQ(sent(0, 5), 1U);
+  EXPECT_EQ(sent(0, 0) + sent(1, 0), 0U);
+  EXPECT_EQ(counts(), (Counts{1, 2}));
+}
+
+// Frames with an S-TAG or a second tag belong to a VLAN that the switch does not know.
+TEST_F(RouterTest, ignores_arp_nd_and_ping_in_frames_with_further_tags) {
+  make(two_networks());
+  const std::vector<uint8_t> second_tag{0x81, 0, 0, 10, 0x81, 0, 0, 0}, s_tag{0x88, 0xa8, 0, 10};
+  const auto build = [this](const MacAddress& to, bool echo) {
+    const LinkHeader link{.destination = to, .source = host_mac(0)};
+    std::vector<uint8_t> bytes(256);
+    if (echo) {
+      const std::vector<uint8_t> body{0x12, 0x34, 0, 1};
+      bytes.resize(
+          build_echo(link, {.source = ip("10.0.1.2"), .destination = ip("10.0.1.1"), .body = body}, bytes));
+    } else if (to == multicast_mac(ip("fd01::1").solicited_node())) {
+      bytes.resize(build_nd(link,
+                            {.source = ip("fd01::2"),
+                             .destination = ip("fd01::1").solicited_node(),
+                             .target = ip("fd01::1"),
+                             .link_layer = host_mac(0)},
+                            bytes));
+    } else {
+      bytes.resize(build_arp(link,
+                             {.operation = ArpOperation::kRequest,
+                              .sender_mac = host_mac(0),
+                              .sender_ip = ip("10.0.1.2"),
+                              .target_mac = {},
+                              .target_ip = ip("10.0.1.1")},
+                             bytes));
+    }
+    return bytes;
+  };
+  for (const auto& tags : {second_tag, s_tag}) {
+    for (const MacAddress& to :
+         {MacAddress::broadcast(), multicast_mac(ip("fd01::1").solicited_node()), switch_->mac()}) {
+      auto bytes = build(to, false);
+      bytes.insert(bytes.begin() + 12, tags.begin(), tags.end());
+      send(0, bytes);
+    }
+    auto bytes = build(switch_->mac(), true);
+    bytes.insert(bytes.begin() + 12, tags.begin(), tags.end());
+    send(0, bytes);
+  }
+  settle();
+  EXPECT_EQ(heard(0).size(), 0U);
+  EXPECT_EQ(switch_->counters(0).answered, 0U);
+  EXPECT_EQ(dropped(0, DropReason::kLocalUnanswered), 4U) << "ARP and echo to the MAC of the switch";
+  // Host 0 was not learned.
+  say(1, switch_->mac(), {.from = ip("10.0.2.2"), .to = ip("10.0.1.2")});
+  const auto asked = heard(0);
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_TRUE(arp_in(asked[0]));
+}
+
 TEST_F(RouterTest, drops_other_packets_to_its_own_addresses) {
   make(two_networks());
   send_to(ip("10.0.1.1"));
@@ -445,6 +524,16 @@ TEST_F(RouterTest, invalid_configurations_are_rejected_with_the_reason) {
        "switch 's1': route 10.9.0.0/16 via fd01::2 mixes IPv4 and IPv6"},
       {"empty table", [](SwitchConfig& c) { c.mac_table_size = 0; },
        "switch 's1': mac_table: size 0 is out of range; allowed are 1 to 16777216"},
+      {"ageing 0", [](SwitchConfig& c) { c.mac_ageing = Nanos{0}; },
+       "switch 's1': mac_table: ageing must be at least 1 ms"},
+      {"telemetry interval",
+       [](SwitchConfig& c) {
+         c.telemetry.enabled = true;
+         c.telemetry.udp_port = 5201;
+         c.telemetry.when = TelemetryConfig::When::kInterval;
+         c.telemetry.interval = kNever;
+       },
+       "switch 's1': telemetry: interval must be at most 1 h"},
       {"multicast", [](SwitchConfig& c) { c.mac = MacAddress::broadcast(); },
        "switch 's1': mac: ff:ff:ff:ff:ff:ff is a multicast address"},
   };

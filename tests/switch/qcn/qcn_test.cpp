@@ -206,6 +206,18 @@ TEST(QcnConfig, invalid_settings_are_rejected_with_the_reason) {
           .find("requires an interface"),
       std::string::npos);
   EXPECT_NE(switch_text_error(kPorts + "tor: {size: 4}\n").find("cnm_port"), std::string::npos);
+  EXPECT_NE(switch_text_error(kPorts + "cnm_port: 4999\ntor: {ageing: 0}\n")
+                .find("tor: ageing must be at least 1 ms"),
+            std::string::npos);
+  EXPECT_NE(switch_text_error(kPorts + "cnm_port: 4791\n")
+                .find("cnm_port: 4791 is the port of RoCEv2; use a different port"),
+            std::string::npos);
+  EXPECT_NE(switch_text_error(kPorts + "cnm_port: 5201\ntelemetry: {udp_port: 5201, switch_id: 7}\n")
+                .find("cnm_port: 5201 is telemetry's udp_port; use a different port"),
+            std::string::npos);
+  EXPECT_NE(switch_text_error(kPorts + "cnm_key: 000102030405060708090a0b0c0d0e0f\n")
+                .find("cnm_key requires cnm_port"),
+            std::string::npos);
   EXPECT_NE(switch_text_error(kPorts + "classes: [{class: 5, notify: ecn}]\n").find("none, qcn, cnp"),
             std::string::npos);
 }

@@ -213,6 +213,44 @@ TEST_F(TorShapersTest, cnm_reaches_the_shapers_of_all_workers) {
   EXPECT_GT(tor_a_->shaper_counts(0).held, 50U);
 }
 
+// A dynamic threshold above the limit of the shaper's queue. The host needs no pause for these frames.
+TEST_F(TorShapersTest, shaper_queue_limit_does_not_apply_to_lossless_classes) {
+  SwitchConfig a = shaping_tor();
+  a.buffer.size = 2_MiB;
+  for (SwitchPortConfig& port : a.ports)
+    port.classes[kClass].lossless = {.headroom = Bytes{60'000}, .alpha = 1, .hysteresis = Bytes{3'000}};
+  a.shapers[0].queue = Bytes{70'000};
+  build(a, slow_spine(), tor_b());
+  load(300);
+  const ShaperCounts counts = tor_a_->shaper_counts(0);
+  EXPECT_GT(counts.queue_peak_bytes, 70'000U);
+  EXPECT_EQ(counts.dropped, 0U);
+  expect_all_in_order(300);
+}
+
+// Worker 1 has the port to host A, and sends nothing to the shaped prefix.
+TEST_F(TorShapersTest, cnm_does_not_limit_a_worker_without_traffic) {
+  SwitchConfig a = shaping_tor();
+  a.ports[0].worker = 1;
+  build(a, slow_spine(), tor_b());
+  uint32_t limited = 0;
+  for (uint32_t i = 0; i < 400; ++i) {
+    send(0, frame(0, i));
+    wait(53us);
+    const ShaperCounts counts = tor_a_->shaper_counts(0);
+    EXPECT_LE(counts.limiting, 1U);
+    if (counts.limiting == 0) {
+      EXPECT_EQ(counts.rate, 0U);
+      continue;
+    }
+    ++limited;
+    EXPECT_GT(counts.rate, (1_Gbps).value()) << "that of the other worker is included";
+  }
+  EXPECT_GT(limited, 100U);
+  wait(300ms);
+  expect_all_in_order(400);
+}
+
 TEST_F(TorShapersTest, queued_frames_are_freed_with_the_switch) {
   build(shaping_tor(), slow_spine(), tor_b());
   for (uint32_t i = 0; i < 300; ++i) {

@@ -99,6 +99,22 @@ TEST(ClassConfig, warns_of_a_class_that_pauses_before_it_marks) {
   EXPECT_TRUE(warnings(*other).empty());
 }
 
+TEST(ClassConfig, warns_of_a_buffer_below_the_static_thresholds_of_all_ports) {
+  const auto text = [](const std::string& size) {
+    return "buffer: {size: " + size + "}\n" +
+           "classes: [{class: 3, lossless: {xoff: 60KB, xon: 50KB, headroom: 40KB}}]\n"
+           "ports: [{name: a}, {name: b}]\n";
+  };
+  const auto small = read(text("199KB"));
+  ASSERT_TRUE(small) << small.error().message;
+  EXPECT_EQ(
+      warnings(*small),
+      std::vector<std::string>{
+          "switch 'switch': xoff and headroom of the lossless classes of all ports are 200000 bytes, more "
+          "than the buffer's size of 199000 bytes; a full buffer drops frames of lossless classes"});
+  EXPECT_TRUE(warnings(*read(text("200KB"))).empty());
+}
+
 TEST(ClassConfig, reads_and_validates_dynamic_thresholds_of_lossless_classes) {
   const auto text = [](const std::string& lossless, const std::string& buffer) {
     return buffer + "classes: [{class: 3, lossless: {" + lossless + "}}]\nports: [{name: a}, {name: b}]\n";

@@ -498,6 +498,65 @@ TEST_F(PfcTest, watchdog_ends_a_pause_storm_and_restores_pfc_after_it) {
   EXPECT_TRUE(heard(1).empty()) << "after 10 ms of silence a pause is a pause again";
 }
 
+// Both frames are received in one burst, so the class sends nothing between them.
+TEST_F(PfcTest, resume_followed_by_a_pause_does_not_restart_the_detection_time) {
+  SwitchConfig config = lossless_ports(2, 1_Gbps, kSmall);
+  config.ports[1].watchdog = {.detect = 5ms, .restore = 10ms};
+  make(config);
+  introduce({0, 1});
+  wait(10us);
+  const auto send_pair = [this] {
+    for (const uint16_t quanta : {uint16_t{0}, uint16_t{0xffff}}) {
+      PauseMessage message{.source = host_mac(1), .classes = 1U << kStorage};
+      message.quanta[kStorage] = quanta;
+      std::vector<uint8_t> bytes(kPauseFrameBytes);
+      build_pause(message, std::span<uint8_t, kPauseFrameBytes>(bytes.data(), kPauseFrameBytes));
+      send(1, bytes);
+    }
+    settle();
+  };
+  for (int i = 0; i < 10; ++i) {  // without frames that wait: no storm
+    send_pair();
+    wait(1ms);
+  }
+  EXPECT_EQ(switch_->counters(1).classes[kStorage].pause_storms, 0U);
+  send_pause(1, kStorage, 0);
+  say(0, 1, {.traffic_class = tos(kStorage)});
+  EXPECT_EQ(heard(1).size(), 1U);
+  send_pause(1, kStorage, 0xffff);
+  say(0, 1, {.traffic_class = tos(kStorage)});
+  for (int i = 0; i < 4; ++i) {
+    wait(1ms);
+    send_pair();
+    EXPECT_TRUE(heard(1).empty()) << i;
+  }
+  wait(1ms);
+  EXPECT_EQ(heard(1).size(), 1U) << "stopped for 5 ms";
+  EXPECT_EQ(switch_->counters(1).classes[kStorage].pause_storms, 1U);
+}
+
+TEST_F(PfcTest, watchdog_with_a_detect_time_of_zero_or_never_is_off) {
+  for (const Nanos detect : {Nanos{0}, kNever}) {
+    SwitchConfig config = lossless_ports(2, 1_Gbps, kSmall);
+    config.ports[1].watchdog.detect = detect;
+    make(config);
+    introduce({0, 1});
+    wait(10us);
+    send_pause(1, kStorage, 0xffff);
+    say(0, 1, {.traffic_class = tos(kStorage)});
+    for (int i = 0; i < 30; ++i) {
+      wait(10ms);
+      send_pause(1, kStorage, 0xffff);  // 33.5 ms
+    }
+    EXPECT_TRUE(heard(1).empty());
+    wait(34ms);
+    EXPECT_EQ(heard(1).size(), 1U) << "the pause has ended";
+    EXPECT_EQ(switch_->counters(1).classes[kStorage].pause_storms, 0U);
+    TearDown();
+    runner_ = VirtualRunner();
+  }
+}
+
 // Queues are served before frames are received: PFC frames that have arrived meanwhile do not extend a pause that has
 // expired.
 TEST_F(PfcTest, class_is_served_if_its_pause_has_expired_at_a_late_poll) {
