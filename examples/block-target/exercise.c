@@ -127,9 +127,10 @@ static int sweep(struct run* r, bool into_model) {
     const uint32_t blocks = left < BT_MAX_BLOCKS ? (uint32_t)left : BT_MAX_BLOCKS;
     enum bt_status status = BT_OK;
     int slot = initiator_slot(r->initiator);
-    if (initiator_submit(r->initiator, slot, BT_READ, r->what->first + lba, blocks) == 0)
-      slot = initiator_wait(r->initiator, &status);
-    if (r->initiator->lost != NULL || slot < 0) return complain(r, r->initiator->lost);
+    const int submitted = initiator_submit(r->initiator, slot, BT_READ, r->what->first + lba, blocks);
+    slot = submitted == 0 ? initiator_wait(r->initiator, &status) : submitted;
+    if (r->initiator->lost != NULL) return complain(r, r->initiator->lost);
+    if (slot < 0) return complain(r, strerror(-slot));
     if (status != BT_OK) return complain(r, bt_status_text(status));
     const char* data = initiator_data(r->initiator, slot);
     if (into_model) {

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,8 +27,8 @@ static long long now_ms(void) {
   return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Per session and credit: a command and two sends. Doubled for completions of closed sessions that are not yet
- * polled. */
+/* Per session and credit: a command and two sends. Doubled for devices that keep the completions of a destroyed queue
+ * pair until they are polled; Rocinante removes them. */
 int target_completions(uint32_t most_sessions) { return (int)(most_sessions * BT_MAX_DEPTH * 3 * 2); }
 
 static struct session* session_of(struct target* t, uint32_t number) {
@@ -54,11 +55,22 @@ static void refuse(int fd, int error) {
     fprintf(stderr, "an initiator disconnected before its rejection was sent\n");
 }
 
+/* Existing initiators are served meanwhile. The first of several errors is printed. */
+static int pause_accepting(struct target* t, int status) {
+  if (tcp_accept_is_over(status)) return status;
+  if (!t->accept_failed) fprintf(stderr, "cannot accept initiators: %s; trying again\n", strerror(-status));
+  t->accept_failed = 1;
+  t->accepts_from = now_ms() + ACCEPT_PAUSE_MS;
+  return 0;
+}
+
 static int accept_initiators(struct target* t) {
+  if (now_ms() < t->accepts_from) return 0;
   for (;;) {
     const int fd = tcp_accept(t->listener);
     if (fd == -EAGAIN) return 0;
-    if (fd < 0) return fd;
+    if (fd < 0) return pause_accepting(t, fd);
+    t->accept_failed = 0;
     if (t->count == t->most_sessions) {
       refuse(fd, EUSERS);
       close(fd);
@@ -124,10 +136,12 @@ static int wait_for_work(struct target* t) {
   struct pollfd* descriptors = calloc(t->count + 2, sizeof *descriptors);
   if (descriptors == NULL) return -ENOMEM;
   descriptors[0] = (struct pollfd){.fd = t->endpoint->channel->fd, .events = POLLIN};
-  descriptors[1] = (struct pollfd){.fd = t->listener, .events = POLLIN};
+  const bool accepts = now_ms() >= t->accepts_from;
+  /* poll() ignores negative descriptors. */
+  descriptors[1] = (struct pollfd){.fd = accepts ? t->listener : -1, .events = POLLIN};
   for (uint32_t i = 0; i < t->count; i++)
     descriptors[i + 2] = (struct pollfd){.fd = t->sessions[i]->fd, .events = POLLIN};
-  status = poll(descriptors, t->count + 2, LONGEST_SLEEP);
+  status = poll(descriptors, t->count + 2, accepts ? LONGEST_SLEEP : ACCEPT_PAUSE_MS);
   status = status < 0 && errno != EINTR ? -errno : 0;
   free(descriptors);
   bt_disarm(t->endpoint);

@@ -14,6 +14,8 @@ struct target {
   uint32_t most_sessions;
   uint32_t count;
   struct session** sessions; /* array of `most_sessions` */
+  long long accepts_from;    /* ms, after an error of the listener */
+  int accept_failed;
 };
 
 /* Number of completion queue entries for all sessions. */

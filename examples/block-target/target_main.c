@@ -70,7 +70,7 @@ int main(int count, char** words) {
     disk_close(&disk);
     return complain("no device", status);
   }
-  struct target target = {&endpoint, &disk, -1, (uint32_t)depth, (uint32_t)initiators, 0, NULL};
+  struct target target = {&endpoint, &disk, -1, (uint32_t)depth, (uint32_t)initiators, 0, NULL, 0, 0};
   target.sessions = calloc(initiators, sizeof *target.sessions);
   status = target.sessions == NULL ? complain("no memory", -ENOMEM) : serve(&target, address, port);
   target_close(&target);

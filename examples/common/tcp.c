@@ -69,6 +69,8 @@ int tcp_accept(int listener) {
   return fd;
 }
 
+int tcp_accept_is_over(int status) { return status == -EBADF || status == -EINVAL || status == -ENOTSOCK; }
+
 static int try_connect(const struct addrinfo* a, long long deadline) {
   const int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
   if (fd < 0) return -errno;

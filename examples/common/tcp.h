@@ -16,6 +16,11 @@ extern "C" {
 int tcp_listen(const char* address, const char* port);
 /* Accepts a connection, which is nonblocking. Returns -EAGAIN if there is none. */
 int tcp_accept(int listener);
+/* Whether this error of tcp_accept() is permanent. The others concern one connection, or have an external cause, such
+ * as the limit of descriptors (EMFILE): the caller accepts again after ACCEPT_PAUSE_MS and does not wait for the
+ * listener meanwhile. */
+int tcp_accept_is_over(int status);
+enum { ACCEPT_PAUSE_MS = 100 };
 /* Retries for `timeout_ms`, since the peer may not have started yet. */
 int tcp_connect(const char* host, const char* port, int timeout_ms);
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "connection.hpp"
 #include "protocol.hpp"
 #include "roci/device.hpp"
 
@@ -19,7 +20,7 @@ struct ClientConfig {
   std::string host = "127.0.0.1";
   std::string port = "7471";
   std::chrono::milliseconds connect_timeout{10'000};  // for the server to start, and to answer the greeting
-  uint8_t timeout = 0;                                // ibv_qp_attr::timeout
+  uint8_t timeout = kDefaultTimeout;                  // ibv_qp_attr::timeout
 };
 
 class Client {

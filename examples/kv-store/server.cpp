@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "../common/tcp.h"
-#include "connection.hpp"
 #include "session.hpp"
 
 namespace kv {
@@ -51,8 +50,8 @@ roci::Status Server::set_up() {
   auto channel = device_.create_channel();
   if (!channel) return roci::fail(channel.error());
   channel_ = std::move(*channel);
-  // Twice the maximum of outstanding work requests: completions of closed sessions remain until they are polled.
-  const auto entries = static_cast<int>(config_.clients * 4 * kCredits);
+  // For each session its receives and its answers. The device removes the completions of a closed session.
+  const auto entries = static_cast<int>(config_.clients * 2 * kCredits);
   auto cq = device_.create_cq(entries, nullptr, channel_.get());
   if (!cq) return roci::fail(cq.error());
   cq_ = std::move(*cq);
@@ -87,10 +86,12 @@ roci::Status Server::run(const std::atomic<bool>& stop) {
 }
 
 roci::Status Server::accept_clients() {
+  if (std::chrono::steady_clock::now() < accepts_from_) return {};
   for (;;) {
     const int fd = tcp_accept(listener_);
     if (fd == -EAGAIN) return {};
-    if (fd < 0) return roci::fail(std::string("cannot accept clients: ") + std::strerror(-fd), -fd);
+    if (fd < 0) return pause_accepting(-fd);
+    accept_failed_ = false;
     if (sessions_.size() >= config_.clients) {
       const ServerHello full{kMagic, EUSERS, {}, 0, 0, 0};
       if (tcp_send(fd, &full, sizeof full, kSendTimeout) != 0)
@@ -106,6 +107,16 @@ roci::Status Server::accept_clients() {
     const uint32_t number = (*session)->number();
     sessions_.emplace(number, std::move(*session));
   }
+}
+
+// Existing clients are served meanwhile. The first of several errors is printed.
+roci::Status Server::pause_accepting(int error) {
+  const std::string why = std::string("cannot accept clients: ") + std::strerror(error);
+  if (tcp_accept_is_over(-error) != 0) return roci::fail(why, error);
+  if (!accept_failed_) std::fprintf(stderr, "%s; trying again\n", why.c_str());
+  accept_failed_ = true;
+  accepts_from_ = std::chrono::steady_clock::now() + std::chrono::milliseconds{ACCEPT_PAUSE_MS};
+  return {};
 }
 
 // Reads a session's TCP connection: the hello, afterwards only its close.
@@ -140,7 +151,7 @@ roci::Result<bool> Server::serve_completions() {
   for (int i = 0; i < count; ++i) {
     const ibv_wc& wc = completions[static_cast<size_t>(i)];
     const auto found = sessions_.find(wc.qp_num);
-    if (found == sessions_.end()) continue;  // of a closed session
+    if (found == sessions_.end()) continue;  // closed for an earlier completion of this batch
     Session& session = *found->second;
     if (wc.status != IBV_WC_SUCCESS) {
       end(session, "its connection failed: " + completion_text(wc.status));
@@ -185,9 +196,12 @@ roci::Status Server::sleep() {
   const auto served = serve_completions();
   if (!served) return roci::fail(served.error());
   if (*served) return {};
-  std::vector<pollfd> descriptors{{listener_, POLLIN, 0}, {channel_->fd(), POLLIN, 0}};
+  // poll() ignores negative descriptors.
+  const bool accepts = std::chrono::steady_clock::now() >= accepts_from_;
+  std::vector<pollfd> descriptors{{accepts ? listener_ : -1, POLLIN, 0}, {channel_->fd(), POLLIN, 0}};
   for (const auto& [number, session] : sessions_) descriptors.push_back({session->fd(), POLLIN, 0});
-  if (poll(descriptors.data(), descriptors.size(), kMaxSleep) < 0 && errno != EINTR)
+  const int longest = accepts ? kMaxSleep : ACCEPT_PAUSE_MS;
+  if (poll(descriptors.data(), descriptors.size(), longest) < 0 && errno != EINTR)
     return roci::fail(std::string("cannot sleep: ") + std::strerror(errno), errno);
   uint32_t events = 0;
   if ((descriptors[1].revents & POLLIN) != 0) {

@@ -9,11 +9,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "connection.hpp"
 #include "protocol.hpp"
 #include "roci/device.hpp"
 #include "table.hpp"
@@ -25,9 +27,9 @@ class Session;
 struct ServerConfig {
   std::string address = "127.0.0.1";
   std::string port = "7471";
-  uint64_t buckets = 4096;  // a power of two
-  uint32_t clients = 64;    // maximum of concurrent clients
-  uint8_t timeout = 0;      // ibv_qp_attr::timeout
+  uint64_t buckets = 4096;            // a power of two
+  uint32_t clients = 64;              // maximum of concurrent clients
+  uint8_t timeout = kDefaultTimeout;  // ibv_qp_attr::timeout
 };
 
 class Server {
@@ -41,6 +43,7 @@ class Server {
   Server(roci::Device& device, const ServerConfig& config);
   roci::Status set_up();
   roci::Status accept_clients();
+  roci::Status pause_accepting(int error);
   void read_hello(Session& session);
   void greet(Session& session);
   roci::Result<bool> serve_completions();  // returns whether there was a completion
@@ -51,6 +54,8 @@ class Server {
   roci::Device& device_;
   ServerConfig config_;
   int listener_ = -1;
+  std::chrono::steady_clock::time_point accepts_from_{};  // after an error of the listener
+  bool accept_failed_ = false;
   std::vector<Bucket> buckets_;
   Table table_;
   std::unique_ptr<roci::ProtectionDomain> pd_;

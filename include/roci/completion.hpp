@@ -29,7 +29,7 @@ class CompletionChannel {
   [[nodiscard]] int fd() const;
   // As ibv_get_cq_event without blocking: returns the completion queue of the oldest event, or nullopt. Destruction of
   // a completion queue removes its events.
-  std::optional<EventObject> get_event();
+  [[nodiscard]] std::optional<EventObject> get_event();
   // Number of completion queues on this channel.
   [[nodiscard]] uint32_t users() const;
   [[nodiscard]] ChannelQueue& queue() { return *queue_; }  // internal
@@ -47,8 +47,8 @@ class CompletionQueue {
   CompletionQueue& operator=(const CompletionQueue&) = delete;
   [[nodiscard]] uint32_t number() const;   // identifies the queue in events
   [[nodiscard]] uint32_t entries() const;  // capacity
-  // As ibv_poll_cq: stores up to `count` completions in `out` and returns their number, or -1 after an overflow. Polls
-  // the device under Progress::kApplication if the queue is empty.
+  // As ibv_poll_cq: stores up to `count` completions in `out` and returns their number. After an overflow it returns
+  // the completions that are pending, then -1. Polls the device under Progress::kApplication if the queue is empty.
   [[nodiscard]] int poll(int count, ibv_wc* out);
   // The same, with the time of each completion in ns: of CLOCK_MONOTONIC, or of the runner's clock under
   // Progress::kExternal. 0 if the queue has no time stamps.
@@ -63,7 +63,7 @@ class CompletionQueue {
   // For a caller whose events must not refer to an empty queue (ibv_get_cq_event); call it after get_event() returned
   // this queue. Returns true if the completions of the event were already polled: the event is then void, and the next
   // completion raises one again.
-  bool take_back_event();
+  [[nodiscard]] bool take_back_event();
   [[nodiscard]] bool empty() const;  // nothing to poll now
   // As ibv_ack_cq_events, for a caller that must not destroy the queue before its events are acknowledged.
   void ack_events(uint32_t count);

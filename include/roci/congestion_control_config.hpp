@@ -58,7 +58,8 @@ struct CongestionControlConfig {
   // is kept; a burst is what the line carries in that time. Up to 100 us. Default: 1 us; 0 under Progress::kExternal,
   // whose runner may poll at each departure time.
   std::optional<std::chrono::nanoseconds> burst;
-  // Number of dedicated threads that run algorithms. 0: algorithms run in the worker, after each batch of packets.
+  // Number of dedicated threads that run algorithms. 0: algorithms run in the worker, after each batch of packets. Only
+  // 0 is allowed under Progress::kExternal.
   uint32_t cores = 0;
   std::vector<int> cpus;        // cores of these threads; empty: chosen by the system
   uint32_t trace = 0;           // events that are recorded for each thread that runs algorithms; 0: none

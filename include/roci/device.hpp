@@ -1,8 +1,12 @@
 // C++ API of Rocinante: an RDMA device on a DPDK port. Names, value types and return codes are those of rdma-core's
 // verbs (`ibv_*`). Objects are C++ objects that release their resources in the destructor.
 //
-// Threads: every call may come from any thread. Objects may be destroyed in any order: each object keeps the objects
-// that it requires alive, and the port is closed with the last one.
+// Threads: every call may come from any thread, also concurrently on one object, except that
+// - an object must not be destroyed during another call on it,
+// - MemoryRegion::reregister() must not overlap with other calls on the region,
+// - QueuePair::bind_window() must not overlap with other calls on the window.
+// Objects may be destroyed in any order: each object keeps the objects that it requires alive, and the port is closed
+// with the last one.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -24,6 +28,7 @@
 #include "roci/extension_config.hpp"
 #include "roci/flow_control_config.hpp"
 #include "roci/flow_rule.hpp"
+#include "roci/flush.hpp"
 #include "roci/memory.hpp"
 #include "roci/poller.hpp"
 #include "roci/port.hpp"
@@ -56,8 +61,9 @@ struct DeviceConfig {
   // polls as long as there is work, then sleeps for `takeover`; it runs with the highest priority that the system
   // permits. This is for programs on few cores.
   IdlePolicy idle = IdlePolicy::kYield;
-  // kApplication: time without a poll of the application after which the helper thread polls. With one worker on a
-  // shared-memory port the helper sleeps until a frame arrives; `takeover` and `idle` are then not used.
+  // kApplication: time without a poll of the application after which the helper thread polls; nanoseconds::max():
+  // never. With one worker on a shared-memory port the helper sleeps until a frame arrives; `takeover` and `idle` are
+  // then not used.
   std::chrono::nanoseconds takeover = std::chrono::microseconds{500};
   // Number of poll loops, 1 to 16, each with its own queue pairs. The port should have as many queues; a worker without
   // a queue sends and receives through other workers.
@@ -111,9 +117,11 @@ class QueuePair;
 // Device: a port, its addresses and all objects created on it.
 class Device {
  public:
-  // Creates a device on a port of the program. Starts DPDK with the defaults of a configuration file if the program has
-  // not started it. Fails on an invalid address, on a port whose MTU is below 576, and if the buffers cannot be
-  // allocated. open_device() (roci/open.hpp) creates devices on DPDK's ports and on those of registered factories.
+  // Creates a device on a port of the program. Starts DPDK with the defaults of a configuration file if neither the
+  // program nor an earlier device has started it; open_device() with other `eal` settings must therefore come first.
+  // Fails on an invalid value, on a port whose MTU is not 576 to 65,385, if the buffers cannot be allocated, and with
+  // EOPNOTSUPP in the portable build, whose DPDK cannot share packet buffers with the program. open_device()
+  // (roci/open.hpp) creates devices on DPDK's ports and on those of registered factories.
   [[nodiscard]] static Result<std::unique_ptr<Device>> create(std::unique_ptr<ExternalPort> port,
                                                               const DeviceConfig& config);
   ~Device();
@@ -147,12 +155,15 @@ class Device {
   // As ibv_get_async_event without blocking: returns the oldest asynchronous event, or nullopt. At most 1024 are
   // queued. An event that is already queued is not queued again; one that finds the queue full is dropped and counted
   // (events_lost). Destruction of an object removes its events.
-  std::optional<AsyncEvent> get_async_event();
+  [[nodiscard]] std::optional<AsyncEvent> get_async_event();
   // Readable while events are pending, for poll() etc.; the caller must not read or close it, and may set O_NONBLOCK.
   [[nodiscard]] int async_fd() const;
 
-  // Resolves the MAC address of a peer and waits for it up to `timeout`; polls the device meanwhile, except under
-  // Progress::kExternal. Fails if the peer does not answer.
+  // Resolves the MAC address of a peer and waits for it up to `timeout`; polls the device meanwhile under
+  // Progress::kApplication. ENETUNREACH: the peer is in no subnet of the device and behind no gateway. At the end of
+  // `timeout`, ETIMEDOUT while requests are being sent, EHOSTUNREACH if they remained unanswered for 3 s; they are sent
+  // again 5 s later. Under Progress::kExternal the call does not wait: EAGAIN while requests are being sent; poll the
+  // device and call again.
   [[nodiscard]] Status resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout);
 
   // Runs one round of the poll loop under Progress::kApplication, for applications that wait without polling a
@@ -188,7 +199,8 @@ class ProtectionDomain {
   // Registers memory of the caller, which should remain mapped as long as the region exists
   // (DeviceConfig::guard_memory). `access` is a set of ibv_access_flags; remote write requires local write (IBTA
   // 11.2.8.2).
-  // The memory must be mapped, and writable for any access other than remote read; else EFAULT, as in the Linux kernel.
+  // The memory must be mapped, and writable for local write, remote write, remote atomics and window bind; else EFAULT,
+  // as in the Linux kernel.
   // With IBV_ACCESS_ON_DEMAND it need not be mapped yet. One region can then contain all addresses, from null with a
   // length of SIZE_MAX.
   // Length 0 is allowed; address + length must not wrap. Work requests address its bytes by virtual address, or from 0
@@ -232,6 +244,8 @@ class ProtectionDomain {
 
 class QueuePair {
  public:
+  // Removes the completions of this queue pair that were not polled from its completion queues, as the transition to
+  // RESET does (IBTA 11.2.5.4).
   ~QueuePair();
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
@@ -239,8 +253,9 @@ class QueuePair {
   [[nodiscard]] ibv_qp_state state() const;
 
   // As ibv_modify_qp: `mask` is a set of ibv_qp_attr_mask. The transition and its attributes are validated according to
-  // IBTA 11.2.5.2; on error nothing changes. The transition to RTR starts the resolution of the peer's MAC and does not
-  // wait for it; Device::resolve() does.
+  // IBTA 11.2.5.2; on error nothing changes. Exception: without memory for congestion control (ENOMEM), the transition
+  // to RTR moves the queue pair to the error state. The transition to RTR starts the resolution of the peer's MAC and
+  // does not wait for it; Device::resolve() does.
   // A queue pair that is reset and connected to the same peer again should start with PSNs far from the previous ones.
   // Otherwise packets of the previous connection that are still in flight are accepted as new ones. The peer then
   // acknowledges packets that were never sent, until the retries are exhausted (purpose of TimeWait, IBTA 12.9).
@@ -257,13 +272,13 @@ class QueuePair {
 
   // As ibv_post_send and ibv_post_recv: 0, or an errno with *bad at the first request not accepted; those before it
   // were accepted. Send opcodes: SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
-  // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD and ATOMIC_WRITE (of 8 aligned bytes), FLUSH, BIND_MW, LOCAL_INV; others:
-  // EOPNOTSUPP. Requests that the type does not have complete with IBV_WC_LOC_QP_OP_ERR: UC has no READ, atomics, FLUSH
-  // and SEND_WITH_INV; UD has only SENDs, RAW_PACKET only SEND. UD and RAW_PACKET: EINVAL for BIND_MW and LOCAL_INV.
-  // XRC_RECV has no send queue (EINVAL). XRC_SEND has the opcodes of RC except ATOMIC_WRITE and FLUSH;
-  // qp_type.xrc.remote_srqn specifies the peer's shared receive queue. Atomics of another length than 8 bytes, datagrams
-  // longer than a packet, and raw frames of less than 14 bytes or more than the port's MTU and 18 bytes, complete with
-  // IBV_WC_LOC_LEN_ERR.
+  // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD and ATOMIC_WRITE (of 8 aligned bytes), FLUSH (roci/flush.hpp), BIND_MW,
+  // LOCAL_INV; others: EOPNOTSUPP. Requests that the type does not have complete with IBV_WC_LOC_QP_OP_ERR: UC has no
+  // READ, atomics, FLUSH and SEND_WITH_INV; UD has only SENDs, RAW_PACKET only SEND. UD and RAW_PACKET: EINVAL for
+  // BIND_MW and LOCAL_INV. XRC_RECV has no send queue (EINVAL). XRC_SEND has the opcodes of RC except ATOMIC_WRITE and
+  // FLUSH; qp_type.xrc.remote_srqn specifies the peer's shared receive queue. Atomics of another length than 8 bytes,
+  // datagrams longer than a packet, and raw frames of less than 14 bytes or more than the port's MTU and 18 bytes,
+  // complete with IBV_WC_LOC_LEN_ERR.
   [[nodiscard]] int post_send(ibv_send_wr* list, ibv_send_wr** bad);
   [[nodiscard]] int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
   // As post_send, but posts the whole list or nothing (ibv_wr_complete).

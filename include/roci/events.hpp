@@ -1,5 +1,6 @@
 // Asynchronous events (IBTA 11.6.3), with the event types of ibv_get_async_event. An event identifies its object by
-// kind, number and the pointer given at creation, so it never refers to a destroyed object.
+// kind, number and the pointer given at creation. Destruction of an object removes its queued events; an event that was
+// fetched before may name an object that no longer exists.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -14,11 +14,12 @@ namespace roci {
 // memif client waits up to `connect_timeout` for its server, and every port as long for its link.
 //
 // DPDK starts once per process: a second device must have the same `eal` section, else EBUSY. In a program that has
-// started DPDK itself, its own settings apply. Any thread.
-Result<std::unique_ptr<Device>> open_device(const std::string& config_file);
+// started DPDK itself, its own settings apply. If DPDK rejects the start, later calls fail with the same error. Any
+// thread.
+[[nodiscard]] Result<std::unique_ptr<Device>> open_device(const std::string& config_file);
 
 // The same, from the text of a configuration file:
 //   open_device_from_text("device: {port: {device: net_null0}, addresses: [10.0.0.1/24]}")
-Result<std::unique_ptr<Device>> open_device_from_text(const std::string& config);
+[[nodiscard]] Result<std::unique_ptr<Device>> open_device_from_text(const std::string& config);
 
 }  // namespace roci

@@ -59,6 +59,6 @@ class SharedReceiveQueue {
 };
 
 // As ibv_destroy_srq: fails with EBUSY while queue pairs use the queue.
-Status destroy(std::unique_ptr<SharedReceiveQueue>& queue);
+[[nodiscard]] Status destroy(std::unique_ptr<SharedReceiveQueue>& queue);
 
 }  // namespace roci

@@ -42,6 +42,6 @@ class XrcDomain {
 };
 
 // As ibv_close_xrcd: fails with EBUSY while shared receive queues or targets use the domain.
-Status destroy(std::unique_ptr<XrcDomain>& domain);
+[[nodiscard]] Status destroy(std::unique_ptr<XrcDomain>& domain);
 
 }  // namespace roci

@@ -10,6 +10,10 @@ namespace roci {
 namespace {
 
 constexpr uint16_t kMinExternalMtu = 576;  // as in configuration files
+// A packet buffer has at most 65,535 bytes.
+constexpr uint16_t kMaxExternalMtu =
+    UINT16_MAX - RTE_PKTMBUF_HEADROOM - sizeof(EthernetHeader) - 2 * sizeof(VlanHeader);
+static_assert(kMaxExternalMtu == 65'385, "as documented in roci/port.hpp");
 
 // Whether a program cannot use the packet buffers of this library, because it contains a DPDK of its own: the portable
 // archive.
@@ -115,6 +119,9 @@ Result<std::unique_ptr<Port>> adapt_port(std::unique_ptr<ExternalPort> port, std
   if (mtu < kMinExternalMtu)
     return fail("port " + name + ": MTU " + std::to_string(mtu) + " is too small; at least " +
                 std::to_string(kMinExternalMtu) + " bytes");
+  if (mtu > kMaxExternalMtu)
+    return fail("port " + name + ": MTU " + std::to_string(mtu) + " is too large; at most " +
+                std::to_string(kMaxExternalMtu) + " bytes");
   return std::make_unique<AdaptedPort>(std::move(port), std::move(name), std::move(buffers));
 }
 

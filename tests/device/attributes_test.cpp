@@ -268,6 +268,35 @@ TEST(Bounds, queue_pair_without_memory_for_its_queues_is_rejected) {
   EXPECT_EQ(hosts.a.device->host().arena().taken(), before);
 }
 
+TEST(Bounds, queues_without_memory_are_rejected) {
+  TwoHosts hosts;
+  const auto cq = must(hosts.a.device->create_cq(16));
+  ibv_srq_init_attr init{};
+  init.attr = {.max_wr = 16, .max_sge = kMaxSge, .srq_limit = 0};
+  const auto srq = must(hosts.a.pd->create_srq(&init));
+  const std::string no_entries = "completion queue: no memory for 4194304 entries";
+  const std::string no_requests = "shared receive queue: no memory for 32768 requests";
+  const auto expect = [](const auto& result, const std::string& message) {
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, ENOMEM);
+    EXPECT_EQ(result.error().message, message);
+  };
+  {
+    const NoMoreAddresses limit;
+    expect(hosts.a.device->create_cq(kMaxCqEntries), no_entries);
+    expect(cq->resize(kMaxCqEntries), no_entries);
+    init.attr.max_wr = kMaxWorkRequests;
+    expect(hosts.a.pd->create_srq(&init), no_requests);
+    expect(srq->modify({.max_wr = kMaxWorkRequests, .max_sge = 0, .srq_limit = 0}, IBV_SRQ_MAX_WR),
+           no_requests);
+  }
+  // Nothing has changed, and with more addresses the calls succeed.
+  EXPECT_EQ(cq->entries(), 16U);
+  EXPECT_EQ(srq->query().max_wr, 16U);
+  EXPECT_TRUE(hosts.a.pd->create_srq(&init));
+  EXPECT_TRUE(cq->resize(32));
+}
+
 TEST(Bounds, queue_pairs_beyond_max_qp_are_rejected_until_one_is_destroyed) {
   TwoHosts hosts({.max_qp = 3});  // one exists already
   EXPECT_EQ(hosts.a.device->query_device().max_qp, 3);

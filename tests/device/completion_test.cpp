@@ -33,6 +33,17 @@ TEST(Completion, resize_keeps_completions_and_rejects_invalid_sizes) {
   for (uint64_t i = 0; i < 5; ++i) EXPECT_EQ(completions[i].wr_id, i);
 }
 
+TEST(Completion, destroyed_queue_pair_removes_its_completions) {
+  TwoHosts hosts;
+  hosts.connect();
+  for (uint64_t i = 0; i < 3; ++i)
+    ASSERT_EQ(hosts.a.post(IBV_WR_RDMA_WRITE, i, 0, 8, hosts.b.address(0), hosts.b.region->rkey()), 0);
+  hosts.run();
+  EXPECT_FALSE(hosts.a.cq->empty());
+  hosts.a.qp.reset();
+  EXPECT_TRUE(hosts.a.cq->empty());
+}
+
 TEST(Completion, channel_event_contains_the_queue_and_its_context) {
   LoneHost host;
   int mine = 0;

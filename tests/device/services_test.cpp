@@ -144,6 +144,16 @@ TEST_F(Services, address_handle_creation_rejects_invalid_addresses) {
   EXPECT_EQ(refused(address_of(gid_of("239.1.2.3"))), "");  // a multicast address
 }
 
+TEST_F(Services, address_handle_of_another_device_is_rejected) {
+  const auto qp = make_service(side(), IBV_QPT_UD);
+  open_datagrams(*qp);
+  const auto own = must(side().pd->create_address_handle(address_of(must(hosts_.b.device->query_gid(1)))));
+  const auto foreign =
+      must(hosts_.b.pd->create_address_handle(address_of(must(side().device->query_gid(1)))));
+  EXPECT_EQ(send(side(), *qp, {.length = 8, .to = own.get(), .remote_qp = 5}), 0);
+  EXPECT_EQ(send(side(), *qp, {.length = 8, .to = foreign.get(), .remote_qp = 5}), EINVAL);
+}
+
 TEST_F(Services, device_reports_limits_of_srqs_address_handles_and_groups) {
   const ibv_device_attr attr = side().device->query_device();
   EXPECT_EQ(attr.max_srq_wr, static_cast<int>(kMaxWorkRequests));

@@ -59,6 +59,44 @@ TEST(Eal, starts_once_and_again_only_with_the_same_settings) {
       0);
 }
 
+TEST(Eal, required_start_uses_the_settings_of_an_earlier_start) {
+  EXPECT_EQ(in_child([] {
+              if (!start_eal({.memory_mib = 64})) return 1;
+              if (!require_eal()) return 2;
+              return start_eal({.memory_mib = 64}) ? 0 : 3;
+            }),
+            0);
+  EXPECT_EQ(in_child([] {
+              if (!require_eal()) return 1;
+              return start_eal() ? 0 : 2;
+            }),
+            0);
+}
+
+TEST(Eal, start_is_possible_after_one_that_failed_before_dpdk) {
+  EXPECT_EQ(in_child([] {
+              if (start_eal({.hugepages = Hugepages::kRequire, .memory_mib = 1U << 20})) return 1;
+              if (start_eal({.memory_mib = 0})) return 2;
+              if (eal_is_running()) return 3;
+              return start_eal() && eal_is_running() ? 0 : 4;
+            }),
+            0);
+}
+
+TEST(Eal, start_after_a_failure_of_dpdk_returns_that_failure) {
+  EXPECT_EQ(in_child([] {
+              if (start_eal({.extra_args = {"--no-such-option"}})) return 1;
+              for (const Status& again : {start_eal(), require_eal()}) {
+                if (again) return 2;
+                if (again.error().message.find(
+                        "DPDK cannot be started again after it failed: DPDK did not start") != 0)
+                  return 3;
+              }
+              return eal_is_running() ? 4 : 0;
+            }),
+            0);
+}
+
 TEST(Eal, start_preserves_affinity_and_signal_handlers_and_leaves_no_files) {
   EXPECT_EQ(in_child([] {
               cpu_set_t before;

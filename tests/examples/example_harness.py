@@ -3,7 +3,10 @@
 import os
 import pathlib
 import random
+import resource
+import socket
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "apps"))
@@ -45,6 +48,17 @@ class ExampleTest(perf_harness.PerfTest):
         return [self.host(f"host{i}", f"net_memif{i},role=client,id={i},socket={socket}", f"10.0.0.{i + 1}",
                           more=f"  extensions: {{selective_repeat: true}}\n  idle: sleep\n{more if i == 0 else ''}")
                 for i in range(hosts)]
+
+    def exhaust_descriptors(self, process, connections=8):
+        """Limits the server to one more open file than it has, and opens more TCP connections than that."""
+        count = len(os.listdir(f"/proc/{process.pid}/fd"))
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (count + 1, count + 1))
+        sockets = []
+        for _ in range(connections):
+            sockets.append(socket.create_connection(("127.0.0.1", int(self.tcp_port))))
+            self.addCleanup(sockets[-1].close)
+        time.sleep(1.5)  # About 15 attempts to accept them.
+        return sockets
 
     def expect_line(self, process, part):
         """Expects that the next line of the process contains `part`; returns the line."""

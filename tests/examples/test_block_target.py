@@ -170,6 +170,22 @@ class BlockTarget(ExampleTest):
             silent.sendall(b"half")
         self.assertIsNone(target.poll())
 
+    def test_target_without_free_descriptors_serves_connected_initiators(self):
+        target_config, config, later = self.network(3, faults=False)
+        target = self.start_target(target_config)
+        long = self.exercise(config, 0, 2000)
+        self.expect_line(long, "seed")
+        sockets = self.exhaust_descriptors(target)
+        self.assertIsNone(target.poll())
+        self.assertIn("all data is correct", self.succeed(long))
+        for tcp in sockets:
+            tcp.close()
+        self.assertIn("all data is correct", self.succeed(self.exercise(later, 1000, 100)))
+        target.kill()
+        self.finish(target)
+        self.assertIn("cannot accept initiators: Too many open files; trying again", target.err)
+        self.assertLess(target.err.count("cannot accept"), 12, target.err)
+
     def test_rejects_invalid_options(self):
         for options in (["--blocks", "0"], ["--depth", "65"], ["--block", "1"], ["--port"], ["word"]):
             with self.subTest(options):

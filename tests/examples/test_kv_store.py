@@ -202,6 +202,23 @@ class KvStore(ExampleTest):
         self.expect_line(server, "before its hello message")
         self.assertEqual(client.ask("get key"), "value value")
 
+    def test_server_without_free_descriptors_serves_connected_clients(self):
+        server_config, config, later = self.network(3, faults=False)
+        server = self.start_server(server_config)
+        client = self.connect(config)
+        sockets = self.exhaust_descriptors(server)
+        self.assertIsNone(server.poll())
+        self.assertEqual(client.ask("put key value"), "ok")
+        self.assertEqual(client.ask("get key"), "value value")
+        for tcp in sockets:
+            tcp.close()
+        self.assertEqual(self.connect(later).ask("get key"), "value value")
+        server.kill()
+        self.finish(server)
+        # The server accepts in intervals, and reports only the first error of each series.
+        self.assertIn("cannot accept clients: Too many open files; trying again", server.err)
+        self.assertLess(server.err.count("cannot accept"), 12, server.err)
+
     def test_rejects_invalid_options(self):
         config = self.host("host", "net_null0", "10.0.0.1")
         for options, sentence in ((["--buckets", "3"], "power of two"), (["--clients", "0"], "1 to 1024 clients"),

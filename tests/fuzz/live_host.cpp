@@ -125,7 +125,7 @@ void LiveHost::make_device() {
   config.vlan = notified(Setup::kVlan) ? 5 : 0;
   config.congestion.tag = notified(Setup::kTag);
   config.congestion.cnm_port = notified(Setup::kCnmPort) ? kCnmPort : 0;
-  if (notified(Setup::kCnmKey)) config.congestion.cnm_key = kCnmKey;
+  if (notified(Setup::kCnmKey) && config.congestion.cnm_port != 0) config.congestion.cnm_key = kCnmKey;
   config.congestion.short_samples = notified(Setup::kShortSamples);
   if (notified(Setup::kPoint)) config.congestion.receive_point = {.qeq = 1, .weight = 2, .sample = 1000};
   if (kind_ == LiveKind::kControlled) configure_control(config);

@@ -63,6 +63,7 @@ API_FOR_MODULE = {
     "roci/congestion_report.hpp": {"engine"},
     "roci/progress.hpp": {"port", "engine"},
     "roci/events.hpp": {"transport", "engine"},
+    "roci/flush.hpp": {"memory"},
     "roci/cc.h": {"congestion", "engine", "device", "cc", "examples"},
 }
 

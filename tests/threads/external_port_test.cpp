@@ -1,15 +1,23 @@
 // Ports that a program implements (roci/port.hpp), used as a program does: devices in real time, with helper threads.
 #include <rte_mbuf.h>
+#include <rte_mempool.h>
 
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "base/os/waiting.hpp"
+#include "port/dpdk/eal.hpp"
 #include "roci/open.hpp"
 #include "threads/real_hosts.hpp"
 
@@ -182,10 +190,147 @@ TEST_F(ExternalPorts, prefix_that_is_taken_or_invalid_is_rejected) {
   EXPECT_EQ(none.error().message, "port taken0: its factory has returned no port");
 }
 
-TEST_F(ExternalPorts, too_small_mtu_or_missing_port_is_rejected) {
+TEST_F(ExternalPorts, unsupported_mtu_or_missing_port_is_rejected) {
   EXPECT_EQ(Device::create(end(1, 500), {}).error().message,
             "port roci0: MTU 500 is too small; at least 576 bytes");
+  for (const uint16_t mtu : {uint16_t{65386}, uint16_t{65514}, uint16_t{65535}}) {
+    const auto device = Device::create(end(1, mtu), {});
+    ASSERT_FALSE(device) << mtu;
+    EXPECT_EQ(device.error().message,
+              "port roci0: MTU " + std::to_string(mtu) + " is too large; at most 65385 bytes");
+  }
+  DeviceConfig config;
+  config.tx_buffers = 128;
+  EXPECT_TRUE(Device::create(end(1, 65385), config));
   EXPECT_EQ(Device::create(nullptr, {}).error().message, "device roci0: a port is required");
+}
+
+TEST_F(ExternalPorts, control_cores_are_rejected_if_the_program_polls) {
+  DeviceConfig config;
+  config.progress = Progress::kExternal;
+  config.congestion_control.cores = 1;
+  const auto device = Device::create(end(1), config);
+  ASSERT_FALSE(device);
+  EXPECT_EQ(device.error().message,
+            "device roci0: congestion control: 1 cores are not possible with Progress::kExternal; only 0 is "
+            "allowed");
+  EXPECT_EQ(device.error().code, EOPNOTSUPP);
+}
+
+TEST_F(ExternalPorts, values_that_configuration_files_reject_are_rejected) {
+  const auto expect = [&](const std::string& message, const auto& change) {
+    DeviceConfig config;
+    change(config);
+    const auto device = Device::create(end(1), config);
+    ASSERT_FALSE(device) << message;
+    EXPECT_EQ(device.error().message, "device roci0: " + message);
+  };
+  for (const uint32_t packets : {0U, 1025U}) {
+    expect(std::to_string(packets) + " packets per acknowledgment; 1 to 1024 are allowed",
+           [&](DeviceConfig& config) { config.packets_per_ack = packets; });
+  }
+  const std::string unpinned = "cpu and cpus require Progress::kDedicated; other threads are not pinned";
+  expect(unpinned, [](DeviceConfig& config) { config.cpu = 0; });
+  expect(unpinned, [](DeviceConfig& config) { config.cpus = {0}; });
+  expect("cpu and cpus cannot be combined", [](DeviceConfig& config) {
+    config.progress = Progress::kDedicated;
+    config.cpu = 0;
+    config.cpus = {0};
+  });
+  expect("congestion notification: a key of CNMs (cnm_key) requires their UDP port (cnm_port)",
+         [](DeviceConfig& config) { config.congestion.cnm_key.emplace(); });
+  expect("a takeover of -1 ns is negative; 0 and more is allowed",
+         [](DeviceConfig& config) { config.takeover = std::chrono::nanoseconds{-1}; });
+}
+
+// A port that keeps the transmitted frames until its destructor.
+class KeepingPort final : public ExternalPort {
+ public:
+  explicit KeepingPort(std::string& pool) : pool_(pool) {}
+  ~KeepingPort() override {
+    for (rte_mbuf* frame : kept_) rte_pktmbuf_free(frame);
+  }
+  uint16_t receive(rte_mbuf** /*frames*/, uint16_t /*count*/) override { return 0; }
+  uint16_t transmit(rte_mbuf** frames, uint16_t count) override {
+    if (count > 0) pool_ = frames[0]->pool->name;
+    kept_.insert(kept_.end(), frames, frames + count);
+    return count;
+  }
+  [[nodiscard]] Capabilities capabilities() const override { return {}; }
+  [[nodiscard]] std::array<uint8_t, 6> mac() const override { return {2, 0, 0, 0, 0, 1}; }
+
+ private:
+  std::string& pool_;
+  std::vector<rte_mbuf*> kept_;
+};
+
+TEST_F(ExternalPorts, frames_that_a_port_keeps_until_its_destructor_do_not_leak_the_pool) {
+  std::string pool;
+  DeviceConfig config;
+  config.addresses = {"10.0.0.1/24"};
+  config.progress = Progress::kExternal;
+  auto device = must(Device::create(std::make_unique<KeepingPort>(pool), config));
+  ibv_gid peer = must(device->query_gid(1));
+  peer.raw[15] = 2;
+  EXPECT_EQ(device->resolve(peer, 0s).error().code, EAGAIN);
+  for (Nanos now{0}; now < 1ms; now += 100us) device->poller().poll(now);
+  ASSERT_NE(pool, "");  // an ARP request
+  EXPECT_NE(rte_mempool_lookup(pool.c_str()), nullptr);
+  device.reset();
+  EXPECT_EQ(rte_mempool_lookup(pool.c_str()), nullptr);
+}
+
+TEST_F(ExternalPorts, helper_thread_sleeps_if_it_never_takes_over) {
+  for (const IdlePolicy idle : {IdlePolicy::kYield, IdlePolicy::kSleep}) {
+    DeviceConfig config;
+    config.takeover = std::chrono::nanoseconds::max();
+    config.idle = idle;
+    const auto device = must(Device::create(end(1), config));
+    const auto processor_time = [] {
+      timespec time{};
+      clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+      return std::chrono::seconds{time.tv_sec} + Nanos{time.tv_nsec};
+    };
+    const auto before = processor_time();
+    std::this_thread::sleep_for(300ms);
+    EXPECT_LT(processor_time() - before, 20ms);
+  }
+}
+
+// In a new process, because DPDK starts only once.
+TEST(ExternalPortsWithoutDpdk, device_uses_dpdk_that_was_started_with_other_settings) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // executes the program again
+  EXPECT_EXIT(
+      {
+        std::string pool;
+        if (!start_eal({.memory_mib = 256})) std::exit(1);
+        std::exit(Device::create(std::make_unique<KeepingPort>(pool), {}) ? 0 : 2);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST_F(ExternalPorts, unreachable_peer_is_reported_when_the_time_is_over) {
+  DeviceConfig config;
+  config.addresses = {"10.0.0.1/24", "fd00::1/64"};
+  const auto device = must(Device::create(end(1), config));
+  const auto resolve = [&](const char* address, Nanos timeout) {
+    ibv_gid gid{};
+    const IpAddress ip = must(IpAddress::parse(address));
+    std::copy(ip.bytes.begin(), ip.bytes.end(), gid.raw);
+    const Status status = device->resolve(gid, timeout);
+    return status ? Error{"", 0} : status.error();
+  };
+  const Error no_route = resolve("10.1.0.2", 10s);
+  EXPECT_EQ(no_route.code, ENETUNREACH);
+  EXPECT_EQ(no_route.message,
+            "device roci0: no route to 10.1.0.2; its addresses are 10.0.0.1/24, fd00::1/64, and no gateway "
+            "leads to 10.1.0.2");
+  EXPECT_EQ(resolve("10.0.0.2", 10ms).code, ETIMEDOUT);
+  const Nanos begin = monotonic_now();
+  const Error failed = resolve("10.0.0.2", 4s);
+  EXPECT_EQ(failed.code, EHOSTUNREACH);
+  EXPECT_EQ(failed.message, "device roci0: 10.0.0.2 does not answer (no ARP or ND reply)");
+  EXPECT_GE(monotonic_now() - begin, 4s);
 }
 
 }  // namespace

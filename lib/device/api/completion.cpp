@@ -1,5 +1,6 @@
 // Completion queues and channels of the C++ API.
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "device/host/host.hpp"
@@ -15,16 +16,25 @@ Status check_entries(int entries) {
               std::to_string(kMaxCqEntries) + " are allowed");
 }
 
+auto no_memory_for(int entries) {
+  return fail("completion queue: no memory for " + std::to_string(entries) + " entries", ENOMEM);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CompletionQueue>> Device::create_cq(int entries, void* context,
                                                            CompletionChannel* channel, TimeStamps stamps) {
   ROCI_TRY(check_entries(entries));
   const EventObject object{EventSource::kCompletionQueue, host_->next_cq.fetch_add(1), context};
-  auto ring = std::make_shared<CompletionRing>(
-      static_cast<uint32_t>(entries), 0, object, channel != nullptr ? channel->queue_ : nullptr,
-      host_->workers() == 1 ? CompletionRing::Producers::kOne : CompletionRing::Producers::kMany);
-  if (stamps == TimeStamps::kMonotonic) ring->keep_times();
+  std::shared_ptr<CompletionRing> ring;
+  try {
+    ring = std::make_shared<CompletionRing>(
+        static_cast<uint32_t>(entries), 0, object, channel != nullptr ? channel->queue_ : nullptr,
+        host_->workers() == 1 ? CompletionRing::Producers::kOne : CompletionRing::Producers::kMany);
+    if (stamps == TimeStamps::kMonotonic) ring->keep_times();
+  } catch (const std::bad_alloc&) {
+    return no_memory_for(entries);
+  }
   if (const Status counted = host_->take(LimitedObject::kCompletionQueue); !counted)
     return fail(counted.error());
   host_->events().assign(EventSource::kCompletionQueue, object.number, events_);
@@ -71,8 +81,14 @@ int CompletionQueue::poll(int count, ibv_wc* out, uint64_t* stamps) {
 
 Status CompletionQueue::resize(int entries) {
   ROCI_TRY(check_entries(entries));
+  CompletionRing::Space space;
+  try {
+    space = ring_->make_space(static_cast<uint32_t>(entries));
+  } catch (const std::bad_alloc&) {
+    return no_memory_for(entries);
+  }
   const std::scoped_lock guard(host_->all_workers());
-  if (ring_->resize(static_cast<uint32_t>(entries))) return {};
+  if (ring_->resize(static_cast<uint32_t>(entries), space)) return {};
   return fail("completion queue: more than " + std::to_string(entries) +
               " completions are queued; poll them before reducing the size");
 }

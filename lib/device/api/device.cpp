@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <climits>
 #include <cstring>
@@ -38,6 +39,9 @@ LinkSpeed link_speed(BitsPerSec rate) {
 
 constexpr uint8_t kPhysDisabled = 3, kPhysLinkUp = 5;  // IBTA 14.2.5.6, PortPhysicalState
 
+// Unique in the process, so that a queue pair rejects address handles of other devices too.
+std::atomic<uint32_t> next_pd{1};
+
 }  // namespace
 
 Device::Device(std::shared_ptr<Host> host, std::shared_ptr<EventQueue> events)
@@ -61,7 +65,13 @@ Result<std::unique_ptr<Device>> create_device(std::unique_ptr<Port> port, const 
 Result<std::unique_ptr<Device>> Device::create(std::unique_ptr<ExternalPort> port,
                                                const DeviceConfig& config) {
   if (port == nullptr) return fail("device " + config.name + ": a port is required");
-  ROCI_TRY(start_eal());
+  // Device::poller() polls the workers only, so nothing would poll the control cores.
+  if (config.progress == Progress::kExternal && config.congestion_control.cores > 0)
+    return fail("device " + config.name +
+                    ": congestion control: " + std::to_string(config.congestion_control.cores) +
+                    " cores are not possible with Progress::kExternal; only 0 is allowed",
+                EOPNOTSUPP);
+  ROCI_TRY(require_eal());
   auto adapted = adapt_port(std::move(port), config.name);
   if (!adapted) return fail(adapted.error());
   return create_device(std::move(*adapted), config);
@@ -158,7 +168,7 @@ int Device::gid_count() const { return static_cast<int>(host_->gids().size()); }
 Result<std::unique_ptr<ProtectionDomain>> Device::allocate_pd() {
   if (const Status counted = host_->take(LimitedObject::kProtectionDomain); !counted)
     return fail(counted.error());
-  return std::unique_ptr<ProtectionDomain>(new ProtectionDomain(host_, events_, host_->next_pd.fetch_add(1)));
+  return std::unique_ptr<ProtectionDomain>(new ProtectionDomain(host_, events_, next_pd.fetch_add(1)));
 }
 
 Status Device::resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout) {

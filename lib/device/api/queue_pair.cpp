@@ -65,7 +65,7 @@ void take_settings(QueuePairConfig& config, Host& host) {
   }
   config.window_bytes = of.window_bytes;
   config.reactive_window = host.profiles().reactive_window();
-  config.packets_per_ack = static_cast<uint16_t>(std::clamp(of.packets_per_ack, 1U, 1024U));
+  config.packets_per_ack = static_cast<uint16_t>(of.packets_per_ack);
 }
 
 Result<uint32_t> read_path_mtu(const Host& host, ibv_mtu code, bool ipv6, ibv_qp_type type) {

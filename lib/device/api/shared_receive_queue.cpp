@@ -1,4 +1,5 @@
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "device/host/host.hpp"
@@ -24,9 +25,14 @@ Result<std::unique_ptr<SharedReceiveQueue>> ProtectionDomain::create_srq(ibv_srq
                 " is too large; at most " + std::to_string(kMaxSge) + " is allowed");
   }
   init->attr.max_sge = std::max(1U, init->attr.max_sge);
-  auto ring = std::make_shared<SharedReceiveRing>(
-      init->attr.max_wr, init->attr.max_sge, PdNumber{number_},
-      EventObject{EventSource::kSharedReceiveQueue, host_->next_srq.fetch_add(1), init->srq_context});
+  std::shared_ptr<SharedReceiveRing> ring;
+  try {
+    ring = std::make_shared<SharedReceiveRing>(
+        init->attr.max_wr, init->attr.max_sge, PdNumber{number_},
+        EventObject{EventSource::kSharedReceiveQueue, host_->next_srq.fetch_add(1), init->srq_context});
+  } catch (const std::bad_alloc&) {
+    return SharedReceiveRing::no_memory_for(init->attr.max_wr);
+  }
   if (const Status counted = host_->take(LimitedObject::kSharedReceiveQueue); !counted)
     return fail(counted.error());
   host_->events().assign(EventSource::kSharedReceiveQueue, ring->object().number, events_);

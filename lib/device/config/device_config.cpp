@@ -287,7 +287,8 @@ Status read_host_keys(ConfigNode& node, DeviceConfig& device) {
   ROCI_TRY(read_congestion(node, device));
   ROCI_TRY(read_congestion_control(node, device.congestion_control));
   ROCI_TRY(node.optional("tx_buffers", device.tx_buffers, integer_in<uint32_t>(256, 1U << 20)));
-  ROCI_TRY(node.optional("packets_per_ack", device.packets_per_ack, integer_in<uint32_t>(1, 1024)));
+  ROCI_TRY(
+      node.optional("packets_per_ack", device.packets_per_ack, integer_in<uint32_t>(1, kMaxPacketsPerAck)));
   ROCI_TRY(node.optional("packets_per_turn", device.packets_per_turn,
                          integer_in<uint32_t>(0, kMaxPacketsPerTurn)));
   ROCI_TRY(node.optional("check_before_placing", device.check_before_placing));

@@ -71,14 +71,26 @@ Result<NeighborConfig> read_addresses(const Port& port, const DeviceConfig& conf
   return neighbors;
 }
 
-uint16_t frame_bytes_of(uint16_t mtu) {
-  return static_cast<uint16_t>(mtu + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader));
+uint32_t frame_bytes_of(uint16_t mtu) {
+  return mtu + static_cast<uint32_t>(sizeof(EthernetHeader) + 2 * sizeof(VlanHeader));
+}
+
+Status check_acknowledgments(const DeviceConfig& config) {
+  if (config.packets_per_ack >= 1 && config.packets_per_ack <= kMaxPacketsPerAck) return {};
+  return fail("device " + config.name + ": " + std::to_string(config.packets_per_ack) +
+              " packets per acknowledgment; 1 to " + std::to_string(kMaxPacketsPerAck) + " are allowed");
 }
 
 Status check_turns(const DeviceConfig& config) {
   if (config.packets_per_turn <= kMaxPacketsPerTurn) return {};
   return fail("device " + config.name + ": " + std::to_string(config.packets_per_turn) +
               " packets per turn; 0 to " + std::to_string(kMaxPacketsPerTurn) + " are allowed");
+}
+
+Status check_takeover(const DeviceConfig& config) {
+  if (config.takeover >= Nanos{0}) return {};
+  return fail("device " + config.name + ": a takeover of " + std::to_string(config.takeover.count()) +
+              " ns is negative; 0 and more is allowed");
 }
 
 Status check_tables(const DeviceConfig& config) {
@@ -145,6 +157,8 @@ Status check_congestion(const DeviceConfig& config) {
       (congestion.cnm_port != 0 && congestion.cnm_port == config.telemetry.udp_port))
     return fail(where + "the UDP port of CNMs, " + std::to_string(congestion.cnm_port) +
                 ", is used by RoCEv2 or telemetry");
+  if (congestion.cnm_key && congestion.cnm_port == 0)
+    return fail(where + "a key of CNMs (cnm_key) requires their UDP port (cnm_port)");
   if (congestion.cnm_key && (congestion.cnm_rate == 0 || congestion.cnm_rate > kMaxSignedCnms))
     return fail(where + "the rate of signed CNMs is limited to " + std::to_string(kMaxSignedCnms) +
                 " per second");
@@ -180,6 +194,13 @@ Status check_workers(const DeviceConfig& config) {
     return fail("device " + config.name + ": " + std::to_string(config.workers) + " workers; 1 to " +
                 std::to_string(kMaxWorkers) + " are allowed");
   }
+  const bool pins = config.cpu >= 0 || !config.cpus.empty();
+  if (pins && config.progress != Progress::kDedicated) {
+    return fail("device " + config.name +
+                ": cpu and cpus require Progress::kDedicated; other threads are not pinned");
+  }
+  if (config.cpu >= 0 && !config.cpus.empty())
+    return fail("device " + config.name + ": cpu and cpus cannot be combined");
   if (!config.cpus.empty() && config.cpus.size() != config.workers) {
     return fail("device " + config.name + ": cpus lists " + std::to_string(config.cpus.size()) +
                 " CPUs for " + std::to_string(config.workers) + " workers; one CPU per worker is required");
@@ -192,13 +213,13 @@ Status check_workers(const DeviceConfig& config) {
 Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids,
            std::shared_ptr<MbufPool> tx_pool)
     : config_(completed(std::move(config))),
+      tx_pool_(std::move(tx_pool)),
       port_(std::move(port)),
       placement_(port_->placement()),
       gids_(std::move(gids)),
       ids_(config_.seed),
       memory_(ids_, config_.max_mr),
       objects_({config_.max_pd, config_.max_cq, config_.max_srq, config_.max_ah}),
-      tx_pool_(std::move(tx_pool)),
       hand_over_(config_.workers, std::max<uint32_t>(port_->queues(), 1)),
       flows_(config_.workers),
       flow_control_(config_.flow_control, port_->capabilities().link_rate, port_->mac()),
@@ -221,6 +242,8 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
   ROCI_TRY(check_congestion(config));
   ROCI_TRY(check_tables(config));
   ROCI_TRY(check_turns(config));
+  ROCI_TRY(check_acknowledgments(config));
+  ROCI_TRY(check_takeover(config));
   if (config.guard_memory) {
     if (const Status guarded = install_memory_guard(); !guarded)
       log().info("device {}: {}; access to registered memory that was unmapped terminates the process",
@@ -460,20 +483,26 @@ uint32_t Host::largest_path_mtu(bool ipv6, ibv_qp_type type) const {
   return roci::largest_path_mtu(port_mtu(), overhead + (is_xrc(type) ? uint32_t{sizeof(XrcEth)} : 0));
 }
 
-// Whether all workers have resolved the peer's MAC address; an error when resolution has failed.
-Result<bool> Host::resolve_once(const Gid& peer) {
-  bool all = true;
+// The result of the worker that is furthest from a resolved address. ENETUNREACH: no request can be sent.
+Result<Resolution> Host::resolve_once(const Gid& peer) {
+  auto all = Resolution::kResolved;
   for (const auto& worker : workers_) {
     const std::scoped_lock guard(worker->token());
-    const Resolution result = worker->neighbors().resolve(peer, time_of_call()).result;
-    if (result == Resolution::kFailed) {
-      return fail(
-          "device " + config_.name + ": " + peer.to_string() + " does not answer (no ARP or ND reply)",
-          EHOSTUNREACH);
-    }
-    all = all && result == Resolution::kResolved;
+    Neighbors& neighbors = worker->neighbors();
+    const Resolution result = neighbors.resolve(peer, time_of_call()).result;
+    if (result == Resolution::kFailed && !neighbors.has_route(peer)) return no_route(peer);
+    all = std::max(all, result);
   }
   return all;
+}
+
+tl::unexpected<Error> Host::no_route(const Gid& peer) const {
+  std::string addresses;
+  for (const std::string& address : config_.addresses) addresses += (addresses.empty() ? "" : ", ") + address;
+  return fail("device " + config_.name + ": no route to " + peer.to_string() + "; its addresses are " +
+                  (addresses.empty() ? "link-local only" : addresses) + ", and no gateway leads to " +
+                  peer.to_string(),
+              ENETUNREACH);
 }
 
 std::shared_ptr<const PeerRecord> Host::request_peer(const RocePath& path) {
@@ -487,19 +516,22 @@ Nanos Host::time_of_call() const {
 }
 
 Status Host::resolve(const Gid& peer, Nanos timeout) {
+  const auto unanswered = [&](int code) {
+    return fail("device " + config_.name + ": " + peer.to_string() + " does not answer (no ARP or ND reply)",
+                code);
+  };
   const Nanos begin = monotonic_now();
   for (;;) {
-    const Result<bool> known = resolve_once(peer);
-    if (!known) return fail(known.error());
-    if (*known) return {};
+    const Result<Resolution> result = resolve_once(peer);
+    if (!result) return fail(result.error());
+    if (*result == Resolution::kResolved) return {};
+    const bool failed = *result == Resolution::kFailed;
     if (config_.progress == Progress::kExternal) {
+      if (failed) return unanswered(EHOSTUNREACH);
       return fail("device " + config_.name + ": " + peer.to_string() + " is not resolved yet", EAGAIN);
     }
-    if (monotonic_now() - begin >= timeout) {
-      return fail(
-          "device " + config_.name + ": " + peer.to_string() + " does not answer (no ARP or ND reply)",
-          ETIMEDOUT);
-    }
+    // A failed entry is requested again after its hold time.
+    if (monotonic_now() - begin >= timeout) return unanswered(failed ? EHOSTUNREACH : ETIMEDOUT);
     if (application_drives()) drive();
     std::this_thread::sleep_for(std::chrono::microseconds{20});
   }

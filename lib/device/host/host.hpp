@@ -159,7 +159,6 @@ class alignas(64) Host final : public Poller {
   // Starts the capability exchange with the peer, unless its result is known. Acquires the first worker's token.
   std::shared_ptr<const PeerRecord> request_peer(const RocePath& path);
 
-  std::atomic<uint32_t> next_pd{1};
   std::atomic<uint32_t> next_cq{1};
   std::atomic<uint32_t> next_srq{1};
 
@@ -189,10 +188,13 @@ class alignas(64) Host final : public Poller {
   Status start_control_cores();
   Status start_progress();
   [[nodiscard]] uint32_t least_loaded() const;
-  Result<bool> resolve_once(const Gid& peer);
+  Result<Resolution> resolve_once(const Gid& peer);
+  [[nodiscard]] tl::unexpected<Error> no_route(const Gid& peer) const;
 
   DeviceConfig config_;
   SparseArena arena_;
+  std::shared_ptr<MbufPool>
+      tx_pool_;  // outlives the port, which may hold transmitted frames until its destructor
   std::unique_ptr<Port> port_;
   Placement* const placement_;  // of the port; null: not supported
   std::vector<Gid> gids_;
@@ -200,7 +202,6 @@ class alignas(64) Host final : public Poller {
   MemoryTable memory_;
   ObjectLimits objects_;
   std::unique_ptr<EventRouter> events_;
-  std::shared_ptr<MbufPool> tx_pool_;
   Handoff hand_over_;
   FlowCounts flows_;
   FlowControl flow_control_;

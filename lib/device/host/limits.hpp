@@ -19,6 +19,7 @@ inline constexpr uint32_t kMaxControlCores = 16;
 inline constexpr Nanos kMaxBurst{100'000};  // of congestion control: how early packets may be sent
 inline constexpr uint32_t kMaxReceiveFrames = 1U << 20;  // that may wait before CNMs are sent
 inline constexpr uint32_t kMaxPacketsPerTurn = 64;
+inline constexpr uint32_t kMaxPacketsPerAck = 1024;
 inline constexpr uint32_t kMaxReads = 128;  // outstanding READs and atomics per queue pair and direction
 
 }  // namespace roci

@@ -18,6 +18,7 @@ namespace roci {
 namespace {
 
 constexpr Nanos kMaxWait{1'000'000};  // between two polls of a host without work
+constexpr Nanos kMaxSleep = 1s;       // the end of a longer one, up to Nanos::max(), would overflow
 constexpr unsigned kChecks = 16;      // polls without work after which the interval grows
 constexpr Nanos kShortestLinger{2'000};
 constexpr Nanos kMaxLinger{50'000};
@@ -65,7 +66,7 @@ void PollingHelper::poll_for_application() {
   Nanos wait = takeover;
   EmptyPolls empty_polls;
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, wait, [this] { return stop_; })) {
+  while (!wake_.wait_for(lock, std::min(wait, kMaxSleep), [this] { return stop_; })) {
     // A host without work is polled at growing intervals.
     if (is_silent()) {
       lock.unlock();
@@ -97,7 +98,7 @@ void PollingHelper::sleep_briefly() {
   Nanos wait = takeover;
   unsigned in_vain = 0;
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, wait, [this] { return stop_; })) {
+  while (!wake_.wait_for(lock, std::min(wait, kMaxSleep), [this] { return stop_; })) {
     bool worked = false;
     if (is_silent()) {
       lock.unlock();

@@ -34,6 +34,7 @@ namespace {
 
 thread_local std::string first_error;
 std::atomic<bool> running{false};
+bool rte_eal_init_called = false;  // protected by the mutex of the start
 std::atomic<bool> shares_buffers{false};
 
 // Write function of DPDK's log stream.
@@ -215,8 +216,6 @@ Status initialize(const EalConfig& config) {
   if (pthread_getaffinity_np(pthread_self(), sizeof cpus, &cpus) != 0 || CPU_COUNT(&cpus) == 0) {
     return fail("DPDK did not start: the calling thread's CPU affinity cannot be read", errno);
   }
-  take_over_log();
-  first_error.clear();
   const Result<bool> hugepages = choose_hugepages(config);
   if (!hugepages) return fail(hugepages.error());
   const std::string prefix = unique_prefix();
@@ -236,7 +235,10 @@ Status initialize(const EalConfig& config) {
   // Registered before DPDK's exit handler, because exit handlers run in reverse order.
   if (telemetry && std::atexit(after_removal_of_sockets) != 0)
     log().info("DPDK's runtime folder will not be removed at exit: atexit() failed");
+  take_over_log();
+  first_error.clear();
   rte_errno = 0;
+  rte_eal_init_called = true;
   const auto [result, code] = [&] {
     const QuietSignals quiet;  // DPDK's threads inherit the blocked signals
     const int status = rte_eal_init(static_cast<int>(argv.size()), argv_copy.data());
@@ -259,29 +261,52 @@ Status initialize(const EalConfig& config) {
   return {};
 }
 
+// Start of DPDK in this process.
+struct EalStart {
+  std::mutex mutex;
+  std::optional<EalConfig> config;  // of the start that called rte_eal_init()
+  Status outcome;                   // of that start
+};
+EalStart& eal_start() {
+  static EalStart instance;
+  return instance;
+}
+
+// The caller holds the mutex. rte_eal_init() may be called once; a start that has failed before it may be repeated.
+Status start_first(EalStart& start, const EalConfig& config) {
+  Status outcome = initialize(config);
+  if (!outcome && !rte_eal_init_called) return outcome;
+  start.config = config;
+  if (!outcome) {
+    start.outcome = fail(outcome.error().within("DPDK cannot be started again after it failed"));
+    return outcome;
+  }
+  shares_buffers = config.share_buffers;
+  allow_buffer_memory(uint64_t{config.memory_mib} << 20);
+  running = true;
+  return {};
+}
+
 }  // namespace
 
 Status start_eal(const EalConfig& config) {
-  static std::mutex mutex;
-  static std::optional<EalConfig> started;
-  static Status outcome;
-  const std::lock_guard lock(mutex);
-  if (!started) {
-    outcome = initialize(config);
-    started = config;
-    shares_buffers = config.share_buffers;
-    allow_buffer_memory(uint64_t{config.memory_mib} << 20);
-    running = outcome.has_value();
-    return outcome;
-  }
-  if (*started != config) {
+  EalStart& start = eal_start();
+  const std::lock_guard lock(start.mutex);
+  if (!start.config) return start_first(start, config);
+  if (start.outcome && *start.config != config) {
     return fail("DPDK is already initialized in this process with other settings (memory " +
-                    std::to_string(started->memory_mib) + " MiB, hugepages " +
-                    std::string(hugepages_name(started->hugepages)) + ", PCI " +
-                    (started->pci ? "on" : "off") + "); use the same settings",
+                    std::to_string(start.config->memory_mib) + " MiB, hugepages " +
+                    std::string(hugepages_name(start.config->hugepages)) + ", PCI " +
+                    (start.config->pci ? "on" : "off") + "); use the same settings",
                 EBUSY);
   }
-  return outcome;
+  return start.outcome;
+}
+
+Status require_eal() {
+  EalStart& start = eal_start();
+  const std::lock_guard lock(start.mutex);
+  return start.config ? start.outcome : start_first(start, {});
 }
 
 bool uses_dpdk_memory() { return rte_eal_has_hugepages() != 0 || shares_buffers.load(); }

@@ -40,10 +40,13 @@ bool uses_dpdk_memory();
 bool eal_is_running();
 
 // Starts the environment abstraction layer, once per process. Later calls succeed with the same config and fail with
-// another one. If the process has called rte_eal_init() itself, that configuration stays in use. Thread-safe. The
-// calling thread becomes lcore 0 and keeps its affinity; other threads that use mbufs often should call
-// rte_thread_register(). DPDK's messages go to Rocinante's log.
+// another one. After a failure the start may be repeated, with any config, unless rte_eal_init() was called. If the
+// process has called rte_eal_init() itself, that configuration stays in use. Thread-safe. The calling thread becomes
+// lcore 0 and keeps its affinity; other threads that use mbufs often should call rte_thread_register(). DPDK's
+// messages go to Rocinante's log.
 Status start_eal(const EalConfig& config = {});
+// The same, with the defaults if the layer has not been started yet, else with the config of its start. Thread-safe.
+Status require_eal();
 
 // The first message of error level that DPDK logged on this thread since clear_dpdk_error(), or empty. The first is the
 // closest to the cause: drivers log before the layers above them do. For error messages.

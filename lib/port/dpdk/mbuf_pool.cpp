@@ -59,7 +59,7 @@ rte_mempool* create_beside_dpdk(const char* name, uint32_t count, uint32_t cache
 }  // namespace
 
 Result<std::shared_ptr<MbufPool>> MbufPool::create(const std::string& name, uint32_t count,
-                                                   uint16_t data_room) {
+                                                   uint32_t data_room) {
   static std::atomic<uint32_t> serial{0};
   constexpr size_t kNameLength = 12;  // plus the serial number it fits into RTE_MEMPOOL_NAMESIZE
   constexpr uint32_t kMaxDataRoom = UINT16_MAX - RTE_PKTMBUF_HEADROOM;

@@ -17,7 +17,7 @@ class MbufPool {
   // `count` buffers, each with `data_room` bytes for a frame after the usual
   // headroom. `name` is for DPDK's tools and need not be unique.
   static Result<std::shared_ptr<MbufPool>> create(const std::string& name, uint32_t count,
-                                                  uint16_t data_room);
+                                                  uint32_t data_room);
   ~MbufPool();
   MbufPool(const MbufPool&) = delete;
   MbufPool& operator=(const MbufPool&) = delete;

@@ -110,6 +110,10 @@ class Neighbors {
   // Returns the neighbor for `destination`: the destination itself, the gateway, or for multicast and broadcast an
   // entry with the group's MAC address. Sends solicitations if needed. `requester`: below config.requesters.
   Lookup resolve(const IpAddress& destination, Nanos now, uint16_t requester = Neighbor::kNoRequester);
+  // Whether `destination` is a group, in a subnet of this host, or behind a gateway.
+  [[nodiscard]] bool has_route(const IpAddress& destination) const {
+    return group_mac(destination) || next_hop(destination);
+  }
   // Returns the MAC address of the next hop to `destination`, if the table has it. Neither adds an entry nor solicits for an
   // unknown one, so it is safe for destinations that an unauthenticated sender chooses.
   std::optional<MacAddress> known_mac(const IpAddress& destination, Nanos now);

@@ -102,9 +102,13 @@ int CompletionRing::poll(int count, ibv_wc* out, uint64_t* times) {
   return static_cast<int>(take);
 }
 
-bool CompletionRing::resize(uint32_t capacity) {
-  std::vector<ibv_wc> larger(std::bit_ceil(capacity));
-  std::vector<uint64_t> times(times_.empty() ? 0 : larger.size());
+CompletionRing::Space CompletionRing::make_space(uint32_t capacity) const {
+  const size_t size = std::bit_ceil(capacity);
+  return {std::vector<ibv_wc>(size), std::vector<uint64_t>(keeps_times_ ? size : 0)};
+}
+
+bool CompletionRing::resize(uint32_t capacity, Space& space) {
+  auto& [larger, times] = space;
   const std::scoped_lock guard(producers_, consumers_);
   const uint32_t head = head_.load(std::memory_order_relaxed);
   const uint32_t tail = tail_.load(std::memory_order_relaxed);

@@ -59,7 +59,10 @@ class CompletionRing {
   [[nodiscard]] const EventObject& object() const { return member_.object; }
 
   // Enables time stamps of completions. Must be called before the first completion.
-  void keep_times() { times_.resize(entries_.size()); }
+  void keep_times() {
+    times_.resize(entries_.size());
+    keeps_times_ = true;
+  }
 
   // Producer. False when the ring is full: the completion is lost and the queue stays in error (IBTA 11.6.3.1). With
   // one producer and a batch, the completion is published with the batch; otherwise at once.
@@ -75,9 +78,15 @@ class CompletionRing {
   [[nodiscard]] bool empty() const {
     return head_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_seq_cst);
   }
-  // Any thread; with one producer, the caller holds its token. False, without effect, when more than `capacity`
-  // completions wait.
-  bool resize(uint32_t capacity);
+  // Memory for resize(). Allocated without locks and tokens, because its pages are set to zero; freed without them too.
+  struct Space {
+    std::vector<ibv_wc> entries;
+    std::vector<uint64_t> times;
+  };
+  [[nodiscard]] Space make_space(uint32_t capacity) const;
+  // Any thread; with one producer, the caller holds its token. `space`: of make_space(capacity); contains the previous
+  // memory afterwards. False, without effect, when more than `capacity` completions wait.
+  bool resize(uint32_t capacity, Space& space);
 
   // One-shot notification through the channel.
   void request_notify(bool solicited_only);
@@ -113,6 +122,7 @@ class CompletionRing {
   std::atomic<bool> overflow_claimed_{false};
   std::atomic<bool> disowned_{false};
   std::atomic<Armed> armed_{Armed::kNo};
+  bool keeps_times_ = false;                   // does not change after the first completion
   std::atomic<bool> solicited_only_{false};    // argument of the last request_notify()
   alignas(64) std::atomic<uint32_t> head_{0};  // next to poll
   alignas(64) std::atomic<uint32_t> tail_{0};  // next to fill, as published to the application

@@ -79,7 +79,12 @@ SharedReceiveRing::Attributes SharedReceiveRing::query() {
 }
 
 Status SharedReceiveRing::resize(uint32_t max_wr) {
-  auto bigger = make_ring(max_wr);  // outside the lock, which workers may spin on
+  std::unique_ptr<Ring> bigger;
+  try {
+    bigger = make_ring(max_wr);  // outside the lock, which workers may spin on
+  } catch (const std::bad_alloc&) {
+    return no_memory_for(max_wr);
+  }
   {
     const std::scoped_lock guard(lock_);
     if (max_wr < waiting()) {
@@ -98,6 +103,10 @@ Status SharedReceiveRing::resize(uint32_t max_wr) {
     max_wr_ = max_wr;
   }
   return {};
+}
+
+tl::unexpected<Error> SharedReceiveRing::no_memory_for(uint32_t max_wr) {
+  return fail("shared receive queue: no memory for " + std::to_string(max_wr) + " requests", ENOMEM);
 }
 
 Result<bool> SharedReceiveRing::arm(uint32_t limit) {

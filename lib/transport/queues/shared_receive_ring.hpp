@@ -23,6 +23,7 @@ namespace roci {
 class SharedReceiveRing {
  public:
   // `max_wr`: requests at a time. `max_sge`: scatter/gather elements of each. The requests refer to memory of `pd`.
+  // Throws std::bad_alloc.
   SharedReceiveRing(uint32_t max_wr, uint32_t max_sge, PdNumber pd, const EventObject& object);
   ~SharedReceiveRing();
   SharedReceiveRing(const SharedReceiveRing&) = delete;
@@ -50,12 +51,15 @@ class SharedReceiveRing {
     uint32_t limit = 0;  // 0: not armed
   };
   [[nodiscard]] Attributes query();
-  // Changes the capacity to `max_wr` requests. Fails when more than that are queued, or when it is below the armed
-  // limit.
+  // Changes the capacity to `max_wr` requests. Fails when more than that are queued, when it is below the armed limit,
+  // or without memory.
   Status resize(uint32_t max_wr);
   // Arms the limit; 0 disarms it. True when fewer requests are queued already: the event is due at once, and the limit
   // is disarmed. Fails when the limit exceeds max_wr.
   Result<bool> arm(uint32_t limit);
+
+  // ENOMEM for a queue of `max_wr` requests.
+  static tl::unexpected<Error> no_memory_for(uint32_t max_wr);
 
   // Number of queue pairs that use the SRQ, counted by the code that creates and destroys them.
   std::atomic<uint32_t> users{0};

@@ -419,7 +419,7 @@ Responder::Verdict Responder::execute_atomic(TransportContext& context, const Fr
 // No memory is persistent.
 Responder::Verdict Responder::execute_flush(TransportContext& context, const FrameView& view) {
   const Feth& feth = view.feth();
-  if ((feth.type() & ~kFlushGlobal) != 0 || feth.level() > kFlushRegion) return Verdict::kInvalidRequest;
+  if ((feth.type() & ~kFlushTypeGlobal) != 0 || feth.level() > kFlushRegion) return Verdict::kInvalidRequest;
   if ((qp_.attributes.access & kAccessFlushGlobal) == 0) return Verdict::kInvalidRequest;
   if (!resource_free()) return Verdict::kInvalidRequest;
   const Reth& reth = view.reth();

@@ -176,11 +176,7 @@ Status fill_sending(Qp& qp, uint64_t operations) {
     set_inline(list, list.requests.back(), value, sizeof(uint64_t));
   };
   verbs.wr_flush = [](ibv_qp_ex* to, uint32_t rkey, uint64_t address, size_t length, uint8_t type,
-                      uint8_t level) {
-    ibv_send_wr& wr = begin(to, kWrFlush);
-    wr.imm_data = flush_header(type, level);
-    wr.wr.atomic = {.remote_addr = address, .compare_add = length, .swap = 0, .rkey = rkey};
-  };
+                      uint8_t level) { set_flush(begin(to, kWrFlush), address, length, rkey, level, type); };
   verbs.wr_bind_mw = [](ibv_qp_ex* to, ibv_mw* window, uint32_t rkey, const ibv_mw_bind_info* info) {
     ibv_send_wr& wr = begin(to, IBV_WR_BIND_MW);
     wr.bind_mw.mw = window;

@@ -5,6 +5,7 @@
 #include <roci/port.hpp>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <string>
 
@@ -36,6 +37,9 @@ int use(roci::Device& device) {
   init.cap = {16, 16, 1, 1, 0};
   auto pair = (*pd)->create_qp(&init, **queue, **queue);
   if (!pair || (*pair)->state() != IBV_QPS_RESET) return 5;
+  ibv_send_wr flush{};
+  roci::set_flush(flush, (*region)->iova(), 64, (*region)->rkey());
+  if ((*pair)->post_send(&flush, nullptr) != EINVAL) return 8;  // the queue pair is not connected
   std::array<ibv_wc, 4> completions{};
   if ((*queue)->poll(4, completions.data()) != 0) return 6;
   std::printf("%s: %d GIDs, queue pair of Rocinante %s\n", device.name().c_str(), device.gid_count(),

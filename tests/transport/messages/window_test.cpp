@@ -52,7 +52,7 @@ struct Windows : testing::Test {
   // Returns whether the peer could write with the key. Does not use the queue pair.
   bool opens(uint32_t rkey) {
     uint8_t* where = nullptr;
-    const Accessor qp{PdNumber{1}, Qpn{host.side.qp->qp_num()}};
+    const Accessor qp{host.core().config.pd, Qpn{host.side.qp->qp_num()}};
     return host.side.device->host().memory().check_remote(MemoryKey{rkey}, qp, host.side.address(kAt), 8,
                                                           Access::kRemoteWrite,
                                                           &where) == AccessOutcome::kAllowed;

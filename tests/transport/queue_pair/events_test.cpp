@@ -103,8 +103,8 @@ TEST(TransportEvents, atomic_on_a_locally_misaligned_word_raises_a_fatal_event) 
   LoneHost host(options);
   Host& insides = host.side.device->host();
   // Registered with an offset of one byte: the address is aligned for the peer, but not in this process.
-  ASSERT_TRUE(insides.memory().add_at(MemoryKey{0x4400}, PdNumber{1}, 0x10000, host.side.memory.data() + 1,
-                                      64, options.access));
+  ASSERT_TRUE(insides.memory().add_at(MemoryKey{0x4400}, host.core().config.pd, 0x10000,
+                                      host.side.memory.data() + 1, 64, options.access));
   Packet add = host.request(Opcode::kRcFetchAdd, 0);
   add.atomic_eth = AtomicEthValues{.va = 0x10000, .rkey = MemoryKey{0x4400}, .swap_or_add = 1, .compare = 0};
   EXPECT_EQ(host.receive(add).back(), "RC_ACK 0 63");

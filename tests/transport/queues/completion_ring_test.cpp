@@ -52,7 +52,8 @@ TEST(CompletionRing, matches_a_deque_under_random_operations_and_index_wrap) {
         }
       } else if (what < 98) {
         const auto wanted = static_cast<uint32_t>(1 + rng.below(130));
-        ASSERT_EQ(ring.resize(wanted), model.size() <= wanted);
+        CompletionRing::Space space = ring.make_space(wanted);
+        ASSERT_EQ(ring.resize(wanted, space), model.size() <= wanted);
         if (model.size() <= wanted) capacity = wanted;
         ASSERT_EQ(ring.capacity(), capacity);
       } else {
@@ -79,7 +80,8 @@ TEST(CompletionRing, resize_does_not_clear_the_overflow_error) {
   CompletionRing ring(1);
   ring.push(completion(1), false);
   EXPECT_FALSE(ring.push(completion(2), false));
-  EXPECT_TRUE(ring.resize(8));
+  CompletionRing::Space space = ring.make_space(8);
+  EXPECT_TRUE(ring.resize(8, space));
   std::array<ibv_wc, 8> out{};
   EXPECT_EQ(ring.poll(8, out.data()), 1);
   EXPECT_EQ(ring.poll(8, out.data()), -1);

@@ -27,12 +27,10 @@ TwoHostsOptions options_with(int access) {
 }
 
 int post_flush(TwoHosts& net, uint64_t wr_id, uint64_t address, uint32_t length, uint32_t rkey,
-               uint8_t type = kFlushGlobal, uint8_t level = kFlushRange) {
+               uint8_t type = kFlushTypeGlobal, uint8_t level = kFlushRange) {
   ibv_send_wr wr{};
   wr.wr_id = wr_id;
-  wr.opcode = kWrFlush;
-  wr.imm_data = flush_header(type, level);
-  wr.wr.atomic = {.remote_addr = address, .compare_add = length, .swap = 0, .rkey = rkey};
+  set_flush(wr, address, length, rkey, level, type);
   return net.a.qp->post_send(&wr, nullptr);
 }
 
@@ -88,7 +86,7 @@ TEST(PlacementExtensions, flush_follows_writes_and_is_answered_in_order) {
   ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 64, net.b.address(kWord), key), 0);
   ASSERT_EQ(post_flush(net, 2, net.b.address(kWord), 64, key), 0);
   ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 3, 128, 64, net.b.address(kWord), key), 0);
-  ASSERT_EQ(post_flush(net, 4, 0, 0, key, kFlushGlobal, kFlushRegion), 0);
+  ASSERT_EQ(post_flush(net, 4, 0, 0, key, kFlushTypeGlobal, kFlushRegion), 0);
   net.run();
   EXPECT_EQ(net.wire, (Lines{"> RC_WRITE_ONLY 0", "> RC_FLUSH 1", "> RC_READ_REQUEST 2", "> RC_FLUSH 3",
                              "< RC_ACK 0 ack", "< RC_READ_RESP_ONLY 1", "< RC_READ_RESP_ONLY 2",
@@ -149,13 +147,16 @@ TEST(PlacementExtensions, responder_refuses_what_is_not_permitted) {
       {"write not enabled", false, kWord, 8, false, 0, 0, IBV_ACCESS_REMOTE_READ, IBV_WC_REM_INV_REQ_ERR},
       {"unknown key", false, kWord, 8, true, 0, 0, kWrite, IBV_WC_REM_ACCESS_ERR},
       {"behind the end", false, 1 << 20, 8, false, 0, 0, kWrite, IBV_WC_REM_ACCESS_ERR},
-      {"flush not enabled", true, kWord, 8, false, kFlushGlobal, kFlushRange, kWrite, IBV_WC_REM_INV_REQ_ERR},
-      {"persistent", true, kWord, 8, false, kFlushPersistent, kFlushRange, kAccess, IBV_WC_REM_INV_REQ_ERR},
-      {"reserved level", true, kWord, 8, false, kFlushGlobal, 2, kAccess, IBV_WC_REM_INV_REQ_ERR},
-      {"flush, unknown key", true, kWord, 0, true, kFlushGlobal, kFlushRange, kAccess, IBV_WC_REM_ACCESS_ERR},
-      {"flush region, unknown key", true, 0, 0, true, kFlushGlobal, kFlushRegion, kAccess,
+      {"flush not enabled", true, kWord, 8, false, kFlushTypeGlobal, kFlushRange, kWrite,
+       IBV_WC_REM_INV_REQ_ERR},
+      {"persistent", true, kWord, 8, false, kFlushTypePersistent, kFlushRange, kAccess,
+       IBV_WC_REM_INV_REQ_ERR},
+      {"reserved level", true, kWord, 8, false, kFlushTypeGlobal, 2, kAccess, IBV_WC_REM_INV_REQ_ERR},
+      {"flush, unknown key", true, kWord, 0, true, kFlushTypeGlobal, kFlushRange, kAccess,
        IBV_WC_REM_ACCESS_ERR},
-      {"flush behind the end", true, (1 << 20) - 4, 8, false, kFlushGlobal, kFlushRange, kAccess,
+      {"flush region, unknown key", true, 0, 0, true, kFlushTypeGlobal, kFlushRegion, kAccess,
+       IBV_WC_REM_ACCESS_ERR},
+      {"flush behind the end", true, (1 << 20) - 4, 8, false, kFlushTypeGlobal, kFlushRange, kAccess,
        IBV_WC_REM_ACCESS_ERR},
   };
   for (const Case& row : rows) {
