@@ -12,7 +12,7 @@ def latency(program, network, name):
 
 
 def latency_beside_loops(program, network, name):
-    """Average of a run of seconds: 20,000 messages take less time than a time slice of the loops."""
+    """Average of a run of seconds, as a median does not show preemption."""
     run = perftest_of(program, "-s 8 -m 4096 -D {seconds}", network)
     return Figure(name, beside(run), perftest_average(8), "ns", LESS)
 
