@@ -29,7 +29,8 @@ experiments are described in [experiments.md](../experiments.md).
 - "Values" has both sides of the comparison, each with its factor. For example, a claim of "more than twice" a value
   shows the doubled value.
 
-`tests/roci-lab/results_page.py` runs the files and writes this page.
+`tests/roci-lab/results_page.py` runs the files and writes this page. The revision of a section ends with `+` if the tree
+had changes.
 
 """
 # Facts of the sections that were stored without a revision.
