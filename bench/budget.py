@@ -4,6 +4,8 @@
 The number of instructions is the same in every run, whereas wall time on a shared machine varies by more than a few
 percent. A workload that exceeds its budget by more than 3 % fails. The budget is changed by hand or with --update,
 together with the reason.
+
+Exit status: 1 if budgets are exceeded, 2 for other failures, for example a workload without a budget.
 """
 
 import argparse
@@ -20,8 +22,9 @@ BUDGETS = HERE / "budget.yaml"
 TOLERANCE = 0.03
 
 
-def fail(sentence):
-    sys.exit(f"budget: {sentence}")
+def fail(sentence, status=2):
+    print(f"budget: {sentence}", file=sys.stderr)
+    sys.exit(status)
 
 
 def counted(program, names, keep=None):
@@ -76,6 +79,18 @@ def write_budgets(budgets):
     BUDGETS.write_text(text)
 
 
+def updated(entry, kind, count, reason, named):
+    """Returns the entry of a workload with the count. A change within the tolerance keeps the reason, unless the workload
+    was named on the command line. Changes of at most 0.1 % keep the entry."""
+    old = entry.get(kind)
+    change = abs(count / old - 1) if old else None
+    if change is not None and change <= 0.001:
+        return entry
+    new = {"instructions": 0, "without_lto": 0}  # a new workload needs --update with both builds
+    explained = change is None or change > TOLERANCE or named
+    return {**new, **entry, kind: round(count), "reason": reason if explained else entry["reason"]}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workload", nargs="*", help="workloads to count; default: all")
@@ -83,7 +98,8 @@ def main():
     parser.add_argument("--without-lto", action="store_true", help="the program is that of a build without link-time "
                         "optimization (preset release)")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the output files of callgrind in FOLDER, for callgrind_annotate")
-    parser.add_argument("--update", metavar="REASON", help="write the counted instructions to budget.yaml, with this reason")
+    parser.add_argument("--update", metavar="REASON", help="write the counted instructions to budget.yaml; the reason replaces that of named workloads "
+                        "and of changes above 3 %%")
     options = parser.parse_args()
     kind = "without_lto" if options.without_lto else "instructions"
     budgets = read_budgets()
@@ -92,27 +108,30 @@ def main():
         fail(f"unknown workload '{', '.join(sorted(unknown))}'; allowed: {', '.join(budgets)}")
     figures = counted(options.program, options.workload, options.keep)
 
-    over = []
+    over, missing = [], []
     print(f"{'workload':<28}{'per message':>12}{'per packet':>12}{'budget':>9}{'change':>9}")
     for name, (per_message, per_packet) in figures.items():
         budget = budgets.get(name, {}).get(kind)
         change = per_message / budget - 1 if budget else None
         shown = f"{change:+.1%}" if budget else "new"
         print(f"{name:<28}{per_message:>12.0f}{per_packet:>12.0f}{budget or '-':>9}{shown:>9}")
-        if change is None or change > TOLERANCE:
+        if change is None:
+            missing.append(name)
+        elif change > TOLERANCE:
             over.append(name)
-        if options.update and (change is None or abs(change) > 0.001):
-            new = {"instructions": 0, "without_lto": 0}  # a new workload needs --update with both builds
-            budgets[name] = {**new, **budgets.get(name, {}), kind: round(per_message), "reason": options.update}
+        if options.update:
+            budgets[name] = updated(budgets.get(name, {}), kind, per_message, options.update, name in options.workload)
     if options.update:
         write_budgets(budgets)
         return
     if not options.workload:
         for name in sorted(set(budgets) - set(figures)):
             fail(f"{BUDGETS.name} has {name}, which is not a workload")
+    if missing:
+        fail(f"{BUDGETS.name} has no {kind} of {', '.join(missing)}; add the budget with bench/budget.py --update REASON")
     if over:
         fail(f"over budget by more than {TOLERANCE:.0%}: {', '.join(over)}. Reduce the cost, or change the budget "
-             "with bench/budget.py --update REASON")
+             "with bench/budget.py --update REASON", status=1)
 
 
 if __name__ == "__main__":

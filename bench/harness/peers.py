@@ -66,18 +66,21 @@ def ucx_bandwidth(test, size, iterations):
     return Figure(f"UCX over TCP, {test}", ucx(test, size, iterations, "tcp"), ucx_final(4, 8 * 2**20 / 1e9), "Gb/s")
 
 
-def ucx_latency(test, size, iterations, transport="tcp", loops=0):
+def ucx_latency(test, size, iterations, transport="tcp"):
     name = f"UCX over {'TCP' if transport == 'tcp' else 'shared memory (' + transport + ')'}, {test}"
-    return Figure(name + (f" with {loops} busy loops" if loops else ""), beside(ucx(test, size, iterations, transport), loops),
-                  ucx_final(0, 1000), "ns", LESS)
+    return Figure(name, ucx(test, size, iterations, transport), ucx_final(0, 1000), "ns", LESS)
 
 
-def beside(pair, loops):
-    """Runs the client of a pair together with `loops` busy loops, which end with the client."""
-    if loops == 0:
-        return pair
-    words = ("{bench}/processes/beside.sh", str(loops), *pair.client.words)
-    return dataclasses.replace(pair, client=dataclasses.replace(pair.client, words=words))
+def ucx_latency_beside_loops(test, size, iterations):
+    """Average, as a median does not show preemption."""
+    return Figure(f"UCX over TCP, {test} with two busy loops, average", beside(ucx(test, size, iterations, "tcp")),
+                  ucx_final(2, 1000), "ns", LESS)
+
+
+def beside(pair):
+    """Runs the client of a pair together with a busy loop on each of the two cores, which end with the client."""
+    words = ("{bench}/processes/beside.sh", "{core0},{core1}", *pair.client.words)
+    return dataclasses.replace(pair, client=dataclasses.replace(pair.client, words=words, limit=60))
 
 
 # perftest with Rocinante's libibverbs.so.1. A line has bytes, iterations, peak or minimum, average or maximum, and for
@@ -111,6 +114,16 @@ def perftest_column(size, column, factor):
         if len(found) != 1:
             raise Unreadable(f"perftest's line of figures of {size} bytes is not in the output")
         return float(found[0][0].split()[column]) * factor
+    return take
+
+
+def perftest_average(size):
+    """Reads the average latency of a run of -D, whose line has only the average and its reciprocal."""
+    def take(output):
+        found = re.findall(rf"^ *{size} +\d+[ \t]+{NUMBER}[ \t]+{NUMBER}[ \t]*$", output.text, re.MULTILINE)
+        if len(found) != 1:
+            raise Unreadable(f"perftest's line with the average of {size} bytes is not in the output")
+        return float(found[0][0]) * 1000
     return take
 
 

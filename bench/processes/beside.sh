@@ -1,8 +1,11 @@
 #!/bin/sh
-# beside.sh N COMMAND…   runs the command in parallel with N loops that use all the processor time they get.
+# beside.sh CPU[,CPU…] COMMAND…   runs the command in parallel with a loop on each of the CPUs that uses all the processor
+# time it gets.
 loops=''
-for _ in $(seq "$1"); do
-  sh -c 'while kill -0 "$0" 2>/dev/null; do i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; done' $$ &
+for cpu in $(echo "$1" | tr , ' '); do
+  # The variables are those of the inner shell.
+  # shellcheck disable=SC2016
+  taskset -c "$cpu" sh -c 'while kill -0 "$0" 2>/dev/null; do i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; done' $$ &
   loops="$loops $!"
 done
 shift

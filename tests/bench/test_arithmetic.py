@@ -1,6 +1,7 @@
 """Tests of rounds, medians, ratios and targets, and of their tables and JSON."""
 
 import json
+import re
 import unittest
 from unittest import mock
 
@@ -179,6 +180,21 @@ class Groups(unittest.TestCase):
         for group in GROUPS:
             for command in group.commands:
                 self.assertNotRegex(place.line(command), r"[{}]")
+
+    def test_loss_is_compared_with_the_same_recovery_without_loss(self):
+        place = Place(cores=(0, 1))
+        (group,) = [group for group in GROUPS if group.name == "loss"]
+        for case in group.cases:
+            own, reference = (place.line(one.command) for one in (case.own, case.against[0]))
+            self.assertEqual(re.sub(r" (--loss|-u) \S+", "", own), reference, case.name)
+
+    def test_busy_loops_are_on_the_cores_of_the_programs(self):
+        place = Place(cores=(4, 5))
+        loops = [place.line(command.client) for group in GROUPS for command in group.commands
+                 if hasattr(command, "client") and "beside.sh" in place.line(command.client)]
+        self.assertEqual(len(loops), 2)
+        for line in loops:
+            self.assertIn("beside.sh 4,5 ", line)
 
     def test_each_data_path_target_has_a_group(self):
         self.assertEqual([group.target for group in WITH_TARGETS], list("1234567"))

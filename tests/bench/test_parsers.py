@@ -25,6 +25,7 @@ PARSERS = {
     "ucx latency": (peers.ucx_final(0, 1000), output("ucx_tag_lat.txt"), None),
     "perftest bandwidth": (peers.perftest_column(4096, 1, 1), output("perftest_bw.txt"), 0.43),
     "perftest latency": (peers.perftest_column(64, 2, 1000), output("perftest_lat.txt"), 44610),
+    "perftest average": (peers.perftest_average(8), output("perftest_lat_duration.txt"), 21020),
     "fabric bandwidth": (peers.fabric_column(1, 8e-3), output("fi_pingpong.txt"), 680.07 * 8e-3),
     "fabric latency": (peers.fabric_column(2, 1000), output("fi_pingpong.txt"), 96370),
     "kernel TCP": (peers.iperf_received, output("iperf3_tcp.json"), None),
@@ -80,6 +81,11 @@ class Parsers(unittest.TestCase):
         row = sample("ucx_tag_bw.txt").splitlines()[-1]
         with self.assertRaises(Unreadable):
             peers.ucx_final(4, 1)(Output(row + "\n" + row))
+
+    # With -n the first column is the minimum.
+    def test_perftest_average_rejects_run_of_a_number_of_messages(self):
+        with self.assertRaises(Unreadable):
+            peers.perftest_average(64)(output("perftest_lat.txt"))
 
     def test_testpmd_parser_rejects_port_without_received_packets(self):
         text = "NIC statistics for port 0 ####\n  Rx-pps:    0   Rx-bps:  0\n"
@@ -140,6 +146,7 @@ class GoogleBenchmark(unittest.TestCase):
             return one
         self.assertEqual(timed("quick", [1, 2]).ratio(timed("slow", [4, 4])).rounds, [4, 2])
         self.assertEqual(timed("waits/real_time", [5]).nanoseconds(), [1000])
+        self.assertEqual(timed("forward/64/manual_time", [5]).nanoseconds(), [1000])
 
     def test_table_and_json_report_failed_benchmark(self):
         run = {"run_type": "iteration", "run_name": "x", "error_occurred": True, "error_message": "no buffers"}

@@ -56,6 +56,6 @@ GROUP = Group(
     ),
     notes="many-connections creates a queue pair per connection, sends one message and disconnects, in two rounds. Its connects are "
           "from rdma_resolve_addr() to ESTABLISHED, with 4,096 outstanding; those of cmtime are its step connect alone, all at once. "
-          "Both sides and the switch between them share the two cores. Memory is of the first round and includes the completion "
+          "Both sides share the two cores. Memory is of the first round and includes the completion "
           "queue and the first use of buffers; other figures are of the second round.",
 )

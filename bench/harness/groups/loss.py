@@ -10,6 +10,7 @@ def perf(recovery, loss, more=""):
 
 
 LOSSLESS = perf("selective", "")
+LOSSLESS_GO_BACK = perf("go-back-n", "")
 
 GROUP = Group(
     name="loss",
@@ -19,9 +20,9 @@ GROUP = Group(
         Case("selective repeat, 0.1 %", perf("selective", "0.1%"), (LOSSLESS,), (at_least(0.9, LOSSLESS.name),)),
         Case("selective repeat, 1 %", perf("selective", "1%"), (LOSSLESS,), (at_least(0.6, LOSSLESS.name),)),
         Case("the same, time-out 1 ms", perf("selective", "1%", " -u 8"), (LOSSLESS,)),
-        Case("go-back-n, 0.1 %", perf("go-back-n", "0.1%"), (LOSSLESS,)),
-        Case("go-back-n, 1 %", perf("go-back-n", "1%"), (LOSSLESS,)),
-        Case("go-back-n, 1 %, time-out 1 ms", perf("go-back-n", "1%", " -u 8"), (LOSSLESS,)),
+        Case("go-back-n, 0.1 %", perf("go-back-n", "0.1%"), (LOSSLESS_GO_BACK, LOSSLESS)),
+        Case("go-back-n, 1 %", perf("go-back-n", "1%"), (LOSSLESS_GO_BACK, LOSSLESS)),
+        Case("go-back-n, 1 %, time-out 1 ms", perf("go-back-n", "1%", " -u 8"), (LOSSLESS_GO_BACK, LOSSLESS)),
     ),
     notes="A lost retransmission waits for the time-out of the queue pair: 67 ms, or the value of -u.",
 )

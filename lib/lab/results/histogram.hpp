@@ -30,7 +30,7 @@ class Histogram {
   [[nodiscard]] double mean() const {
     return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_);
   }
-  // Value that this part of all values, 0 to 1, does not exceed; at most 0.4 % too high. 0 without values.
+  // Value of rank floor(part * (count - 1)), from 0, in ascending order; at most 0.4 % too high. 0 without values.
   [[nodiscard]] uint64_t at(double part) const {
     if (count_ == 0) return 0;
     const auto rank = static_cast<uint64_t>(part * static_cast<double>(count_ - 1)) + 1;
