@@ -1,5 +1,6 @@
 // Model of the helper's sleep (device/host/waiting_helper.hpp) and of posts of an application that finds the worker taken:
-// explores every interleaving of their steps.
+// explores every interleaving of their steps. It verifies the design only, as the steps are copies; the code of the helper is
+// tested by tests/threads/waiting_helper_test.cpp.
 #include <gtest/gtest.h>
 
 #include <compare>
