@@ -64,10 +64,15 @@ TEST_P(ServicesOnWorkers, multicast_delivers_one_copy_to_each_member_of_all_work
   for (auto& qp : there) must(qp->attach_multicast(group));
   auto to_group = must(hosts_.a.pd->create_address_handle(address_of(group)));
   fill(hosts_.a, 0, 100, 7);
+  uint64_t offset = 200;  // of a receive buffer, and its wr_id
+  const auto give = [&](Side& side, QueuePair& qp) {
+    ASSERT_EQ(receive(side, qp, offset, offset, 200), 0);
+    offset += 200;
+  };
   for (size_t i = 0; i < here.size(); ++i) {
     for (int twice = 0; twice < 2; ++twice) {
-      for (auto& qp : here) ASSERT_EQ(receive(hosts_.a, *qp, 100, 10'000, 200), 0);
-      for (auto& qp : there) ASSERT_EQ(receive(hosts_.b, *qp, 100, 0, 200), 0);
+      for (auto& qp : here) give(hosts_.a, *qp);
+      for (auto& qp : there) give(hosts_.b, *qp);
     }
     ASSERT_EQ(
         send(hosts_.a, *here[i], {.wr_id = 1, .length = 100, .to = to_group.get(), .remote_qp = 0xffffff}),
@@ -76,7 +81,11 @@ TEST_P(ServicesOnWorkers, multicast_delivers_one_copy_to_each_member_of_all_work
     const auto expect_one_each = [](Side& side, const auto& members) {
       std::map<uint32_t, int> copies;
       for (const ibv_wc& wc : side.completions()) {
-        if (wc.opcode == IBV_WC_RECV) ++copies[wc.qp_num];
+        ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+        if (wc.opcode != IBV_WC_RECV) continue;
+        ++copies[wc.qp_num];
+        EXPECT_EQ(wc.byte_len, 140U);
+        EXPECT_TRUE(holds(side, wc.wr_id + 40, 100, 7));
       }
       EXPECT_EQ(copies.size(), members.size());
       for (const auto& [number, count] : copies) EXPECT_EQ(count, 1);
@@ -84,7 +93,6 @@ TEST_P(ServicesOnWorkers, multicast_delivers_one_copy_to_each_member_of_all_work
     expect_one_each(hosts_.a, here);
     expect_one_each(hosts_.b, there);
   }
-  EXPECT_TRUE(holds(hosts_.b, 40, 100, 7));
   EXPECT_EQ(hosts_.b.counter("rx_unknown_group"), 0U);
 }
 
@@ -167,7 +175,9 @@ TEST_P(ServicesOnWorkers, shared_receive_queue_serves_the_queue_pairs_of_all_wor
     }
   }
   EXPECT_LE(posted - completed, 16U);
-  for (const ibv_wc& wc : hosts_.a.completions()) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  const auto sent = hosts_.a.completions();
+  EXPECT_EQ(sent.size(), kConnections * kEach);
+  for (const ibv_wc& wc : sent) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
 }
 
 constexpr WorkerShape kShapes[] = {{"one_worker", {1, 1}, {1, 1}},

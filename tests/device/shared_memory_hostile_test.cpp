@@ -81,6 +81,7 @@ class SharedMemoryHostile : public testing::Test {
 TEST_F(SharedMemoryHostile, devices_do_not_crash_on_random_writes_into_the_rings) {
   for (const bool icrc : {true, false}) {
     SCOPED_TRACE(icrc);
+    completed_ = 0;
     open(icrc);
     connect();
     exchange_beside_hostile_process();

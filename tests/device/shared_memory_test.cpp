@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,7 +40,9 @@ class SharedMemory : public testing::TestWithParam<Kind> {
       port.needs_icrc = GetParam().icrc;
       port.sender_placement = GetParam().places;
       open_shm_host(host(slot), segment_, port, shm_device_config(slot), memory_);
-      std::iota(host(slot).memory.begin(), host(slot).memory.end(), static_cast<uint8_t>(slot));
+      // All packets of a message differ.
+      std::vector<uint8_t>& memory = host(slot).memory;
+      for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<uint8_t>(slot + i + i / 256 * 37);
     }
     connect();
   }
@@ -414,18 +415,23 @@ TEST_P(SharedMemoryPlaced, no_write_is_placed_after_a_completion_was_lost) {
   a_.qp.reset();
 }
 
-// Simulates a requester that was killed, or is stopped, while it copies: deregistration waits for it once.
+// Simulates a requester that was killed, or is stopped, while it copies: deregistration waits for it once. The fastest
+// of the later deregistrations counts, because the thread may lose its core during one.
 TEST_P(SharedMemoryPlaced, deregistration_waits_once_for_a_requester_that_stays_in_a_copy) {
   segment_->grants(1, 0).placing.store(5);
-  for (const bool first : {true, false}) {
+  const auto deregister = [this] {
     be_granted();
     const auto begin = std::chrono::steady_clock::now();
     b_.region.reset();
     const auto took = std::chrono::steady_clock::now() - begin;
-    EXPECT_EQ(took >= 90ms, first);
     b_.region = must(
         b_.pd->register_memory(b_.memory.data(), kMemory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
-  }
+    return took;
+  };
+  EXPECT_GE(deregister(), 90ms);
+  auto fastest = deregister();
+  for (int i = 0; i < 9; ++i) fastest = std::min(fastest, deregister());
+  EXPECT_LT(fastest, 90ms);
   // The next owner of the slot copies nothing yet.
   ShmPlacement next(segment_, 0, [](const MacAddress&) { return std::optional<uint32_t>{}; });
   EXPECT_EQ(segment_->grants(1, 0).placing.load() % 2, 0U);
@@ -560,9 +566,12 @@ TEST_F(SharedMemoryHosts, full_receiver_does_not_delay_requests_to_others) {
     const auto done = host(0).completions();
     ASSERT_EQ(done.size(), 1U);
     EXPECT_EQ(done[0].qp_num, to_1.from->qp_num());
+    EXPECT_EQ(done[0].status, IBV_WC_SUCCESS);
     // The queue pairs share the ring of the slow receiver.
     for (int i = 0; i < 20'000; ++i) poll({0, 2});
-    EXPECT_EQ(host(0).completions().size(), 5U * 4);
+    const auto late = host(0).completions();
+    EXPECT_EQ(late.size(), 5U * 4);
+    for (const ibv_wc& wc : late) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
   }
   hosts_.clear();
 }

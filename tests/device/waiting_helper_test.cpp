@@ -1,5 +1,6 @@
-// Model of the helper's sleep (device/host/waiting_helper.hpp) and of posts of an application that finds the worker taken:
-// explores every interleaving of their steps.
+// Model of the helper's sleep (device/host/waiting_helper.hpp) and of posts of an application that finds the worker
+// taken: explores every interleaving of their steps. It verifies the design only, because the steps are copies;
+// tests/threads/waiting_helper_test.cpp tests the code of the helper.
 #include <gtest/gtest.h>
 
 #include <compare>

@@ -186,7 +186,9 @@ TEST_P(Workers, queue_pair_is_processed_only_by_its_worker) {
       late = others - done;
     }
     hosts.run(1s);
-    EXPECT_EQ(hosts.a.completions().size(), host.worker(held).queue_pairs() + late);
+    const auto rest = hosts.a.completions();
+    EXPECT_EQ(rest.size(), host.worker(held).queue_pairs() + late);
+    for (const ibv_wc& wc : rest) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
   }
 }
 
@@ -228,15 +230,18 @@ TEST_P(Workers, queue_pair_can_be_destroyed_while_packets_are_handed_over) {
     }
     hosts.run(100us);
   }
-  size_t gone = 0;
+  std::set<uint32_t> gone;  // queue pairs of a whose peer was destroyed
   for (Connection& connection : connections) {
     if (!on_last(connection)) continue;
     connection.b.reset();
-    ++gone;
+    gone.insert(connection.a->qp_num());
   }
-  ASSERT_GT(gone, 0U);
+  ASSERT_FALSE(gone.empty());
   hosts.run(1s);
-  EXPECT_EQ(hosts.a.completions().size(), connections.size());
+  const auto done = hosts.a.completions();
+  EXPECT_EQ(done.size(), connections.size());
+  for (const ibv_wc& wc : done)
+    EXPECT_EQ(wc.status, gone.contains(wc.qp_num) ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS);
   EXPECT_GT(hosts.b.counter("rx_unknown_qp"), 0U);
   EXPECT_EQ(b.tx_buffers_in_use(), 0U);
 }
@@ -299,7 +304,9 @@ TEST(WorkersRelay, frames_wait_for_a_slow_port_of_another_worker) {
     ASSERT_EQ(post(hosts.a, *connection.a, IBV_WR_RDMA_WRITE, 1, 0, 500'000, hosts.b, 0), 0);
   }
   hosts.run(1s);
-  EXPECT_EQ(hosts.a.completions().size(), connections.size());
+  const auto done = hosts.a.completions();
+  EXPECT_EQ(done.size(), connections.size());
+  for (const ibv_wc& wc : done) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
   EXPECT_EQ(hosts.a.counter("packets_retransmitted"), 0U);
   EXPECT_EQ(hosts.a.device->host().tx_buffers_in_use(), 0U);
 }
@@ -448,7 +455,10 @@ TEST(WorkersTables, grow_with_the_queue_pairs) {
   EXPECT_EQ(numbers.size(), connections.size());
   hosts.run(1s);
   size_t done = 0;
-  for (auto some = hosts.a.completions(); !some.empty(); some = hosts.a.completions()) done += some.size();
+  for (auto some = hosts.a.completions(); !some.empty(); some = hosts.a.completions()) {
+    done += some.size();
+    for (const ibv_wc& wc : some) ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+  }
   EXPECT_EQ(done, connections.size());
 }
 

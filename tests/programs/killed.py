@@ -10,13 +10,13 @@ time-outs; or stopped until its peer's requests have failed. A process that was 
 
 Expected of the other process:
 - after a kill: the oldest outstanding request of each queue pair ends with IBV_WC_RETRY_EXC_ERR and the others with
-  IBV_WC_WR_FLUSH_ERR; an rdma_cm connection that was established ends with RDMA_CM_EVENT_DISCONNECTED; both within 100 ms
+  IBV_WC_WR_FLUSH_ERR; an rdma_cm connection that was established ends with RDMA_CM_EVENT_DISCONNECTED; both within 100 ms (--bound)
 - after a short stop: all requests of both processes complete without an error
 - during a long stop: as after a kill, by the time-outs (4 of 67 ms)
 
 At the end no process has the network's shared memory, no slot is locked, and the runtime folder has documented files only.
 
-Not a part of ./roci test. Exit status 1 when anything differs."""
+`./roci test --ci` runs it for 30 times with a constant seed. Exit status 1 when anything differs."""
 
 import argparse
 import collections
@@ -40,7 +40,6 @@ QUEUE_PAIRS = ("WRITE", "SEND", "READ", "rdma_cm")
 LIMIT = 60  # seconds until an expected report is a failure
 HANDSHAKE_LIMIT = 20
 SHORT = 0.2  # seconds: the longest short stop, shorter than the retries of 0.27 s
-BOUND = 100  # ms from a kill to the reports of the peer process
 NET = "killed"
 CONFIG = f"net: {{name: {NET}, connection_manager: {{response_timeout: 67ms, retries: 3}}}}\n"
 # docs/roci-run.md, Network folder; a network without a switch
@@ -190,7 +189,8 @@ class Results:
 class Pair:
     """Two processes and their network."""
 
-    def __init__(self, run, check, seed, folder, hold=False):
+    def __init__(self, run, check, seed, folder, bound, hold=False):
+        self.bound = bound  # ms from a kill to the reports of the peer process
         self.random = random.Random(seed)
         self.results = Results()
         self.delays = Delays()
@@ -398,7 +398,7 @@ class Pair:
         after_exit = nanoseconds - self.exit_time
         self.results.add_time(f"kill: {what}", nanoseconds)
         self.results.add_time(f"exit: {what}", after_exit)
-        if nanoseconds > BOUND * 1e6:
+        if nanoseconds > self.bound * 1e6:
             self.results.late.append(f"time {self.number}: {what}: {nanoseconds / 1e6:.1f} ms after the kill, "
                                      f"{after_exit / 1e6:.1f} ms after the exit, this process delayed by "
                                      f"{self.delays.longest * 1000:.1f} ms ({detail})")
@@ -569,6 +569,7 @@ def main():
     parser.add_argument("bin", type=pathlib.Path, help="folder with roci-run and killed-check")
     parser.add_argument("--times", type=int, default=200, help="number of kills and stops (200)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32), help="seed of all random numbers")
+    parser.add_argument("--bound", type=float, default=100, help="longest time in ms from a kill to the reports of the other process (100)")
     parser.add_argument("--hold", action="store_true", help="wait for Enter after a failure, before the processes are stopped")
     parser.add_argument("--check", type=pathlib.Path, help="path of killed-check, if it is not in the folder")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this number of seconds")
@@ -578,7 +579,7 @@ def main():
     print(f"seed {options.seed}", flush=True)
     shm = set(os.listdir("/dev/shm"))
     with tempfile.TemporaryDirectory(prefix="killed-") as folder:
-        pair = Pair(run, check, options.seed, folder, options.hold)
+        pair = Pair(run, check, options.seed, folder, options.bound, options.hold)
         begin = shown = time.monotonic()
         done = 0
         while done < options.times and time.monotonic() - begin < options.seconds:
@@ -588,7 +589,7 @@ def main():
                 continue
             shown = time.monotonic()
             print(f"{done} of {options.times}, {(shown - begin) / done:.2f} s each, {len(pair.results.failures)} failures, "
-                  f"{len(pair.results.late)} later than {BOUND} ms", flush=True)
+                  f"{len(pair.results.late)} later than {options.bound} ms", flush=True)
         pair.establish()
         pair.quit()
         for delay in pair.delays.all:
@@ -600,7 +601,7 @@ def main():
               f"{len(pair.memory | pair.memory_before)}")
         for sentence in (*pair.results.late, *left):
             print(sentence)
-        print(f"{len(pair.results.failures)} failures, {len(pair.results.late)} reports later than {BOUND} ms, "
+        print(f"{len(pair.results.failures)} failures, {len(pair.results.late)} reports later than {options.bound} ms, "
               f"{len(left)} things left behind")
     return 1 if pair.results.failures or pair.results.late or left else 0
 

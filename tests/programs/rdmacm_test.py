@@ -137,6 +137,12 @@ class PerftestOverUd(PerftestTools):
 class PerftestWithFaults(Perftest):
     net_options = FAULTS
 
+    @classmethod
+    def tearDownClass(cls):
+        cls.stop_net()
+        for kind, count in cls.injected_faults().items():
+            assert count > 0, f"the switch {kind} nothing"
+
 
 class Calls(RdmacmPrograms):
     """Behavior of the calls: tests/programs/rdmacm_check.c."""

@@ -119,10 +119,15 @@ class Rsockets(RsocketPairs):
         deadline = time.monotonic() + LIMIT
         while True:
             sides["client"] = self.start(*command, "-s", self.server)
-            while sides["client"].poll() is None and self.moved() < 1000 and time.monotonic() < deadline:
+            moved = 0
+            while sides["client"].poll() is None and moved < 1000 and time.monotonic() < deadline:
                 time.sleep(0.05)
+                moved = self.moved()
             if not REFUSED.search(self.text_of(sides["client"])) or time.monotonic() > deadline:
                 break
+        texts = "\n".join(self.text_of(side) for side in sides.values())
+        self.assertEqual([side.poll() for side in sides.values()], [None, None], f"ended before the kill:\n{texts}")
+        self.assertGreaterEqual(moved, 1000, texts)
         killed = sides.pop(who)
         killed.kill()
         killed.wait()

@@ -16,6 +16,7 @@ SENT = re.compile(r"^sent (\d+) (\d+)$", re.MULTILINE)
 
 class TwoSenders(Programs):
     def check(self, algorithm):
+        """Returns the number of marked packets."""
         options = ("--cc", algorithm)
         receiver = self.start(SENDERS, "receive", 2, options=options)
         self.wait_for_line(receiver, "listening")
@@ -41,12 +42,13 @@ class TwoSenders(Programs):
         print(f"{algorithm}: {rates[0]:.2f} and {rates[1]:.2f} Gb/s, {marked} packets marked, fullest ring {fill} KiB, "
               f"peak {peak} KiB of {hosts[0]['port/ring_size'] // 1024} KiB")
         self.assertGreater(min(rates), 0)
+        return marked
 
     def test_both_transfer_data_with_dcqcn(self):
-        self.check("dcqcn")
+        self.assertGreater(self.check("dcqcn"), 0, "no packet was marked")
 
     def test_both_transfer_data_with_dctcp(self):
-        self.check("dctcp")
+        self.assertGreater(self.check("dctcp"), 0, "no packet was marked")
 
     def test_both_transfer_data_with_ldcp(self):
         self.check("ldcp")

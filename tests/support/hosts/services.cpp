@@ -1,6 +1,8 @@
 #include "support/hosts/services.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 
 namespace roci::test {
 
@@ -142,6 +144,16 @@ bool holds(const Side& side, size_t offset, size_t length, uint8_t first) {
     if (side.memory.at(offset + i) != static_cast<uint8_t>(first + i)) return false;
   }
   return true;
+}
+
+void fill_all(Side& side, uint8_t first) {
+  for (size_t i = 0; i < side.memory.size(); ++i)
+    side.memory[i] = static_cast<uint8_t>(first + i * 31 + (i >> 8));
+}
+
+bool same_bytes(const Side& one, size_t offset, const Side& other, size_t other_offset, size_t length) {
+  const std::span a(one.memory), b(other.memory);
+  return std::ranges::equal(a.subspan(offset, length), b.subspan(other_offset, length));
 }
 
 }  // namespace roci::test

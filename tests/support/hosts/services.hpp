@@ -48,5 +48,9 @@ Lines completion_lines(Side& side);
 void fill(Side& side, size_t offset, size_t length, uint8_t first);
 // Whether the memory has the pattern of fill().
 bool holds(const Side& side, size_t offset, size_t length, uint8_t first);
+// Fills all memory of the side such that the packets of a message differ.
+void fill_all(Side& side, uint8_t first);
+// Whether `length` bytes of a side equal those of another.
+bool same_bytes(const Side& one, size_t offset, const Side& other, size_t other_offset, size_t length);
 
 }  // namespace roci::test

@@ -414,7 +414,9 @@ TEST_F(EcmpWorkersTest, workers_agree_on_failed_next_hops_and_replacement_paths)
     send_by(0, i, i);
     send_by(kOther, i, kFlows + i);
   }
-  for (const auto& [number, way] : ways()) {
+  const auto at_last = ways();
+  EXPECT_EQ(at_last.size(), 2 * kFlows);
+  for (const auto& [number, way] : at_last) {
     const auto first = at_once.find(number);
     EXPECT_EQ(way, first == at_once.end() ? 1U : first->second) << number;
   }

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "support/hosts/services.hpp"
+#include "support/hosts/two_hosts.hpp"
 
 namespace roci::test {
 namespace {
@@ -14,6 +14,12 @@ constexpr size_t kBytes = 4 * kMtu + 100;  // first, three middle packets, last
 constexpr size_t kFrom = 0;
 constexpr size_t kPlacedAt = 64 * 1024;
 constexpr uint8_t kOld = 200, kNew = 7;
+
+// Byte i of a message whose first byte is `first`. All packets of a message differ, so that a packet at the place of
+// another one is detected.
+constexpr uint8_t placed_byte(uint8_t first, size_t i) {
+  return static_cast<uint8_t>(first + i + i / kMtu * 37);
+}
 
 // Each operation moves bytes of a to b or of b to a.
 struct PlacedOperation {
@@ -32,8 +38,8 @@ class Placement : public testing::TestWithParam<PlacedOperation> {
   explicit Placement(bool check_before_placing = false)
       : hosts_({.path_mtu = IBV_MTU_4096, .check_before_placing = check_before_placing}) {
     hosts_.connect();
-    fill(source(), kFrom, kBytes, kNew);
-    fill(target(), kPlacedAt, kBytes + kMtu, kOld);
+    for (size_t i = 0; i < kBytes; ++i) source().memory.at(kFrom + i) = placed_byte(kNew, i);
+    for (size_t i = 0; i < kBytes + kMtu; ++i) target().memory.at(kPlacedAt + i) = placed_byte(kOld, i);
   }
   static bool is_read() { return GetParam().opcode == IBV_WR_RDMA_READ; }
   Side& source() { return is_read() ? hosts_.b : hosts_.a; }
@@ -61,17 +67,15 @@ class Placement : public testing::TestWithParam<PlacedOperation> {
   void move() { move({target().sge(kPlacedAt, kBytes)}); }
 
   void expect_moved() {
-    EXPECT_TRUE(holds(target(), kPlacedAt, kBytes, kNew));
-    EXPECT_TRUE(holds_old_behind());
+    expect_bytes(0, kBytes, kNew);
+    expect_bytes(kBytes, kMtu, kOld);  // behind the message
     const auto done = hosts_.a.completions();
     ASSERT_EQ(done.size(), 1U);
     EXPECT_EQ(done[0].status, IBV_WC_SUCCESS);
   }
-  bool holds_old_behind() {
-    for (size_t i = 0; i < kMtu; ++i) {
-      if (target().memory[kPlacedAt + kBytes + i] != static_cast<uint8_t>(kOld + kBytes + i)) return false;
-    }
-    return true;
+  void expect_bytes(size_t from, size_t length, uint8_t first) {
+    for (size_t i = from; i < from + length; ++i)
+      ASSERT_EQ(target().memory[kPlacedAt + i], placed_byte(first, i)) << "byte " << i;
   }
   // Returns whether this is packet `number` of the message and a middle packet. A READ response has the PSN of the
   // request plus its index.
@@ -166,8 +170,7 @@ TEST_P(PlacementChecked, no_byte_of_a_corrupted_packet_is_placed) {
   const auto flip = hosts_.watch;
   hosts_.watch = [&, flip](const Packet& packet, char direction) {
     const uint8_t now = target().memory[at];
-    if (now != static_cast<uint8_t>(kOld + kMtu + 2047) && now != static_cast<uint8_t>(kNew + kMtu + 2047))
-      seen = now;
+    if (now != placed_byte(kOld, kMtu + 2047) && now != placed_byte(kNew, kMtu + 2047)) seen = now;
     return flip(packet, direction);
   };
   move();

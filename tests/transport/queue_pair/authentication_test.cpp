@@ -5,6 +5,7 @@
 #include <set>
 
 #include "support/hosts/capability_exchange.hpp"
+#include "support/hosts/services.hpp"
 #include "support/hosts/two_hosts.hpp"
 #include "transport/queue_pair/auth_history.hpp"
 
@@ -168,6 +169,8 @@ TEST(Authentication, both_ends_continue_after_a_reset) {
     ASSERT_EQ(done.size(), 5U) << round;
     for (const ibv_wc& wc : done) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
     for (Side* side : {&net.a, &net.b}) {
+      ASSERT_TRUE(is_confirmed(*side)) << round;
+      EXPECT_TRUE(session(*side)->terms.authenticate) << round;
       EXPECT_EQ(side->counter("feedback_unsigned"), 0U);
       ibv_qp_attr attr{};
       attr.qp_state = IBV_QPS_RESET;
@@ -197,17 +200,31 @@ TEST(AuthHistory, stores_the_highest_sequence_of_each_key) {
   EXPECT_EQ(history.next(kOtherKey), 7U);
 }
 
+// SENDs and READs of a, and WRITEs of b.
 void expect_works(TwoHosts& net) {
+  constexpr size_t kLength = 3000, kSent = 0, kRead = 10'000, kWritten = 20'000, kArrives = 500'000;
+  fill_all(net.a, 1);
+  fill_all(net.b, 100);
   for (uint64_t i = 0; i < 4; ++i) {
-    ASSERT_EQ(net.b.receive(i, 500'000, 4000), 0);
-    ASSERT_EQ(net.a.post(IBV_WR_SEND, i, 0, 3000), 0);
-    ASSERT_EQ(net.read(i, 8192, 3000, 100), 0);
-    ASSERT_EQ(net.b.post(IBV_WR_RDMA_WRITE, i, 8192, 3000, net.a.address(100), net.a.region->rkey()), 0);
+    const size_t shift = i * kLength;
+    ASSERT_EQ(net.b.receive(i, kArrives + shift, kLength), 0);
+    ASSERT_EQ(net.a.post(IBV_WR_SEND, i, kSent, kLength), 0);
+    ASSERT_EQ(net.read(i, kArrives + shift, kLength, kRead), 0);
+    ASSERT_EQ(net.b.post(IBV_WR_RDMA_WRITE, i, kWritten, kLength, net.a.address(600'000 + shift),
+                         net.a.region->rkey()),
+              0);
   }
   net.run(100ms);
-  const auto done = net.a.completions();
-  EXPECT_EQ(done.size(), 8U);
-  for (const ibv_wc& wc : done) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  for (Side* side : {&net.a, &net.b}) {
+    const auto done = side->completions();
+    EXPECT_EQ(done.size(), 8U);
+    for (const ibv_wc& wc : done) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  }
+  for (size_t shift = 0; shift < 4 * kLength; shift += kLength) {
+    EXPECT_TRUE(same_bytes(net.a, kSent, net.b, kArrives + shift, kLength)) << "SEND";
+    EXPECT_TRUE(same_bytes(net.b, kRead, net.a, kArrives + shift, kLength)) << "READ";
+    EXPECT_TRUE(same_bytes(net.b, kWritten, net.a, 600'000 + shift, kLength)) << "WRITE";
+  }
 }
 
 TEST(RequiredAuthentication, connects_hosts_with_the_same_network_key) {
@@ -250,7 +267,8 @@ TEST(RequiredAuthentication, fails_queue_pairs_with_other_peers_in_both_directio
     SCOPED_TRACE(what);
     TwoHosts net({.extensions_a = require(), .extensions_b = peer});
     net.connect();
-    if (net.a.qp->state() == IBV_QPS_RTS) {
+    const bool receives = net.a.qp->state() == IBV_QPS_RTS;
+    if (receives) {
       ASSERT_EQ(net.a.receive(1, 0, 4000), 0);
     }
     ASSERT_EQ(net.a.post(IBV_WR_SEND, 1, 0, 100), 0);
@@ -261,8 +279,11 @@ TEST(RequiredAuthentication, fails_queue_pairs_with_other_peers_in_both_directio
     EXPECT_FALSE(sends(net)) << "nor an acknowledgment";
     EXPECT_EQ(net.a.counter("requests_received"), 0U);
     EXPECT_TRUE(net.a.memory == untouched);
-    for (const ibv_wc& wc : net.a.completions()) EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
-    for (const ibv_wc& wc : net.b.completions()) EXPECT_NE(wc.status, IBV_WC_SUCCESS);
+    const auto flushed = net.a.completions(), failed = net.b.completions();
+    EXPECT_EQ(flushed.size(), receives ? 2U : 1U);
+    for (const ibv_wc& wc : flushed) EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(failed.size(), 1U);
+    for (const ibv_wc& wc : failed) EXPECT_NE(wc.status, IBV_WC_SUCCESS);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "support/hosts/capability_exchange.hpp"
+#include "support/hosts/services.hpp"
 #include "support/hosts/two_hosts.hpp"
 #include "wire/mad/capability_mad.hpp"
 
@@ -34,17 +35,30 @@ const ExtensionSession* session_so_far(const Side& side) { return TwoHosts::core
 
 // Exchanges messages of all kinds in both directions.
 void exchange(TwoHosts& net) {
+  constexpr size_t kLength = 3000;
+  fill_all(net.a, 1);
+  fill_all(net.b, 100);
   for (uint64_t i = 0; i < 4; ++i) {
-    ASSERT_EQ(net.b.receive(i, 500'000, 4000), 0);
-    ASSERT_EQ(net.a.post(IBV_WR_SEND, i, 0, 3000), 0);
-    ASSERT_EQ(net.write(i, 0, 3000, 100), 0);
-    ASSERT_EQ(net.read(i, 8192, 3000, 100), 0);
-    ASSERT_EQ(net.b.post(IBV_WR_RDMA_READ, i, 8192, 3000, net.a.address(100), net.a.region->rkey()), 0);
+    ASSERT_EQ(net.b.receive(i, 500'000 + i * kLength, kLength), 0);
+    ASSERT_EQ(net.a.post(IBV_WR_SEND, i, 0, kLength), 0);
+    ASSERT_EQ(net.write(i, 0, kLength, 100 + i * kLength), 0);
+    ASSERT_EQ(net.read(i, 100'000 + i * kLength, kLength, 100 + i * kLength), 0);
+    ASSERT_EQ(net.b.post(IBV_WR_RDMA_READ, i, 100'000 + i * kLength, kLength, net.a.address(100),
+                         net.a.region->rkey()),
+              0);
   }
   net.run(100ms);
-  const auto done = net.a.completions();
-  EXPECT_EQ(done.size(), 12U);
-  for (const ibv_wc& wc : done) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  const auto done_a = net.a.completions(), done_b = net.b.completions();
+  EXPECT_EQ(done_a.size(), 12U);
+  for (const ibv_wc& wc : done_a) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(done_b.size(), 8U);
+  for (const ibv_wc& wc : done_b) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  for (size_t shift = 0; shift < 4 * kLength; shift += kLength) {
+    EXPECT_TRUE(same_bytes(net.a, 0, net.b, 500'000 + shift, kLength)) << "SEND";
+    EXPECT_TRUE(same_bytes(net.a, 0, net.b, 100 + shift, kLength)) << "WRITE";
+    EXPECT_TRUE(same_bytes(net.a, 0, net.a, 100'000 + shift, kLength)) << "READ of what was written";
+    EXPECT_TRUE(same_bytes(net.a, 100, net.b, 100'000 + shift, kLength)) << "READ of b";
+  }
 }
 
 TEST(Negotiation, hosts_agree_on_the_extensions_that_both_enable) {

@@ -149,6 +149,7 @@ TEST_F(SelectiveRepeat, timeout_recovers_losses_before_the_first_rtt_sample) {
   write(0, 0, 4 * 1024);
   net.run();
   expect_done(net.a, 1);
+  expect_same(0, 4 * 1024);
   EXPECT_EQ(net.a.counter("tail_probes"), 0U);
   EXPECT_GE(net.a.counter("timeouts"), 1U);
 }
@@ -159,6 +160,7 @@ TEST_F(SelectiveRepeat, lost_acknowledgments_are_recovered_after_a_timeout) {
   write(0, 0, 4 * 1024);
   net.run();
   expect_done(net.a, 1);
+  expect_same(0, 4 * 1024);
   EXPECT_GE(net.a.counter("timeouts"), 1U);
 }
 
@@ -226,6 +228,7 @@ TEST_F(SelectiveRepeat, buffered_packets_wait_for_a_receive_request) {
   net.run();
   expect_done(net.a, 6);
   expect_done(net.b, 6);
+  EXPECT_TRUE(std::equal(net.a.memory.begin(), net.a.memory.begin() + 6000, net.b.memory.begin() + 500'000));
   EXPECT_GE(net.b.counter("rnr_naks_sent"), 1U);
   EXPECT_TRUE(TwoHosts::core(net.b)
                   .session->reorder_buffer->empty());  // also without packets that were retransmitted
@@ -277,6 +280,8 @@ TEST_F(SelectiveRepeat, psns_wrap_within_the_window) {
       wrapped.a.post(IBV_WR_RDMA_WRITE, 0, 0, 40 * 1024, wrapped.b.address(0), wrapped.b.region->rkey()), 0);
   wrapped.run();
   expect_done(wrapped.a, 1);
+  EXPECT_TRUE(
+      std::equal(wrapped.a.memory.begin(), wrapped.a.memory.begin() + 40 * 1024, wrapped.b.memory.begin()));
   EXPECT_EQ(count(wrapped, "> RC_WRITE"), 43U);
 }
 
@@ -286,10 +291,12 @@ TEST(SelectiveRepeatFallback, loss_causes_go_back_n_if_the_peer_does_not_enable_
   o.extensions_b = {.mode = ExtensionMode::kAuto};
   TwoHosts net(o);
   net.connect();
+  fill(net.a);
   net.lose = once_each({"> RC_WRITE_MIDDLE 5"});
   ASSERT_EQ(net.write(0, 0, 20 * 1024), 0);
   net.run();
   expect_done(net.a, 1);
+  EXPECT_TRUE(std::equal(net.a.memory.begin(), net.a.memory.begin() + 20 * 1024, net.b.memory.begin()));
   EXPECT_EQ(net.b.counter("ooo_buffered"), 0U);
   EXPECT_EQ(count(net, "> RC_WRITE"), 35U) << "all behind the gap again";
 }

@@ -260,7 +260,7 @@ TEST_F(Xrc, memory_belongs_to_the_protection_domain_of_the_named_queue) {
   ASSERT_EQ(send_xrc(hosts_.a, *from_[0], asks(IBV_WR_RDMA_WRITE, srqs_[0]->xrc_number())), 0);
   ASSERT_EQ(send_xrc(hosts_.a, *from_[1], asks(IBV_WR_RDMA_READ, srqs_[0]->xrc_number())), 0);
   hosts_.run(1ms);
-  for (const ibv_wc& wc : hosts_.a.completions()) EXPECT_EQ(wc.status, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_EQ(completion_lines(hosts_.a), Lines({"1 REM_ACCESS_ERR", "1 REM_ACCESS_ERR"}));
   EXPECT_EQ(hosts_.b.counter("naks_access_sent"), 2U);
 }
 
