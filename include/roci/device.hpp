@@ -95,12 +95,12 @@ struct DeviceConfig {
   bool header_only = false;
   // Maximum numbers of objects, as query_device() reports them; creation beyond them fails with ENOMEM. At most 2^23
   // each.
-  uint32_t max_qp = 1U << 23;
-  uint32_t max_mr = 1U << 23;  // memory regions and windows together
+  uint32_t max_qp = 1U << 18;
+  uint32_t max_mr = 1U << 20;  // memory regions and windows together
   uint32_t max_pd = 1U << 16;
-  uint32_t max_cq = 1U << 23;
-  uint32_t max_srq = 1U << 23;
-  uint32_t max_ah = 1U << 23;
+  uint32_t max_cq = 1U << 18;
+  uint32_t max_srq = 1U << 18;
+  uint32_t max_ah = 1U << 20;
   ExtensionConfig extensions;
   HostTelemetryConfig telemetry;
   FlowControlConfig flow_control;
