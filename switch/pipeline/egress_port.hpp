@@ -135,7 +135,7 @@ class EgressPort {
     GrowingRing<Waiting> waiting{4};
     uint64_t bytes = 0, peak = 0;
     PauseState pause;
-    // First frame in the queue at the last PFC frame, null if none waited. It waits since then if it is still the first.
+    // First frame in the queue at the last PFC frame, null if none waited. If it is still the first, it waits since.
     const rte_mbuf* stopped = nullptr;
     Nanos stopped_since{0};  // its arrival: buffers are reused
     Aqm aqm;

@@ -25,8 +25,8 @@ class Scheduler {
  private:
   // Quantum of the class with the smallest weight. About one frame, so that shares are accurate over few frames.
   static constexpr uint64_t kSmallestQuantum = 2048;
-  // Limit of the quantum of the class with the largest weight: bytes that a class sends in succession. The quanta of the
-  // other classes are then smaller.
+  // Limit of the quantum of the class with the largest weight: bytes that a class sends in succession. The quanta of
+  // the other classes are then smaller.
   static constexpr uint64_t kLargestQuantum = 8192;
 
   template <class Length>

@@ -418,7 +418,7 @@ TEST_F(RouterTest, arp_nd_and_echo_of_the_switch_are_classified) {
 TEST_F(RouterTest, ignores_arp_nd_and_ping_in_frames_with_further_tags) {
   make(two_networks());
   const std::vector<uint8_t> second_tag{0x81, 0, 0, 10, 0x81, 0, 0, 0}, s_tag{0x88, 0xa8, 0, 10};
-  const auto build = [this](const MacAddress& to, bool echo) {
+  const auto build = [](const MacAddress& to, bool echo) {
     const LinkHeader link{.destination = to, .source = host_mac(0)};
     std::vector<uint8_t> bytes(256);
     if (echo) {
