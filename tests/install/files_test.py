@@ -74,8 +74,16 @@ class Files(Installed):
             self.assertTrue(named, page)
             self.assertEqual(named - pages, set(), page)
 
-    @unittest.skipIf(shutil.which("man") is None, "there is no man(1)")
+    def require(self, program):
+        """Skips the test if the program is missing, or fails it with ROCI_REQUIRE_ALL, as in CI."""
+        if shutil.which(program) is not None:
+            return
+        if os.environ.get("ROCI_REQUIRE_ALL"):
+            self.fail(f"requires {program}, and ROCI_REQUIRE_ALL is set")
+        self.skipTest(f"requires {program}")
+
     def test_manual_pages_render_without_warnings_and_list_every_option(self):
+        self.require("man")
         environment = installed.clean_environment(MANWIDTH="300", MANPAGER="cat")
         for path in sorted((self.prefix / "share/man").rglob("*.[17]")):
             with self.subTest(path.name):
@@ -133,7 +141,6 @@ class Files(Installed):
         self.assertEqual(self.completed("roci-perf", "write", "bw", "--iters", ""), [])
 
     def test_completion_passes_shellcheck(self):
-        if shutil.which("shellcheck") is None:
-            self.skipTest("there is no shellcheck")
+        self.require("shellcheck")
         for path in (self.prefix / "share/bash-completion/completions").iterdir():
             self.assertEqual(run("shellcheck", "--shell=bash", path).stdout, "", path.name)

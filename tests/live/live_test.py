@@ -31,7 +31,9 @@ LIMIT = 120  # seconds, of one program
 LISTENS_WITHIN = 10  # seconds, for a server to start
 MOST_REPETITIONS = 10  # 3 were not enough while a compiler used both cores
 REJECTED_EARLY = "RDMA_CM_EVENT_REJECTED; error: 8"  # no listener
-REJECTED = ("REJECTED", "rejected", "Unexpected CM event bl blka 8", "Connection refused", "Couldn't connect", "Connection timed out")
+# Output of clients while no process listens; the reason 8 of a reject message is an unknown service.
+NOT_LISTENING = re.compile("RDMA_CM_EVENT_REJECTED, error:? 8|rejected|Unexpected CM event bl blka 8|Connection refused|"
+                           "Couldn't connect")
 RESENT = re.compile(r"packets_retransmitted +([\d,]+)")
 SENT = re.compile(r"tx_frames +([\d,]+)")
 
@@ -143,45 +145,49 @@ def number(pattern, text):
 
 
 def run_pair(bench, case, family, roci_serves):
-    """Returns (problem, output of the Rocinante side, repetitions). Two kinds of pairs are repeated:
+    """Returns (problem, output of the Rocinante side, repetitions, starts of the client before the server listened). Two
+    kinds of pairs are repeated:
     - perftest 4.5 with -R connects when the server has answered by TCP, which may be before the server listens. Its
       client then repeats the connection with an identifier that it has destroyed (rdma_cm_client_connection), and ends
       by SIGSEGV with any librdmacm.
     - A client that does not wait for its completions (mckey): Linux discards the requests that its work queue has not
       executed when the queue pair is destroyed. Rocinante sends them."""
     for repetitions in range(MOST_REPETITIONS + 1):
-        problem, text = run_pair_once(bench, case, family, roci_serves)
+        problem, text, early = run_pair_once(bench, case, family, roci_serves)
         was_early = " -R" in case.client and REJECTED_EARLY in problem
         if not problem or not (was_early or (roci_serves and not case.waits)):
             break
-    return problem, text, repetitions
+    return problem, text, repetitions, early
 
 
 def run_pair_once(bench, case, family, roci_serves):
-    """Returns (problem, output of the Rocinante side). The problem is empty if both programs have exited with 0."""
+    """Returns (problem, output of the Rocinante side, starts of the client before the server listened). The problem is empty if
+    both programs have exited with 0."""
     server, client = bench.roles(roci_serves)
     first = bench.start(server, server.line(case.server, case.target, client, family, False))
     line = client.line(case.client, case.target, server, family, True)
     deadline = time.monotonic() + LIMIT
     time.sleep(0.5)
+    early = 0
     while True:
         # The server rejects connections until it listens.
         status, text = bench.start(client, line).wait(max(deadline - time.monotonic(), 1))
         is_complete = status == 0 and (not case.expect or re.search(case.expect, text))
         # Exit by a signal does not count.
-        was_rejected = status is not None and status < 128 and any(word in text for word in REJECTED)
+        was_rejected = status is not None and status < 128 and NOT_LISTENING.search(text)
         was_rejected = was_rejected and not is_complete and REJECTED_EARLY not in text
         if not was_rejected or time.monotonic() > deadline - LIMIT + LISTENS_WITHIN:
             break
+        early += 1
         time.sleep(0.3)
     server_status, server_text = first.wait(10 if status == 0 and case.waits else 1)
     roci_text = server_text if roci_serves else text
     outputs = f"client: exit status {status}\n{text[-1500:]}\nserver: exit status {server_status}\n{server_text[-1500:]}"
     if status != 0 or server_status != 0:
-        return outputs, roci_text
+        return outputs, roci_text, early
     if not is_complete:
-        return f"not in the client's output: {case.expect}\n{outputs}", roci_text
-    return "", roci_text
+        return f"not in the client's output: {case.expect}\n{outputs}", roci_text, early
+    return "", roci_text, early
 
 
 class Results:
@@ -222,10 +228,15 @@ def run_all(options, bench, results):
             continue
         for family, roci_serves, _ in itertools.product(case.families, (True, False), range(options.times)):
             def run(case=case, family=family, roci_serves=roci_serves):
+                before = sum(bench.network.counts.values())
                 bench.network.set_faults(case.all_faults(options))
-                problem, text, repetitions = run_pair(bench, case, family, roci_serves)
+                problem, text, repetitions, early = run_pair(bench, case, family, roci_serves)
+                bench.network.close()
+                if case.faults and not problem and sum(bench.network.counts.values()) == before:
+                    problem = f"the relay has injected no fault: {case.faults}"
                 sent, resent = number(SENT, text), number(RESENT, text)
                 note = f", {resent} of {sent} packets sent again" if resent else ""
+                note += f", client started {early + 1} times" if early else ""
                 return problem, note + (f", repeated {repetitions} times" if repetitions else "")
 
             run_case(bench, results, f"{case.name}, IPv{family}, {'server' if roci_serves else 'client'}", run)
@@ -271,6 +282,8 @@ def main():
             parser.error(f"--netem: {refused}")
         run_all(options, bench, results)
         network.close()
+        if options.faults and not options.only and not sum(network.counts.values()):
+            results.add("relay", f"no fault was injected: {options.faults}", time.monotonic())
         conditions = [peer.kernel(), f"path MTU {options.path_mtu}"]
         conditions += [f"VLAN {options.vlan}"] if options.vlan else []
         conditions += [f"faults {options.faults}"] if options.faults else []

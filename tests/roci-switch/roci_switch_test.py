@@ -154,7 +154,9 @@ class RociSwitch(unittest.TestCase):
         self.expect_error("s.yaml:4: switch: switch 's1': port 'p1': duplicate name", "--check")
 
     def test_check_accepts_every_switch_configuration_of_repository(self):
-        for path in sorted((SOURCE / "config").glob("switch-*.yaml")):
+        paths = sorted((SOURCE / "config").glob("switch-*.yaml"))
+        self.assertTrue(paths)
+        for path in paths:
             done = subprocess.run([PROGRAM, "--config", path, "--check"], capture_output=True, text=True, timeout=60,
                                   check=False)
             self.assertEqual(done.returncode, 0, done.stderr)

@@ -11,13 +11,15 @@ namespace roci::test {
 struct Tally {
   uint64_t completed = 0;      // work requests that succeeded
   uint64_t messages_lost = 0;  // of UC and UD, which may lose messages
-  uint64_t gave_up = 0;        // queue pairs with exhausted retries, only because of random losses
+  uint64_t messages_arrived = 0;
+  uint64_t gave_up = 0;  // queue pairs with exhausted retries, only because of random losses
   // Queue pairs with exhausted retries because the peer was unreachable or had closed.
   uint64_t gave_up_with_cause = 0;
   uint64_t reconnected = 0;       // connections
   uint64_t drained = 0;           // transitions of a queue pair through SQD
   uint64_t window_accesses = 0;   // requests with the key of a window
   uint64_t accesses_refused = 0;  // requests with the key of an invalidated window
+  uint64_t refusals_due = 0;      // those of them whose error status no fault could change
   uint64_t limits_reached = 0;    // events of shared receive queues
   uint64_t retransmitted = 0;     // packets
   uint64_t frames_lost = 0;       // on the links
@@ -34,12 +36,14 @@ struct Sum {
 };
 inline constexpr Sum kSums[] = {{"completed", &Tally::completed},
                                 {"messages lost", &Tally::messages_lost},
+                                {"messages arrived", &Tally::messages_arrived},
                                 {"gave up", &Tally::gave_up},
                                 {"gave up with cause", &Tally::gave_up_with_cause},
                                 {"reconnected", &Tally::reconnected},
                                 {"drained", &Tally::drained},
                                 {"window accesses", &Tally::window_accesses},
                                 {"accesses refused", &Tally::accesses_refused},
+                                {"refusals due", &Tally::refusals_due},
                                 {"limits reached", &Tally::limits_reached},
                                 {"retransmitted", &Tally::retransmitted},
                                 {"frames lost", &Tally::frames_lost},

@@ -351,6 +351,18 @@ uint32_t Network::take_events(size_t host, ibv_event_type type, uint32_t number)
   return count;
 }
 
+uint64_t Network::losses() const {
+  uint64_t count = 0;
+  for (size_t i = 0; i < links_.size(); ++i) {
+    for (const auto direction : {SimLink::kAToB, SimLink::kBToA}) {
+      const SimDirectionStats& stats = links_[i]->stats(direction);
+      count += stats.lost + stats.corrupted + stats.no_buffer;
+    }
+    count += switch_->counters(i).dropped();
+  }
+  return count;
+}
+
 void Network::add_up() {
   Tally& tally = verifier_.tally;
   const std::pair<std::string_view, uint64_t Tally::*> sums[] = {

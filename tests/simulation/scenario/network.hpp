@@ -34,6 +34,9 @@ class Network {
   uint32_t take_events(size_t host, ibv_event_type type, uint32_t number);
   void collect_events();
 
+  // Number of frames that were lost or corrupted so far, except those that the full port of a host has dropped.
+  [[nodiscard]] uint64_t losses() const;
+
   // Called after all traffic has ended.
   void check_counters();
   void add_up();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <tbb/parallel_for.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +20,7 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
 
 }  // namespace
 
-void run_seeds(uint64_t default_count, DrawScenario draw) {
+void run_seeds(uint64_t default_count, DrawScenario draw, std::span<uint64_t Tally::*const> required) {
   const uint64_t seeds = from_environment("ROCI_SEEDS", default_count);
   const uint64_t first = from_environment("ROCI_FIRST_SEED", 1);
   const char* text = std::getenv("ROCI_WITHOUT");
@@ -46,6 +47,11 @@ void run_seeds(uint64_t default_count, DrawScenario draw) {
   std::printf("\n");
   // Seven consecutive losses are rare even at a loss rate of 10 %.
   EXPECT_LE(total.gave_up * 500, seeds + 500);
+  if (seeds < default_count || !without.empty() || failures.load() > 0) return;
+  for (const Sum& sum : kSums) {
+    if (std::ranges::find(required, sum.value) != required.end()) EXPECT_GT(total.*sum.value, 0U) << sum.name;
+  }
+  EXPECT_GE(total.messages_arrived, total.messages_lost);
 }
 
 }  // namespace roci::test

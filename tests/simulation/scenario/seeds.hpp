@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "simulation/simulation.hpp"
 
 namespace roci::test {
 
-// Reports every failure to GoogleTest, and prints the totals.
-void run_seeds(uint64_t default_count, DrawScenario draw);
+// Reports every failure to GoogleTest, and prints the totals. With at least the default number of seeds and all
+// features, each total of `required` must be greater than zero: otherwise the scenarios no longer reach that behavior.
+void run_seeds(uint64_t default_count, DrawScenario draw, std::span<uint64_t Tally::*const> required);
 
 }  // namespace roci::test

@@ -154,8 +154,9 @@ void Datagrams::check() {
       verifier_.fail("bytes outside a region of UD were written");
   }
   for (const Message& message : messages_) {
-    if (message.to != kToGroup && message.arrived[message.to] == 0 && !message.wrong_key)
-      ++verifier_.tally.messages_lost;
+    if (message.to == kToGroup || message.wrong_key) continue;
+    const bool lost = message.arrived[message.to] == 0;
+    ++(lost ? verifier_.tally.messages_lost : verifier_.tally.messages_arrived);
   }
 }
 

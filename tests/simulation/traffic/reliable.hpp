@@ -122,13 +122,15 @@ class ReliableConnection final : public Actor {
     bool signal_all = false;
     Life life = Life::kRunning;
     bool seen_error = false;  // a completion or an event reported an error
+    bool has_failed = false;  // a request ended with an error other than a flush
     uint32_t to_post = 0;
     uint32_t first_psn = 0;
     // A connection began just before the largest PSN. A second one could take late packets of the first for its own.
     bool wrapped = false;
     enum class Drain : uint8_t { kNo, kDraining, kDrained } drain = Drain::kNo;
     bool drain_notifies = false;
-    bool forbade = false;  // sent a request that the peer must reject
+    bool forbade = false;        // sent a request that the peer must reject
+    uint64_t losses_before = 0;  // Network::losses() when it was posted
     // A request through a window of the peer ended without success; its packets may still arrive.
     bool abandoned_window = false;
     bool last_receive_seen = false;  // QP_LAST_WQE_REACHED was received
@@ -173,6 +175,7 @@ class ReliableConnection final : public Actor {
   [[nodiscard]] bool flushed(End& end);
   [[nodiscard]] ReliableQueuePair& inside(const End& end);
   void verify_error(End& local, const Posted& op, const ibv_wc& wc);
+  [[nodiscard]] bool learns_of_rejections(const End& local) const;
   void retire(End& local, End& peer, const Posted& op, bool success);
   void retire_success(End& local, End& peer, const Posted& op);
   void retire_atomic(End& local, End& peer, const Posted& op);

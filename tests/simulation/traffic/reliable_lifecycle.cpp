@@ -95,7 +95,7 @@ void ReliableConnection::connect() {
     end.first_psn = soon_wraps && !end.wrapped ? near_end : far & 0xffffff;
     end.wrapped |= soon_wraps;
     end.life = Life::kRunning;
-    end.seen_error = end.forbade = end.abandoned_window = false;
+    end.seen_error = end.has_failed = end.forbade = end.abandoned_window = false;
     end.drain = End::Drain::kNo;
     end.to_post = static_cast<uint32_t>(rng_.between(5, 40));
     // Events of the previous connection.
@@ -225,8 +225,10 @@ void ReliableConnection::end_on_purpose() {
   if (ending_ == Ending::kComplete || end.to_post > ending_at_ || end.seen_error) return;
   const Ending ending = std::exchange(ending_, Ending::kComplete);
   if (ending == Ending::kForbidden) {
-    if (end.qp->state() == IBV_QPS_RTS && post_forbidden(end, ends_[1 - ending_side_]))
+    if (end.qp->state() == IBV_QPS_RTS && post_forbidden(end, ends_[1 - ending_side_])) {
       has_cause_ = end.forbade = true;
+      end.losses_before = network_.losses();
+    }
     return;
   }
   has_cause_ = true;

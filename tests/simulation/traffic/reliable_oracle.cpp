@@ -76,6 +76,7 @@ void ReliableConnection::on_send_done(End& local, End& peer, const ibv_wc& wc) {
   } else {
     verify_error(local, op, wc);
     local.seen_error = true;
+    local.has_failed |= wc.status != IBV_WC_WR_FLUSH_ERR;
   }
   retire(local, peer, op, success);
 }
@@ -96,7 +97,18 @@ bool ReliableConnection::flushed(End& end) {
   return true;
 }
 
+// Whether the NAK of a rejected request arrives before anything else ends the queue pair.
+bool ReliableConnection::learns_of_rejections(const End& local) const {
+  return local.life == Life::kRunning && !local.has_failed && !scenario_.slow_hosts &&
+         !scenario_.small_ports && network_.losses() == local.losses_before;
+}
+
 void ReliableConnection::verify_error(End& local, const Posted& op, const ibv_wc& wc) {
+  if (op.forbidden && learns_of_rejections(local)) {
+    ++verifier_.tally.refusals_due;
+    if (wc.status != IBV_WC_REM_ACCESS_ERR)
+      verifier_.fail("forbidden " + name_of(op.wr_id) + " ended with status " + std::to_string(wc.status));
+  }
   switch (wc.status) {
     case IBV_WC_RETRY_EXC_ERR:
       if (local.seen_error) break;

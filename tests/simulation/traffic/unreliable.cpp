@@ -170,7 +170,8 @@ void UnreliableConnection::check() {
       verifier_.fail("bytes outside a region of UC were written");
     check_writes(end, ends_[1 - side]);
     for (const Message& message : end.messages) {
-      if (message.tells() && message.arrived == 0) ++verifier_.tally.messages_lost;
+      if (!message.tells()) continue;
+      ++(message.arrived == 0 ? verifier_.tally.messages_lost : verifier_.tally.messages_arrived);
     }
   }
 }
