@@ -131,7 +131,7 @@ class Attack(PerfTest):
         print(f"\n{self.id().split('.')[-1]}: {sent} frames, {sent / took:.0f}/s; goodput {reference / 1e9:.2f} Gb/s beside "
               f"the attacker, {attacked / 1e9:.2f} under attack, {recovered / 1e9:.2f} after it; ratio "
               f"{attacked / max(reference, 1):.2f}; {changed}", flush=True)
-        self.assertGreater(recovered, 0)
+        self.assertGreater(recovered, 0.1 * reference)
         self.assertGreaterEqual(sum(reached.values()), effect * sent, f"{reached} of {sent} frames")
         self.end_traffic()
         return attacked / max(reference, 1), changed
@@ -185,7 +185,9 @@ class Attack(PerfTest):
         ratio, changed = self.attack(frames.pauses, 0, ["pauses_received"], more="  flow_control: {pfc: [0]}",
                                      realtime=True)
         self.assertGreaterEqual(changed.get("pause_storms", 0), 1)
-        if SECONDS >= 1 and ROUNDS >= 3:  # The watchdog ends the pause after 200 ms. A single round has outliers.
+        # The watchdog ends the pause after 200 ms. A single round has outliers, so the goodput is checked only in runs with
+        # ROCI_ATTACK_ROUNDS=3 or more, which no test of CTest sets.
+        if SECONDS >= 1 and ROUNDS >= 3:
             self.assertGreater(ratio, 0.5)
 
     def test_forged_arp(self):

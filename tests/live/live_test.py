@@ -31,9 +31,10 @@ LIMIT = 120  # seconds, of one program
 LISTENS_WITHIN = 10  # seconds, for a server to start
 MOST_REPETITIONS = 10  # 3 were not enough while a compiler used both cores
 REJECTED_EARLY = "RDMA_CM_EVENT_REJECTED; error: 8"  # no listener
-# Output of clients while no process listens; the reason 8 of a reject message is an unknown service.
-NOT_LISTENING = re.compile("RDMA_CM_EVENT_REJECTED, error:? 8|rejected|Unexpected CM event bl blka 8|Connection refused|"
-                           "Couldn't connect")
+# Output of clients while no process listens. The reason 8 of a reject message is an unknown service; fio and perftest do not
+# print the reason.
+NOT_LISTENING = re.compile("RDMA_CM_EVENT_REJECTED, error:? 8|event is RDMA_CM_EVENT_REJECTED|rejected|"
+                           "Unexpected CM event bl blka 8|Connection refused|Couldn't connect")
 RESENT = re.compile(r"packets_retransmitted +([\d,]+)")
 SENT = re.compile(r"tx_frames +([\d,]+)")
 

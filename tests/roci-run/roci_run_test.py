@@ -420,8 +420,9 @@ class RociRun(unittest.TestCase):
         for turn in range(4):
             server, client = self.talk("2")
             victims = self.talk("60")
-            wait_until(lambda: len(re.findall(r"\d: roci-perf", self.run_("--list").stdout)) == 4, 2)
+            self.assertTrue(wait_until(lambda: len(re.findall(r"\d: roci-perf", self.run_("--list").stdout)) == 4))
             time.sleep(0.2 + 0.03 * turn)
+            self.assertEqual([process.poll() for process in (server, client, *victims)], [None] * 4, "ended before the kill")
             for victim in victims if turn % 2 else reversed(victims):
                 victim.kill()
                 victim.communicate()
