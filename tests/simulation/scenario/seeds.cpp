@@ -49,7 +49,9 @@ void run_seeds(uint64_t default_count, DrawScenario draw, std::span<uint64_t Tal
   EXPECT_LE(total.gave_up * 500, seeds + 500);
   if (seeds < default_count || !without.empty() || failures.load() > 0) return;
   for (const Sum& sum : kSums) {
-    if (std::ranges::find(required, sum.value) != required.end()) EXPECT_GT(total.*sum.value, 0U) << sum.name;
+    if (std::ranges::find(required, sum.value) != required.end()) {
+      EXPECT_GT(total.*sum.value, 0U) << sum.name;
+    }
   }
   EXPECT_GE(total.messages_arrived, total.messages_lost);
 }
