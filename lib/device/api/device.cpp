@@ -40,7 +40,7 @@ LinkSpeed link_speed(BitsPerSec rate) {
 constexpr uint8_t kPhysDisabled = 3, kPhysLinkUp = 5;  // IBTA 14.2.5.6, PortPhysicalState
 
 // Unique in the process, so that a queue pair rejects address handles of other devices too.
-std::atomic<uint32_t> next_pd{1};
+std::atomic<uint32_t> next_pd_number{1};
 
 }  // namespace
 
@@ -168,7 +168,7 @@ int Device::gid_count() const { return static_cast<int>(host_->gids().size()); }
 Result<std::unique_ptr<ProtectionDomain>> Device::allocate_pd() {
   if (const Status counted = host_->take(LimitedObject::kProtectionDomain); !counted)
     return fail(counted.error());
-  return std::unique_ptr<ProtectionDomain>(new ProtectionDomain(host_, events_, next_pd.fetch_add(1)));
+  return std::unique_ptr<ProtectionDomain>(new ProtectionDomain(host_, events_, next_pd_number.fetch_add(1)));
 }
 
 Status Device::resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout) {
