@@ -39,6 +39,9 @@ inline constexpr NamedSeed kNamedSeeds[] = {
      "The last acknowledgment of READ responses was lost, and nothing repeated it: a repetition of the READ "
      "waited for it "
      "at the responder, and with it the acknowledgments of later requests."},
+    {1000164403,
+     "A corrupted traffic class gave a UC message another priority, so that it overtook an earlier one: the "
+     "oracle was wrong."},
     {10979,
      "A queue pair that insisted on extensions, and had nothing posted, went into error and told nobody."},
 };

@@ -9,7 +9,9 @@ UnreliableConnection::UnreliableConnection(Network& network, const Scenario& sce
     : scenario_(scenario),
       rng_(rng),
       verifier_(verifier),
-      in_order_(scenario.faults.duplication == 0 && scenario.faults.reordering == 0) {
+      // A corrupted DSCP or VLAN priority, which the ICRC does not cover, can change the order of packets in the switch.
+      in_order_(scenario.faults.duplication == 0 && scenario.faults.reordering == 0 &&
+                scenario.faults.corruption == 0) {
   for (size_t side = 0; side < 2; ++side) {
     End& end = ends_[side];
     end.host = hosts[side];
