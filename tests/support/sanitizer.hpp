@@ -11,6 +11,13 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
+// Clang's AddressSanitizer, whose allocator terminates the program if memory is not available.
+#ifdef __has_feature
+inline constexpr bool kTerminatesWithoutMemory = __has_feature(address_sanitizer);
+#else
+inline constexpr bool kTerminatesWithoutMemory = false;
+#endif
+
 // Number of repetitions of a random test.
 constexpr uint64_t repetitions(uint64_t number) { return kSanitized ? number / 4 : number; }
 
