@@ -119,7 +119,6 @@ Result<std::string> SwitchProcess::reload() {
   const auto plan = plan_reload(file_, *wanted);
   if (!plan) return unchanged(plan.error().within(path_));
   ROCI_TRY(apply(*plan));
-  file_ = *wanted;
   return plan->summary;
 }
 

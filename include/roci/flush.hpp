@@ -27,8 +27,8 @@ inline constexpr uint8_t kFlushRegion = 1;
 inline void set_flush(ibv_send_wr& wr, uint64_t address, uint64_t length, uint32_t rkey,
                       uint8_t level = kFlushRange, uint8_t type = kFlushTypeGlobal) {
   wr.opcode = kWrFlush;
-  wr.imm_data = (type & 0xfU) | (level & 3U)
-                                    << 4;  // FETH: reserved 26 | selectivity level 2 | placement type 4
+  // FETH: 26 reserved bits, 2 of the selectivity level, 4 of the placement type.
+  wr.imm_data = (type & 0xfU) | (level & 3U) << 4;
   wr.wr.atomic.remote_addr = address;
   wr.wr.atomic.compare_add = length;
   wr.wr.atomic.rkey = rkey;

@@ -18,6 +18,11 @@ struct PauseWatchdogConfig {
   friend bool operator==(const PauseWatchdogConfig&, const PauseWatchdogConfig&) = default;
 };
 
+// The watchdog of a configuration, in which a `detect` of 0 or below also means off.
+inline PauseWatchdogConfig make_watchdog(Nanos detect, Nanos restore) {
+  return {.detect = detect > Nanos{0} ? detect : kNever, .restore = restore};
+}
+
 // Owned by one thread.
 class PauseState {
  public:

@@ -28,6 +28,8 @@ class Scheduler {
   // Limit of the quantum of the class with the largest weight: bytes that a class sends in succession. The quanta of
   // the other classes are then smaller.
   static constexpr uint64_t kLargestQuantum = 8192;
+  // Quanta and deficits are in parts of a byte, so that small quanta are accurate.
+  static constexpr uint64_t kPerByte = 256;
 
   template <class Length>
   void skip_turns(uint8_t eligible, Length&& length);
@@ -38,8 +40,6 @@ class Scheduler {
   }
 
   uint8_t strict_ = 0;  // bitmap of the strict classes
-  // In parts of a byte, so that small quanta are accurate.
-  static constexpr uint64_t kPerByte = 256;
   std::array<uint64_t, kTrafficClasses> quantum_{};
   std::array<uint64_t, kTrafficClasses> deficit_{};
   uint8_t current_ = 0;

@@ -1,11 +1,9 @@
 """DAPL: `dtest` as server and client, over the connection manager (provider `cma`) and over TCP (provider `scm`)."""
 
-import os
-import shutil
 import sys
 import unittest
 
-from programs import Programs
+from programs import Programs, require_programs
 
 Programs.run_program = sys.argv.pop(1)
 PORT = 15828  # TCP port of dtest, on which the server sends its parameters
@@ -45,7 +43,5 @@ class Dapl(Programs):
 
 
 if __name__ == "__main__":
-    if shutil.which("dtest") is None and not os.environ.get("ROCI_REQUIRE_ALL"):
-        print("SKIPPED: not installed: dtest")
-        sys.exit(77)
+    require_programs("dtest")
     unittest.main(verbosity=2)

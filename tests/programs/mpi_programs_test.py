@@ -1,19 +1,16 @@
 """MPI programs of the distribution in addition to Open MPI's test: MPICH, mpi4py and HPC Challenge. All of their traffic uses UCX."""
 
-import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import unittest
 
-from programs import Programs
+from programs import PYTHON, Programs, require_programs
 from ucx_programs import DATAGRAMS, MPI, RELIABLE, MpiJobs, mpi_command
 
 Programs.run_program = sys.argv.pop(1)
 HERE = pathlib.Path(__file__).resolve().parent
-PYTHON = "/usr/bin/python3"  # the interpreter of the packages
 HPCC_EXAMPLE = pathlib.Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
 HPCC_SIZE = 400  # order of the matrices, instead of 1000
 
@@ -76,10 +73,5 @@ class HpcChallenge(Programs):
 
 
 if __name__ == "__main__":
-    missing = [name for name in ("mpicc.mpich", "mpiexec.hydra", "hpcc") if shutil.which(name) is None]
-    if subprocess.run([PYTHON, "-c", "import mpi4py"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
-        missing.append("python3-mpi4py")
-    if missing and not os.environ.get("ROCI_REQUIRE_ALL"):
-        print(f"SKIPPED: not installed: {', '.join(missing)}")
-        sys.exit(77)
+    require_programs("mpicc.mpich", "mpiexec.hydra", "hpcc", modules=["mpi4py"])
     unittest.main(verbosity=2)

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools")
 from sockets import free_port, listens  # noqa: E402 (found by the line above)
 
 FAULTS = ("--loss", "0.01", "--duplicate", "0.01", "--reorder", "0.01")  # for networks with faults
+PYTHON = "/usr/bin/python3"  # the interpreter of the distribution's packages
 LIMIT = 120  # seconds that a program may take, including on a busy machine
 # Output of clients when the server does not listen yet. Some of them exit with status 0 then. UD clients report the SIDR
 # status, which is positive.
@@ -46,6 +48,17 @@ def kill(process):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     process.wait()
+
+
+def require_programs(*names, modules=()):
+    """Ends the test as skipped (77) if a program of the distribution or a Python module is missing. With ROCI_REQUIRE_ALL,
+    as in CI, the tests run and fail."""
+    missing = [name for name in names if shutil.which(name) is None]
+    missing += [name for name in modules if subprocess.run([PYTHON, "-c", f"import {name}"], stderr=subprocess.DEVNULL,
+                                                           check=False).returncode != 0]
+    if missing and not os.environ.get("ROCI_REQUIRE_ALL"):
+        print(f"SKIPPED: not installed: {', '.join(missing)}")
+        sys.exit(77)
 
 
 class Finished:

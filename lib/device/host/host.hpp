@@ -193,8 +193,8 @@ class alignas(64) Host final : public Poller {
 
   DeviceConfig config_;
   SparseArena arena_;
-  std::shared_ptr<MbufPool>
-      tx_pool_;  // outlives the port, which may hold transmitted frames until its destructor
+  // Outlives the port, which may hold transmitted frames until its destructor.
+  std::shared_ptr<MbufPool> tx_pool_;
   std::unique_ptr<Port> port_;
   Placement* const placement_;  // of the port; null: not supported
   std::vector<Gid> gids_;

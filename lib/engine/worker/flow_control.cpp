@@ -10,8 +10,7 @@ FlowControl::FlowControl(const FlowControlConfig& config, BitsPerSec link_rate, 
             : link_rate.value() != 0 ? link_rate
                                      : kAssumedRate),
       mac_(mac),
-      watchdog_{.detect = config.watchdog_detect.count() > 0 ? Nanos{config.watchdog_detect} : kNever,
-                .restore = config.watchdog_restore} {}
+      watchdog_(make_watchdog(config.watchdog_detect, config.watchdog_restore)) {}
 
 void FlowControl::take(const rte_mbuf* frame, Nanos now, Counters& counters) {
   const ParsedPause parsed = parse_pause({rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len}, mac_);

@@ -535,27 +535,27 @@ TEST_F(PfcTest, resume_followed_by_a_pause_does_not_restart_the_detection_time) 
   EXPECT_EQ(switch_->counters(1).classes[kStorage].pause_storms, 1U);
 }
 
-TEST_F(PfcTest, watchdog_with_a_detect_time_of_zero_or_never_is_off) {
-  for (const Nanos detect : {Nanos{0}, kNever}) {
-    SwitchConfig config = lossless_ports(2, 1_Gbps, kSmall);
-    config.ports[1].watchdog.detect = detect;
-    make(config);
-    introduce({0, 1});
-    wait(10us);
-    send_pause(1, kStorage, 0xffff);
-    say(0, 1, {.traffic_class = tos(kStorage)});
-    for (int i = 0; i < 30; ++i) {
-      wait(10ms);
-      send_pause(1, kStorage, 0xffff);  // 33.5 ms
-    }
-    EXPECT_TRUE(heard(1).empty());
-    wait(34ms);
-    EXPECT_EQ(heard(1).size(), 1U) << "the pause has ended";
-    EXPECT_EQ(switch_->counters(1).classes[kStorage].pause_storms, 0U);
-    TearDown();
-    runner_ = VirtualRunner();
+class WatchdogOff : public PfcTest, public testing::WithParamInterface<Nanos> {};
+
+TEST_P(WatchdogOff, endless_pause_stops_a_class_until_it_ends) {
+  SwitchConfig config = lossless_ports(2, 1_Gbps, kSmall);
+  config.ports[1].watchdog.detect = GetParam();
+  make(config);
+  introduce({0, 1});
+  wait(10us);
+  send_pause(1, kStorage, 0xffff);
+  say(0, 1, {.traffic_class = tos(kStorage)});
+  for (int i = 0; i < 30; ++i) {
+    wait(10ms);
+    send_pause(1, kStorage, 0xffff);  // 33.5 ms
   }
+  EXPECT_TRUE(heard(1).empty());
+  wait(34ms);
+  EXPECT_EQ(heard(1).size(), 1U) << "the pause has ended";
+  EXPECT_EQ(switch_->counters(1).classes[kStorage].pause_storms, 0U);
 }
+
+INSTANTIATE_TEST_SUITE_P(Detect, WatchdogOff, testing::Values(Nanos{0}, kNever));
 
 // Queues are served before frames are received: PFC frames that have arrived meanwhile do not extend a pause that has
 // expired.
