@@ -20,10 +20,10 @@ FAULTS = ("--loss", "0.01", "--duplicate", "0.01", "--reorder", "0.01")  # for n
 PYTHON = "/usr/bin/python3"  # the interpreter of the distribution's packages
 LIMIT = 120  # seconds that a program may take, including on a busy machine
 # Output of clients when the server does not listen yet. Some of them exit with status 0 then. UD clients report the SIDR
-# status, which is positive.
-REFUSED = re.compile("RDMA_CM_EVENT_REJECTED|RDMA_CM_EVENT_UNREACHABLE, error:? [1-9]|Unexpected CM event bl blka 8|"
+# status, which is positive. Perftest writes a semicolon after the name of the event.
+REFUSED = re.compile("RDMA_CM_EVENT_REJECTED|RDMA_CM_EVENT_UNREACHABLE[,;] error:? [1-9]|Unexpected CM event bl blka 8|"
                      "Connection refused")
-NO_ANSWER = re.compile("RDMA_CM_EVENT_UNREACHABLE, error:? -")  # some clients exit with status 0 then, too
+NO_ANSWER = re.compile("RDMA_CM_EVENT_UNREACHABLE[,;] error:? -")  # some clients exit with status 0 then, too
 
 
 def with_descendants(pid):

@@ -5,16 +5,16 @@
 
 namespace roci::test {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+// GCC defines a macro for each sanitizer, Clang has a feature. The allocator of Clang's AddressSanitizer terminates the
+// program if memory is not available.
+#ifdef __has_feature
+inline constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+inline constexpr bool kTerminatesWithoutMemory = __has_feature(address_sanitizer);
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
+inline constexpr bool kTerminatesWithoutMemory = false;
 #else
 inline constexpr bool kSanitized = false;
-#endif
-
-// Clang's AddressSanitizer, whose allocator terminates the program if memory is not available.
-#ifdef __has_feature
-inline constexpr bool kTerminatesWithoutMemory = __has_feature(address_sanitizer);
-#else
 inline constexpr bool kTerminatesWithoutMemory = false;
 #endif
 
