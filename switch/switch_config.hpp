@@ -150,6 +150,9 @@ struct SwitchConfig {
   // Offset from the pollers' time to the time since 1970, for signed CNMs. Not in the configuration file: set by the
   // process that runs the switch.
   Nanos time_of_day{0};
+  // Whether many routes may use a table of 32 MiB (forwarding/route_table.hpp). Not in the configuration file: false in
+  // a process with many switches.
+  bool route_tables = true;
 
   friend bool operator==(const SwitchConfig&, const SwitchConfig&) = default;
 };

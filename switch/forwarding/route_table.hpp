@@ -5,8 +5,8 @@
 //   table    DPDK's FIB: 2^24 entries for the first 24 bits, and groups of 256 entries for the following bits (DIR24_8;
 //            for IPv6 a trie of the same kind). One step for most addresses, and 32 MiB for any number of routes.
 //
-// A family with more than kRangesUpTo entries uses the table, if DPDK's own memory (port/dpdk/eal.hpp) has space for
-// it.
+// By size: a family with more than kRangesUpTo entries uses the table, if DPDK's own memory (port/dpdk/eal.hpp) has
+// space for it.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ namespace roci {
 // Immutable after creation, so the workers of a switch share it.
 class RouteTable {
  public:
-  static constexpr size_t kMaxEntries = 32'766;            // values of a 2-byte entry, without "none"
-  static constexpr size_t kRangesUpTo = 256;               // entries of a family that use ranges
-  enum class Kind : uint8_t { kBySize, kRanges, kTable };  // tests select one
+  static constexpr size_t kMaxEntries = 32'766;  // values of a 2-byte entry, without "none"
+  static constexpr size_t kRangesUpTo = 256;     // entries of a family that use ranges
+  enum class Kind : uint8_t { kBySize, kRanges, kTable };
 
   // Table without routes.
   RouteTable() = default;

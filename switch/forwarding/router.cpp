@@ -121,7 +121,8 @@ Result<RouteTable> Router::make_table(const SwitchConfig& config) {
     }
   }
   for (const SwitchRouteConfig& r : config.routes) add(r.prefix);
-  return RouteTable::create(entries);
+  return RouteTable::create(entries,
+                            config.route_tables ? RouteTable::Kind::kBySize : RouteTable::Kind::kRanges);
 }
 
 Status Router::open(const SwitchConfig& config, const RouteTable& table) {

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 LAB = pathlib.Path(sys.argv.pop(1)).resolve()
-KIB_PER_IDLE_HOST = 160
+KIB_PER_IDLE_HOST = 128
 SCENARIO = """
 name: idle
 duration: 10us

@@ -45,6 +45,7 @@ def per_host(measured, hosts):
 
 
 ROCI_LAB = memory("roci-lab", roci("bench/lab/hosts.yaml", "--set topology.leaves=HOSTS/8"), "--results out")
+IDLE = memory("roci-lab", roci("bench/lab/idle_hosts.yaml", "--set topology.leaves=HOSTS/8"), "--results out")
 NS3_TCP = memory("ns-3, TCP", "{bin}/roci-lab-ns3 tcp --hosts HOSTS --each 65536 --ms 0.1")
 
 
@@ -64,6 +65,8 @@ GROUP = Group(
     cases=(
         *(incast(variant) for variant in ("ldcp", "hpcc", "dcqcn")),
         *(Case(f"memory per host, {hosts} hosts", per_host(ROCI_LAB, hosts), (per_host(NS3_TCP, hosts),)) for hosts in SIZES[1:]),
+        *(Case(f"memory per host without traffic, {hosts} hosts", per_host(IDLE, hosts), (per_host(NS3_TCP, hosts),))
+          for hosts in SIZES[1:]),
         second_thread("time", "hops_per_second"),
         second_thread("CPU time", "hops_per_cpu_second"),
     ),

@@ -1,18 +1,20 @@
 // Unbounded single-producer single-consumer FIFO queue. Memory grows with the number of elements, in chunks.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 namespace roci {
 
-// T is cheap to move and default-constructible. One producer and one consumer at a time.
-template <class T, size_t kChunk = 256>
+// T is cheap to move and default-constructible. One producer and one consumer at a time. Each chunk has twice the size
+// of the one before, up to kLargest elements, so a queue with few elements is small.
+template <class T, size_t kLargest = 256>
 class SpscQueue {
  public:
-  SpscQueue() : first_(new Chunk), last_(first_) {}
+  SpscQueue() : first_(new Chunk(std::min(kSmallest, kLargest))), last_(first_) {}
   ~SpscQueue() {
     while (first_ != nullptr) delete std::exchange(first_, first_->next.load(std::memory_order_relaxed));
   }
@@ -21,8 +23,8 @@ class SpscQueue {
 
   // Producer.
   void push(T value) {
-    if (filled_ == kChunk) {
-      auto* const chunk = new Chunk;
+    if (filled_ == last_->size) {
+      auto* const chunk = new Chunk(std::min(last_->size * 2, kLargest));
       last_->next.store(chunk, std::memory_order_release);
       last_ = chunk;
       filled_ = 0;
@@ -33,7 +35,7 @@ class SpscQueue {
 
   // Consumer: the oldest element, or null if the queue is empty. It is valid until pop().
   T* front() {
-    if (taken_ == kChunk) {
+    if (taken_ == first_->size) {
       Chunk* const next = first_->next.load(std::memory_order_acquire);
       if (next == nullptr) return nullptr;
       delete std::exchange(first_, next);
@@ -44,8 +46,11 @@ class SpscQueue {
   void pop() { ++taken_; }
 
  private:
+  static constexpr size_t kSmallest = 16;
   struct Chunk {
-    std::array<T, kChunk> slots;
+    explicit Chunk(size_t elements) : size(elements), slots(std::make_unique<T[]>(elements)) {}
+    const size_t size;
+    const std::unique_ptr<T[]> slots;
     std::atomic<size_t> filled{0};
     std::atomic<Chunk*> next{nullptr};
   };

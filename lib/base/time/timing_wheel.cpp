@@ -8,12 +8,16 @@ namespace roci {
 Timer::~Timer() { assert(!is_scheduled()); }
 
 TimingWheel::TimingWheel(Nanos start) : time_(ticks(start)) {
-  for (Link& slot : slots_) clear(slot);
+  clear(late_);
+  clear(firing_);
 }
 
 TimingWheel::~TimingWheel() {
-  for (Link& slot : slots_) {
-    while (!is_empty(slot)) unlink(timer_of(*slot.next));
+  while (!is_empty(late_)) unlink(timer_of(*late_.next));
+  while (!is_empty(firing_)) unlink(timer_of(*firing_.next));
+  while (levels_ != 0) {
+    const unsigned level = lowest_level();
+    unlink(timer_of(*slots_[level * kSlots + lowest_digit(level)].next));
   }
 }
 
@@ -22,7 +26,7 @@ void TimingWheel::schedule(Timer& timer, Nanos deadline) {
   timer.deadline_ = deadline;
   if (deadline == kNever) return;
   if (ticks(deadline) <= time_) {
-    append(timer, kLateSlot);
+    append(timer, late_, kNoSlot);
     bound_ = kUnknown;
   } else {
     place(timer);
@@ -35,10 +39,10 @@ void TimingWheel::cancel(Timer& timer) {
 }
 
 Nanos TimingWheel::find_next_deadline() const {
-  if (!is_empty(slots_[kLateSlot])) return now();
+  if (!is_empty(late_)) return now();
   if (levels_ == 0) return kNever;
   const unsigned level = lowest_level();
-  const auto digit = static_cast<unsigned>(std::countr_zero(occupied_[level]));
+  const unsigned digit = lowest_digit(level);
   const Link& slot = slots_[level * kSlots + digit];
   Nanos earliest = kNever;
   unsigned seen = 0;
@@ -57,13 +61,12 @@ uint64_t TimingWheel::slot_start(unsigned level, unsigned digit) const {
   return upper | static_cast<uint64_t>(digit) << shift;
 }
 
-void TimingWheel::append(Timer& timer, uint16_t slot) {
-  Link& head = slots_[slot];
+void TimingWheel::append(Timer& timer, Link& list, uint16_t slot) {
   Link& link = timer;
-  link.next = &head;
-  link.previous = head.previous;
-  head.previous->next = &link;
-  head.previous = &link;
+  link.next = &list;
+  link.previous = list.previous;
+  list.previous->next = &link;
+  list.previous = &link;
   timer.slot_ = slot;
   ++size_;
 }
@@ -72,8 +75,11 @@ void TimingWheel::place(Timer& timer) {
   const uint64_t when = ticks(timer.deadline_);
   const unsigned level = (63U - static_cast<unsigned>(std::countl_zero(when ^ time_))) / kDigitBits;
   const auto digit = static_cast<unsigned>(when >> (level * kDigitBits)) & (kSlots - 1);
-  append(timer, static_cast<uint16_t>(level * kSlots + digit));
-  occupied_[level] |= uint64_t{1} << digit;
+  const auto slot = static_cast<uint16_t>(level * kSlots + digit);
+  const uint64_t bit = uint64_t{1} << digit;
+  if ((occupied_[level] & bit) == 0) clear(slots_[slot]);
+  append(timer, slots_[slot], slot);
+  occupied_[level] |= bit;
   levels_ |= 1U << level;
 }
 
@@ -84,7 +90,7 @@ void TimingWheel::unlink(Timer& timer) {
   link.next = link.previous = nullptr;
   --size_;
   if (timer.deadline_ <= bound_) bound_ = kUnknown;
-  if (timer.slot_ >= kLateSlot || !is_empty(slots_[timer.slot_])) return;
+  if (timer.slot_ == kNoSlot || !is_empty(slots_[timer.slot_])) return;
   const unsigned level = timer.slot_ / kSlots;
   occupied_[level] &= ~(uint64_t{1} << (timer.slot_ % kSlots));
   if (occupied_[level] == 0) levels_ &= ~(1U << level);
@@ -97,7 +103,7 @@ void TimingWheel::open_slot(unsigned level, unsigned digit) {
     Timer& timer = timer_of(*slot.next);
     unlink(timer);
     if (ticks(timer.deadline_) == time_) {
-      append(timer, kFiringSlot);
+      append(timer, firing_, kNoSlot);
     } else {
       place(timer);
     }

@@ -24,8 +24,8 @@ class TimingWheel;
 
 namespace internal {
 struct TimerLink {
-  TimerLink* next = nullptr;
-  TimerLink* previous = nullptr;
+  TimerLink* next;
+  TimerLink* previous;
 };
 }  // namespace internal
 
@@ -33,7 +33,7 @@ struct TimerLink {
 // canceled before it is destroyed, or outlive its wheel.
 class Timer : private internal::TimerLink {
  public:
-  Timer() = default;
+  Timer() : TimerLink{nullptr, nullptr} {}
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
   ~Timer();
@@ -45,7 +45,7 @@ class Timer : private internal::TimerLink {
  private:
   friend class TimingWheel;
   Nanos deadline_{0};
-  uint16_t slot_ = 0;  // index into TimingWheel::slots_, including the special lists
+  uint16_t slot_ = 0;  // index into TimingWheel::slots_, or kNoSlot
 };
 static_assert(sizeof(Timer) == 32);
 
@@ -89,10 +89,9 @@ class TimingWheel {
   using Link = internal::TimerLink;
   static constexpr unsigned kDigitBits = 6;
   static constexpr unsigned kSlots = 1U << kDigitBits;
-  static constexpr unsigned kLevels = 11;  // 66 bits hold every non-negative Nanos
-  static constexpr uint16_t kLateSlot = kLevels * kSlots;
-  static constexpr uint16_t kFiringSlot = kLateSlot + 1;
-  static constexpr unsigned kExactScan = 8;  // timers that next_deadline() examines
+  static constexpr unsigned kLevels = 11;                // 66 bits hold every non-negative Nanos
+  static constexpr uint16_t kNoSlot = kLevels * kSlots;  // of timers in late_ and firing_
+  static constexpr unsigned kExactScan = 8;              // timers that next_deadline() examines
 
   static uint64_t ticks(Nanos t) { return t.count() <= 0 ? 0 : static_cast<uint64_t>(t.count()); }
   static Timer& timer_of(Link& link) { return static_cast<Timer&>(link); }
@@ -100,8 +99,11 @@ class TimingWheel {
   static void clear(Link& list) { list.next = list.previous = &list; }
 
   [[nodiscard]] unsigned lowest_level() const { return static_cast<unsigned>(std::countr_zero(levels_)); }
+  [[nodiscard]] unsigned lowest_digit(unsigned level) const {
+    return static_cast<unsigned>(std::countr_zero(occupied_[level]));
+  }
   [[nodiscard]] uint64_t slot_start(unsigned level, unsigned digit) const;
-  void append(Timer& timer, uint16_t slot);
+  void append(Timer& timer, Link& list, uint16_t slot);
   void place(Timer& timer);
   void unlink(Timer& timer);
   // Moves the timers of the first occupied slot: those due at its start to the firing list, the others to lower levels.
@@ -118,15 +120,19 @@ class TimingWheel {
   uint32_t levels_ = 0;  // bit k: level k has an occupied slot
   size_t size_ = 0;
   std::array<uint64_t, kLevels> occupied_{};  // bit d: slot d of that level is not empty
-  std::array<Link, kFiringSlot + 1> slots_;   // circular lists with the slot as their head
+  // Circular lists with these links as their heads.
+  Link late_;    // deadline was at or before the wheel's time
+  Link firing_;  // fire next
+  // The head of a slot is initialized when the slot becomes occupied. Memory of slots that were never used, which is
+  // most of the wheel's, is not accessed.
+  std::array<Link, kLevels * kSlots> slots_;
 };
 
 template <class Fire>
 size_t TimingWheel::fire_all(Fire& fire) {
   size_t fired = 0;
-  Link& firing = slots_[kFiringSlot];
-  while (!is_empty(firing)) {
-    Timer& timer = timer_of(*firing.next);
+  while (!is_empty(firing_)) {
+    Timer& timer = timer_of(*firing_.next);
     unlink(timer);
     ++fired;
     fire(timer);
@@ -142,18 +148,18 @@ size_t TimingWheel::advance(Nanos now, Fire&& fire) {
     return 0;
   }
   size_t fired = 0;
-  if (!is_empty(slots_[kLateSlot])) {
-    while (!is_empty(slots_[kLateSlot])) {
-      Timer& timer = timer_of(*slots_[kLateSlot].next);
+  if (!is_empty(late_)) {
+    while (!is_empty(late_)) {
+      Timer& timer = timer_of(*late_.next);
       unlink(timer);
-      append(timer, kFiringSlot);
+      append(timer, firing_, kNoSlot);
     }
     fired += fire_all(fire);
   }
   const uint64_t target = ticks(now);
   while (levels_ != 0) {
     const unsigned level = lowest_level();
-    const auto digit = static_cast<unsigned>(std::countr_zero(occupied_[level]));
+    const unsigned digit = lowest_digit(level);
     const uint64_t start = slot_start(level, digit);
     if (start > target) break;
     time_ = start;

@@ -190,6 +190,7 @@ Status Network::make_switches() {
     }
     SwitchConfig config = scenario_.switches[s];
     config.neighbors = neighbors_of(s);
+    config.route_tables = false;
     auto made = Switch::create(config, ports, pool_);
     if (!made) return fail(made.error());
     calendars_.push_back(std::make_unique<ArrivalCalendar>(node, ports));

@@ -74,7 +74,7 @@ class SimLink::Channel {
     [[nodiscard]] bool reordered_is_first() const {
       return !late_.empty() && (in_order_.empty() || Later{}(in_order_.front(), late_.front()));
     }
-    GrowingRing<InFlightFrame> in_order_;
+    GrowingRing<InFlightFrame> in_order_{4};
     std::vector<InFlightFrame> late_;  // heap, first arrival on top
   };
 
@@ -89,7 +89,7 @@ class SimLink::Channel {
   uint64_t queue_limit_;
   Rng rng_;
   rte_mempool* copies_;
-  GrowingRing<Sending> sending_;  // not completely transmitted, oldest first
+  GrowingRing<Sending> sending_{4};  // not completely transmitted, oldest first
   uint64_t sending_bytes_ = 0;
   size_t queues_;  // of the receiving port
   uint64_t order_ = 0;
