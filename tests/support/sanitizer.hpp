@@ -5,16 +5,23 @@
 
 namespace roci::test {
 
-// GCC defines a macro for each sanitizer, Clang has a feature. The allocator of Clang's AddressSanitizer terminates the
-// program if memory is not available.
+// GCC defines a macro for each sanitizer, Clang has a feature.
 #ifdef __has_feature
-inline constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+inline constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
+inline constexpr bool kSanitized = kThreadSanitizer || __has_feature(address_sanitizer);
+// The allocator of Clang's AddressSanitizer terminates the program if memory is not available.
 inline constexpr bool kTerminatesWithoutMemory = __has_feature(address_sanitizer);
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-inline constexpr bool kTerminatesWithoutMemory = false;
 #else
-inline constexpr bool kSanitized = false;
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = kThreadSanitizer;
+#endif
 inline constexpr bool kTerminatesWithoutMemory = false;
 #endif
 

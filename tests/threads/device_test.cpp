@@ -34,11 +34,9 @@ class Threads : public RealHosts, public testing::TestWithParam<Mode> {
   }
 
   void make_both() {
-#ifdef __SANITIZE_THREAD__
-    auto [left, right] = ByteLinkPort::make_pair(1500, GetParam().workers);
-#else
-    auto [left, right] = must(make_ring_pair("threads", pool_, 1500, 512, GetParam().workers));
-#endif
+    const uint16_t workers = GetParam().workers;
+    auto [left, right] = kThreadSanitizer ? ByteLinkPort::make_pair(1500, workers)
+                                          : must(make_ring_pair("threads", pool_, 1500, 512, workers));
     DeviceConfig config;
     config.progress = GetParam().progress;
     config.workers = GetParam().workers;

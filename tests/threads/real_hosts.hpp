@@ -17,6 +17,7 @@
 #include "support/must.hpp"
 #include "support/ports/byte_link.hpp"
 #include "support/ports/locked_pool.hpp"
+#include "support/sanitizer.hpp"
 
 namespace roci::test {
 
@@ -43,9 +44,7 @@ class RealHosts {
   // Call before anything else.
   static void start() {
     must(start_eal());
-#ifdef __SANITIZE_THREAD__
-    use_locked_pools();
-#endif
+    if (kThreadSanitizer) use_locked_pools();
   }
 
   // Creates the device of one node. `config` contains the other settings.

@@ -1,5 +1,5 @@
 // A fixed number of threads that share the iterations of a loop. Replaces oneTBB in builds that link no shared libraries
-// (ROCI_PORTABLE).
+// (ROCI_PORTABLE), and with ThreadSanitizer.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 #include "lab/execution/window_runner.hpp"
 
-#ifndef ROCI_PORTABLE
+#ifndef ROCI_LAB_THREAD_TEAM
 #include <oneapi/tbb/blocked_range.h>
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for.h>
@@ -14,7 +14,7 @@
 
 namespace roci::lab {
 
-#ifdef ROCI_PORTABLE  // Debian has no static library of oneTBB
+#ifdef ROCI_LAB_THREAD_TEAM
 class WindowRunner::Threads {
  public:
   explicit Threads(unsigned count) : team_(count) {}
