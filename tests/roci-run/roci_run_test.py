@@ -200,7 +200,9 @@ class RociRun(unittest.TestCase):
     def test_switch_is_in_session_of_program_without_signals_of_terminal(self):
         pid, terminal = os.forkpty()
         if pid == 0:
-            os.execve(RUN, [str(RUN), "--config", str(self.config), SHELL, "-c", "echo ready; sleep 60"], self.environment)
+            # exec: a shell that receives SIGINT while it creates a process ends after this process.
+            os.execve(RUN, [str(RUN), "--config", str(self.config), SHELL, "-c", "echo ready; exec sleep 60"],
+                      self.environment)
         out = b""
         while b"ready" not in out:
             out += os.read(terminal, 1024)
