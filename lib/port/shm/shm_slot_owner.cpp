@@ -44,8 +44,12 @@ void ShmSlotOwner::join() {
   own_.woken.store(0);
   own_.ran.store(0);
   own_.polled.store(0);
-  own_.pid.store(static_cast<uint32_t>(getpid()));
   incarnation_ = os_random() | 1;
+  publish();
+}
+
+void ShmSlotOwner::publish() {
+  own_.pid.store(static_cast<uint32_t>(getpid()));
   own_.incarnation.store(incarnation_, std::memory_order_release);
 }
 
@@ -67,6 +71,9 @@ void ShmSlotOwner::note_poll(Nanos now) {
   last_poll_ = now;
   own_.ran.store(ran_, std::memory_order_relaxed);
   own_.polled.store(now.count(), std::memory_order_relaxed);
+  // Overwritten by a faulty process: the others drop frames to a slot without an owner.
+  if (own_.incarnation.load(std::memory_order_relaxed) != incarnation_ && incarnation_ != 0) [[unlikely]]
+    publish();
 }
 
 void ShmSlotOwner::notify(uint32_t slot, bool urgent, Nanos now) {

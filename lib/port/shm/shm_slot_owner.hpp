@@ -83,6 +83,8 @@ class ShmSlotOwner {
     }
     ShmSlotOwner& owner_;
   };
+  // Stores process id and incarnation of the owner in the slot.
+  void publish();
   void wake_owner(uint32_t slot, WakeFor published, Nanos now);
 
   const std::shared_ptr<ShmSegment> segment_;

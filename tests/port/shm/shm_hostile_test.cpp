@@ -208,6 +208,28 @@ TEST_F(ShmHostilePort, switch_and_member_ports_tolerate_random_writes_by_another
   EXPECT_EQ(ports_[0]->shm_stats().malformed, malformed);
 }
 
+// Frames to a slot without an owner are dropped.
+TEST_F(ShmHostilePort, running_owner_restores_its_overwritten_slot) {
+  open_ports(2, kMembers);
+  ShmSwitch hub(segment_);
+  const auto at_switch = std::move(*hub.open_port({"shm", 2, kMtu, pool_}));
+  hub.join();
+  Nanos now = 1s;
+  for (const uint32_t slot : {1U, kShmSwitchSlot}) {
+    Port& owner = slot == kShmSwitchSlot ? *at_switch : *ports_[1];
+    for (const uint64_t value : {uint64_t{0}, uint64_t{77}}) {
+      segment_->slot(slot).incarnation.store(value);
+      segment_->slot(slot).pid.store(77);
+      now += 1ms;
+      receive_all(owner, now);
+      EXPECT_NE(segment_->slot(slot).incarnation.load(), value);
+      EXPECT_EQ(segment_->slot(slot).pid.load(), static_cast<uint32_t>(getpid()));
+    }
+  }
+  EXPECT_EQ(send(0, roce_to(0, mac(1), 1000), now), 1);
+  EXPECT_EQ(receive_all(1, now).size(), 1U);
+}
+
 // The reader has read all frames and sleeps. Its position is overwritten before the writer reads it.
 TEST_F(ShmHostilePort, writer_wakes_a_reader_whose_position_was_overwritten) {
   open_ports(2, kMembers);
