@@ -72,7 +72,7 @@ void ShmSlotOwner::note_poll(Nanos now) {
   own_.ran.store(ran_, std::memory_order_relaxed);
   own_.polled.store(now.count(), std::memory_order_relaxed);
   // Overwritten by a faulty process: the others drop frames to a slot without an owner.
-  if (own_.incarnation.load(std::memory_order_relaxed) != incarnation_ && incarnation_ != 0) [[unlikely]]
+  if (own_.incarnation.load(std::memory_order_relaxed) == 0 && incarnation_ != 0) [[unlikely]]
     publish();
 }
 
