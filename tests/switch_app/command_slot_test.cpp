@@ -29,7 +29,7 @@ TEST(CommandSlot, executes_one_step_of_a_command_per_round) {
   EXPECT_TRUE(slot.poll(0ns));
 }
 
-// Wakeup stub without a port.
+// Counts the wake-ups of the polling thread.
 class CountedWakes final : public PortWakeup {
  public:
   [[nodiscard]] uint32_t value(Waiter) const override { return 0; }

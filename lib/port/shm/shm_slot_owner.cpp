@@ -71,7 +71,8 @@ void ShmSlotOwner::note_poll(Nanos now) {
   last_poll_ = now;
   own_.ran.store(ran_, std::memory_order_relaxed);
   own_.polled.store(now.count(), std::memory_order_relaxed);
-  // Overwritten by a faulty process: the others drop frames to a slot without an owner.
+  // Overwritten by a faulty process: the others drop frames to a slot without an owner. A value other than 0 may be that
+  // of the next owner.
   if (own_.incarnation.load(std::memory_order_relaxed) == 0 && incarnation_ != 0) [[unlikely]]
     publish();
 }

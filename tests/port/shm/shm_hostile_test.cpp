@@ -217,11 +217,11 @@ TEST_F(ShmHostilePort, running_owner_restores_its_overwritten_slot) {
   Nanos now = 1s;
   for (const uint32_t slot : {1U, kShmSwitchSlot}) {
     Port& owner = slot == kShmSwitchSlot ? *at_switch : *ports_[1];
-    segment_->slot(slot).incarnation.store(0);
+    const uint64_t incarnation = segment_->slot(slot).incarnation.exchange(0);
     segment_->slot(slot).pid.store(77);
     now += 1ms;
     receive_all(owner, now);
-    EXPECT_NE(segment_->slot(slot).incarnation.load(), 0U);
+    EXPECT_EQ(segment_->slot(slot).incarnation.load(), incarnation);
     EXPECT_EQ(segment_->slot(slot).pid.load(), static_cast<uint32_t>(getpid()));
   }
   EXPECT_EQ(send(0, roce_to(0, mac(1), 1000), now), 1);
